@@ -1,0 +1,153 @@
+"""The errors that tl_dpnp raises, and the source locations they carry.
+
+Every error derives from `TLError`.  An error that has a place in the user's source carries one or more
+`Diagnostic` objects; its text is their rendering: ``file:line:column``, the source line, a caret and a hint.
+All of them pickle, so that they cross process boundaries whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = [
+    "CacheWarning",
+    "Diagnostic",
+    "LayoutError",
+    "LoweringError",
+    "ScheduleError",
+    "Span",
+    "TLBindingError",
+    "TLBoundsError",
+    "TLError",
+    "TLSyntaxError",
+    "TLTypeError",
+    "TLVerifyError",
+    "UnsupportedError",
+]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A half-open range of source text; lines and columns count from 1, the end column is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One thing that is wrong with a program: what, where, and what to write instead.
+
+    `source_line` is the text of the span's first line; `notes` are further places, each with its own message
+    (for example the first definition of a name that is defined twice).
+    """
+
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+    source_line: str | None = None
+    notes: tuple[Diagnostic, ...] = field(default=())
+
+    def render(self, severity: str = "error") -> str:
+        """Return the diagnostic as text: location and message, excerpt with caret, hint, notes."""
+        head = f"{self.span}: " if self.span is not None else ""
+        lines = [f"{head}{severity}: {self.message}"]
+        if self.span is not None and self.source_line is not None:
+            lines += _excerpt(self.span, self.source_line)
+        if self.hint is not None:
+            lines.append(f"  hint: {self.hint}")
+        lines += [note.render("note") for note in self.notes]
+        return "\n".join(lines)
+
+
+_EXCERPT_WIDTH = 160
+
+
+def _excerpt(span: Span, source_line: str) -> list[str]:
+    """Return the source line and the line of carets below it, cut to a window around the span."""
+    text = source_line.expandtabs(1)
+    first = span.column - 1
+    last = span.end_column - 1 if span.end_line == span.line else len(text)
+    start = 0
+    if len(text) > _EXCERPT_WIDTH:
+        start = max(0, min(first - _EXCERPT_WIDTH // 4, len(text) - _EXCERPT_WIDTH))
+        text = text[start : start + _EXCERPT_WIDTH]
+    width = max(1, min(last, start + len(text)) - first)
+    number = str(span.line)
+    gutter = " " * len(number)
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return [f"  {number} | {printable}", f"  {gutter} | {' ' * (first - start)}{'^' * width}"]
+
+
+class TLError(Exception):
+    """Base of every error that tl_dpnp raises.
+
+    `diagnostics` holds what is wrong, in source order; the exception's text renders all of them.
+    """
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message, tuple(diagnostics))
+        self.message = message
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+
+    @classmethod
+    def from_diagnostics(cls, diagnostics: Sequence[Diagnostic]) -> TLError:
+        """Build the error for one or more diagnostics; the message is the first one's."""
+        count = len(diagnostics)
+        suffix = f" (and {count - 1} more)" if count > 1 else ""
+        return cls(diagnostics[0].message + suffix, diagnostics)
+
+    def __str__(self) -> str:
+        if not self.diagnostics:
+            return self.message
+        return "\n".join(diagnostic.render() for diagnostic in self.diagnostics)
+
+
+class TLSyntaxError(TLError, SyntaxError):
+    """The text is not a program of the tensor language."""
+
+    def __str__(self) -> str:
+        return TLError.__str__(self)
+
+
+class TLTypeError(TLError, TypeError):
+    """An argument of a call has a type that its parameter does not accept."""
+
+
+class TLVerifyError(TLError, ValueError):
+    """The program is well formed but breaks a rule of the language."""
+
+
+class TLBindingError(TLError, ValueError):
+    """The arguments of a call do not fit together: counts, sizes, the number of work-groups."""
+
+
+class LayoutError(TLBindingError):
+    """The strides of an array do not fit the memory layout of its parameter."""
+
+
+class TLBoundsError(TLError, IndexError):
+    """An access outside a memref, found by a kernel that was compiled with ``debug=True``."""
+
+
+class LoweringError(TLError):
+    """The compiler could not lower a valid program; the text says which operation and why."""
+
+
+class ScheduleError(LoweringError, ValueError):
+    """A schedule primitive is not legal where it was applied: names the block, the loop and the rule."""
+
+
+class UnsupportedError(TLError, NotImplementedError):
+    """A valid program asks for something that the chosen target does not do; the text says what."""
+
+
+class CacheWarning(UserWarning):
+    """The disk cache could not be used; the kernel was compiled anyway."""

@@ -1,0 +1,84 @@
+"""The types of the tensor language: scalars, memrefs and groups.
+
+Source: tensor language reference, section "Types".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["DYNAMIC", "GroupType", "MemrefType", "Size", "Type", "canonical_strides"]
+
+#: A mode size, stride or offset: a constant, or `DYNAMIC` where it is known only at run time (written ``?``).
+Size = int | None
+DYNAMIC: None = None
+
+
+def canonical_strides(shape: tuple[Size, ...], first: Size = 1) -> tuple[Size, ...]:
+    """Return the packed column-major strides of `shape`: each the product of the one before and its size."""
+    strides: list[Size] = []
+    stride = first
+    for size in shape:
+        strides.append(stride)
+        stride = None if stride is None or size is None else stride * size
+    return tuple(strides)
+
+
+def _text(size: Size) -> str:
+    return "?" if size is None else str(size)
+
+
+@dataclass(frozen=True)
+class MemrefType:
+    """A reference to memory with an element type, a shape and a strided layout (in elements).
+
+    ``MemrefType(F32, (16, 8))`` has the packed layout; a layout equal to it is the same type.
+    """
+
+    element: ScalarType
+    shape: tuple[Size, ...] = ()
+    strides: tuple[Size, ...] = None  # type: ignore[assignment]  # filled in below
+
+    def __post_init__(self) -> None:
+        if self.strides is None:
+            object.__setattr__(self, "strides", canonical_strides(self.shape))
+
+    @property
+    def order(self) -> int:
+        """Number of modes."""
+        return len(self.shape)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the layout is the default one and is therefore not printed."""
+        return self.strides == canonical_strides(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all sizes and strides are constants."""
+        return None not in self.shape and None not in self.strides
+
+    def __str__(self) -> str:
+        shape = "".join(f"x{_text(size)}" for size in self.shape)
+        layout = "" if self.is_packed else f",strided<{','.join(map(_text, self.strides))}>"
+        return f"memref<{self.element}{shape}{layout}>"
+
+
+@dataclass(frozen=True)
+class GroupType:
+    """A collection of pointers to memrefs, each with its own dynamic sizes and strides.
+
+    `offset` is added to each pointer, in elements.
+    """
+
+    memref: MemrefType
+    offset: Size = 0
+
+    def __str__(self) -> str:
+        offset = "" if self.offset == 0 else f", offset: {_text(self.offset)}"
+        return f"group<{self.memref}{offset}>"
+
+
+Type = ScalarType | MemrefType | GroupType

@@ -1,0 +1,70 @@
+"""What the compiler tells the runtime about a kernel: the contract between `lowering` and `runtime`.
+
+A `LaunchPlan` is plain data that survives a round trip through JSON, so that a kernel from the disk cache can be
+launched without importing the compiler.
+
+Calling convention.  The kernel's arguments are, for each parameter of the function in order:
+
+- scalar: its value; every integer and i1 as a 64-bit integer, f32 and f64 as they are;
+- memref: the address of its first element (a 64-bit integer), then each dynamic size in mode order, then each
+  dynamic stride in mode order, 64-bit integers, in elements;
+- group: the address of a table of 64-bit addresses, one for each element of the group; then, if its offset is
+  dynamic, the offset in elements; then, if its memref type has dynamic sizes or strides, the address of a table
+  of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides;
+
+and after them, always, the number of work-groups and the chunk (work-groups of the language for each work-item of
+the vector form; 1 in the sub-group form), and, if `checks` is not empty, the address of the check record:
+int64[2 + 3]: claimed (0 or 1), number of the failed check, group id, index or offset, bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = ["BoundsCheck", "LaunchPlan", "Form"]
+
+#: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
+#: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
+Form = Literal["vector", "subgroup"]
+
+
+@dataclass(frozen=True)
+class BoundsCheck:
+    """A check that ``debug=True`` compiled into the kernel; its number is its position in `LaunchPlan.checks`."""
+
+    message: str
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """How to launch one compiled kernel.
+
+    `entry` names the kernel in its SPIR-V module.  SYCL ranges, where `groups` is the number of work-groups:
+    sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
+    vector form: global (⌈groups / chunk⌉,), local (1,).
+    `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
+    """
+
+    entry: str
+    form: Form
+    subgroup_size: int = 1
+    subgroups: int = 1
+    local_memory: int = 0
+    work: int = 0
+    checks: tuple[BoundsCheck, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON-serialisable data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> LaunchPlan:
+        """Rebuild the plan that `to_json` returned."""
+        checks = tuple(BoundsCheck(**check) for check in data.pop("checks", ()))
+        return cls(**data, checks=checks)
