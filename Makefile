@@ -1,0 +1,50 @@
+# make demo   create .venv, install, run the fused sample on a batch and check it
+# make test   the same environment with the development tools: lint, types, layers, tests
+# A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
+
+VENV     := .venv
+BIN      := $(VENV)/bin
+PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
+PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
+FITS      = $(1) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
+
+.PHONY: help demo test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^# make/make/p' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.installed
+	@$(BIN)/python examples/fused_sample.py
+
+test: lint
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff check .
+	@PYTHONPATH=. $(BIN)/lint-imports
+	@$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	@$(BIN)/python -m asv_bench.report
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(call FITS,$(or $(PYTHON),false)) || { echo "tl_dpnp needs Python 3.10 or 3.11, and found none$(if \
+		$(PYTHON), under the name $(PYTHON)): install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.installed: $(SOURCES) | $(BIN)/python
+	@echo "Installing tl_dpnp and the oneAPI runtime (about 1 GB to download the first time)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed
+	@echo "Installing the development tools"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
