@@ -26,7 +26,6 @@ class LibraryFinder:
             except Exception as error:  # an import of dpnp must give its own error, not ours
                 global failure
                 failure = error
-        return None
 
 
 def install():

@@ -1,0 +1,143 @@
+"""The settings of tl_dpnp, as one table: name, type, default, meaning.
+
+Each setting is an environment variable, ``TL_DPNP_`` and its name, and can be overridden inside a ``with`` block:
+
+>>> from tl_dpnp import config
+>>> with config.scope(CACHE=False):
+...     config.get("CACHE")
+False
+
+The environment is read when a setting is asked for, not at import.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.errors import TLError
+
+__all__ = ["PREFIX", "SETTINGS", "Setting", "get", "scope", "table"]
+
+PREFIX = "TL_DPNP_"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: `kind` says what values it takes, `parse` reads one from text or raises `ValueError`."""
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+    parse: Callable[[str], Any]
+
+    @property
+    def variable(self) -> str:
+        """Name of the environment variable."""
+        return PREFIX + self.name
+
+    @property
+    def default_text(self) -> str:
+        """The default as it would be written in the environment."""
+        match self.default:
+            case bool():
+                return "1" if self.default else "0"
+            case None:
+                return "unset"
+            case _:
+                return str(self.default)
+
+
+_BOOLEANS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+
+
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[text.strip().lower()]
+
+
+def _flag(name: str, default: bool, doc: str) -> Setting:
+    return Setting(name, "0 or 1", default, doc, _boolean)
+
+
+def _choice(name: str, default: str, choices: tuple[str, ...], doc: str) -> Setting:
+    values = {choice: choice for choice in choices}
+    return Setting(name, ", ".join(choices), default, doc, lambda text: values[text.strip().lower()])
+
+
+def _path(name: str, doc: str) -> Setting:
+    return Setting(name, "a folder", None, doc, lambda text: os.path.abspath(os.path.expanduser(text)))
+
+
+#: Every setting by name.
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        _flag("CACHE", True, "Keep compiled kernels on disk and use them again."),
+        _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
+        _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
+        _choice("TARGET", "sycl", ("sycl", "reference"), "What to compile for when compile() does not say."),
+        _choice(
+            "FORM",
+            "auto",
+            ("auto", "vector", "subgroup"),
+            "How a work-group runs: one work-item with vectors, or sub-groups; auto asks the device.",
+        ),
+    )
+}
+
+_overrides: ContextVar[dict[str, Any]] = ContextVar("tl_dpnp_config_overrides")
+
+
+def get(name: str) -> Any:
+    """Return the value of a setting: of the innermost `scope`, else of the environment, else the default.
+
+    Raises `TLError` if the environment variable holds something that the setting does not take, and `KeyError` if
+    there is no such setting.
+    """
+    setting = SETTINGS[name]
+    overrides = _overrides.get({})
+    if name in overrides:
+        return overrides[name]
+    text = os.environ.get(setting.variable)
+    return setting.default if text is None or not text.strip() else _parse(setting, text)
+
+
+def _parse(setting: Setting, text: str) -> Any:
+    try:
+        return setting.parse(text)
+    except (KeyError, ValueError):
+        raise TLError(f"{setting.variable}={text!r} is not understood: it takes {setting.kind}") from None
+
+
+@contextmanager
+def scope(**values: Any) -> Iterator[None]:
+    """Override settings by name inside a ``with`` block, for this thread or task; None restores the default.
+
+    Raises `TLError` for an unknown name or a value that the setting does not take.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in SETTINGS:
+            raise TLError(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
+        setting = SETTINGS[name]
+        checked[name] = setting.default if value is None else _parse(setting, str(value))
+    token = _overrides.set({**_overrides.get({}), **checked})
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
+
+
+def table(separator: str = "  ") -> list[str]:
+    """Return the settings as lines of aligned text: variable, values, default, meaning."""
+    rows = [(s.variable, s.kind, s.default_text, s.doc) for s in SETTINGS.values()]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        separator.join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]])
+        for row in rows
+    ]
