@@ -1,0 +1,94 @@
+"""The arguments of a call as the interpreter's values, checked against the parameters' types.
+
+Source: LANGUAGE.md, "The call": scalar; one array for a memref (mode i is axis i); a sequence of arrays for a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import Diagnostic, LayoutError, TLBindingError, TLError, TLTypeError
+from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter.memory import Group, restride
+from tl_dpnp.language.interpreter.scalar import Array, Scalar, from_python
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["bind"]
+
+
+def bind(function: ops.Function, arguments: Sequence[object]) -> dict[str, Any]:
+    """Return the parameters' values by name.
+
+    Raises `TLTypeError`, `TLBindingError` or `LayoutError`, naming the parameter.
+    """
+    if len(arguments) != len(function.parameters):
+        raise TLBindingError(
+            f"@{function.name} takes {len(function.parameters)} arguments, {len(arguments)} were given"
+        )
+    return {p.name: _bind_one(p, argument) for p, argument in zip(function.parameters, arguments, strict=True)}
+
+
+def _bind_one(parameter: ops.Value, argument: Any) -> Any:
+    match parameter.type:
+        case ScalarType() as scalar_type:
+            return _scalar(parameter, scalar_type, argument)
+        case MemrefType() as memref:
+            return _memref(parameter, memref, argument)
+        case GroupType() as group:
+            return _group(parameter, group, argument)
+
+
+def _refuse(error: type[TLError], parameter: ops.Value, message: str) -> TLError:
+    return error.from_diagnostics([Diagnostic(f"argument for {parameter} : {parameter.type}: {message}",
+                                              parameter.span)])
+
+
+def _scalar(parameter: ops.Value, scalar_type: ScalarType, argument: Any) -> Scalar:
+    kinds = {"boolean": "b", "signed": "iu", "unsigned": "iu", "float": "fiu", "complex": "cfiu"}[scalar_type.kind]
+    number = np.asarray(argument)
+    if number.ndim != 0 or number.dtype.kind not in kinds:
+        raise _refuse(TLTypeError, parameter, f"{argument!r} is no {scalar_type}")
+    value = number.item()
+    if scalar_type.is_integer and not scalar_type.minimum <= value <= scalar_type.maximum:
+        raise _refuse(TLBindingError, parameter,
+                      f"{value} is outside {scalar_type.minimum} to {scalar_type.maximum}")
+    return from_python(value, scalar_type)
+
+
+def _memref(parameter: ops.Value, memref: MemrefType, array: Any) -> Array:
+    if not isinstance(array, np.ndarray):
+        raise _refuse(TLTypeError, parameter, f"a {type(array).__name__} is no NumPy array")
+    if memref.element.name == "bf16" and array.dtype.name == "bfloat16":
+        array = array.view(np.uint16)
+    if array.dtype != np.dtype(memref.element.storage):
+        raise _refuse(TLTypeError, parameter, f"the array's dtype is {array.dtype}, not {memref.element.storage}")
+    if array.ndim != memref.order or any(
+        size not in (None, actual) for size, actual in zip(memref.shape, array.shape, strict=True)
+    ):
+        raise _refuse(TLBindingError, parameter, f"the array's shape is {array.shape}")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise _refuse(LayoutError, parameter, f"the array's strides {array.strides} are no multiples of its elements")
+    actual_strides = tuple(stride // array.itemsize for stride in array.strides)
+    # NumPy gives a mode of at most one element any stride; there, and only there, the declared one is taken instead.
+    for size, declared, actual in zip(array.shape, memref.strides, actual_strides, strict=True):
+        if size > 1 and array.size and declared not in (None, actual):
+            raise _refuse(LayoutError, parameter, f"the array's strides, in elements, are {actual_strides}, "
+                                                  f"the layout's are {memref.strides}")
+    strides = [actual if declared is None else declared
+               for declared, actual in zip(memref.strides, actual_strides, strict=True)]
+    return restride(array, array.shape, strides)
+
+
+def _group(parameter: ops.Value, group: GroupType, argument: Any) -> Group:
+    arrays = getattr(argument, "arrays", argument)
+    given = getattr(argument, "offset", None)
+    if not isinstance(arrays, Sequence):
+        raise _refuse(TLTypeError, parameter, f"a {type(argument).__name__} is no list of arrays")
+    if group.offset is not None and given not in (None, 0, group.offset):
+        raise _refuse(TLBindingError, parameter, f"its offset is {given}, the type's is {group.offset}")
+    offset = group.offset if group.offset is not None else given or 0
+    return Group(tuple(_memref(parameter, group.memref, array) for array in arrays), offset)

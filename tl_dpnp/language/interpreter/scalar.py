@@ -1,0 +1,174 @@
+"""Scalar operations, exactly as the language defines them.
+
+A scalar is a NumPy scalar of `compute_dtype` of its type: bf16 is a float32 whose value bf16 holds, all others are
+of their storage dtype.  Integers wrap in two's complement.  Source: tensor language reference, sections
+"Arithmetic", "Cast" and "Comparison"; the mathematics is this project's extension.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tl_dpnp.language.interpreter.fault import Fault
+from tl_dpnp.scalars import BF16, F16, ScalarType
+
+__all__ = ["Array", "Scalar", "arith", "compare", "compute_dtype", "convert", "decode", "encode", "from_python",
+           "mathematics", "unary"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+#: A NumPy scalar; NumPy's own scalar types do not describe arithmetic well enough to say more.
+Scalar: TypeAlias = Any
+
+
+def compute_dtype(scalar_type: ScalarType) -> np.dtype[Any]:
+    """Return the dtype in which values of `scalar_type` are computed: float32 for bf16, else its storage."""
+    return np.dtype("float32" if scalar_type == BF16 else scalar_type.storage)
+
+
+def decode(stored: Any, element: ScalarType) -> Any:
+    """Return an array or scalar of storage as one of `compute_dtype`."""
+    if element == BF16:
+        return (np.asarray(stored).astype(np.uint32) << np.uint32(16)).view(np.float32)[()]
+    return stored
+
+
+def encode(values: Any, element: ScalarType) -> Any:
+    """Return an array or scalar of any float or of `compute_dtype` as one of storage; bf16 rounds to nearest even."""
+    if element != BF16:
+        return np.asarray(values).astype(element.storage)[()]
+    single = np.asarray(values).astype(np.float32)
+    bits = single.view(np.uint32)
+    upper = bits >> np.uint32(16)
+    rounded = (bits + np.uint32(0x7FFF) + (upper & np.uint32(1))) >> np.uint32(16)
+    quiet = upper | np.uint32(0x40)
+    return np.where(np.isnan(single), quiet, rounded).astype(np.uint16)[()]
+
+
+def _rounded(value: Any, scalar_type: ScalarType) -> Scalar:
+    """Return a float or complex value rounded to `scalar_type`."""
+    return decode(encode(value, scalar_type), scalar_type)
+
+
+def _wrapped(value: int, scalar_type: ScalarType) -> Scalar:
+    """Return the integer modulo 2^bits, in the range of `scalar_type`."""
+    value &= (1 << scalar_type.bits) - 1
+    if value > scalar_type.maximum:
+        value -= 1 << scalar_type.bits
+    return compute_dtype(scalar_type).type(value)
+
+
+def from_python(value: complex, scalar_type: ScalarType) -> Scalar:
+    """Return a Python number, bool and int included, as a scalar: integers must be in range, floats are rounded."""
+    if scalar_type.is_boolean:
+        return np.bool_(value)
+    if scalar_type.is_integer:
+        return compute_dtype(scalar_type).type(operator.index(value))  # type: ignore[arg-type]
+    with np.errstate(all="ignore"):
+        return _rounded(value, scalar_type)
+
+
+@np.errstate(all="ignore")
+def convert(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
+    """Cast a scalar: to i1 asks whether it differs from zero; to integers wraps, or truncates a float.
+
+    A float out of the integer's range gives the nearest end of the range, NaN gives 0 (undefined in C).  A complex
+    value gives its real part to a real type.
+    """
+    if target.is_boolean:
+        return np.bool_(value != 0)
+    if source.is_complex and not target.is_complex:
+        value = value.real
+    if not target.is_integer:
+        # From an integer, float16 goes through float64: NumPy's own way would round twice.
+        return _rounded(value.astype(np.float64) if target == F16 and source.is_integer else value, target)
+    if not (source.is_float or source.is_complex):
+        return _wrapped(int(value), target)
+    if np.isnan(value):
+        return _wrapped(0, target)
+    if np.isinf(value):
+        return _wrapped(target.maximum if value > 0 else target.minimum, target)
+    return _wrapped(min(max(math.trunc(value), target.minimum), target.maximum), target)
+
+
+_WRAPPING: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}
+
+
+@np.errstate(all="ignore")
+def arith(kind: str, scalar_type: ScalarType, lhs: Scalar, rhs: Scalar, strict: bool = False) -> Scalar:
+    """Compute ``arith.<kind>``; with `strict`, integer division by zero and over-wide shifts raise `Fault`."""
+    if kind in _WRAPPING:
+        return _finish(_WRAPPING[kind](lhs, rhs), scalar_type)
+    if not scalar_type.is_integer:
+        return _finish(np.divide(lhs, rhs) if kind == "div" else np.fmod(lhs, rhs), scalar_type)
+    a, b = int(lhs), int(rhs)
+    if kind in ("div", "rem"):
+        if b == 0:
+            if strict:
+                raise Fault(f"division of {a} by zero")
+            return _wrapped(0, scalar_type)
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return _wrapped(quotient if kind == "div" else a - quotient * b, scalar_type)
+    assert kind in ("shl", "shr"), kind
+    if not 0 <= b < scalar_type.bits:
+        if strict:
+            raise Fault(f"shift of a {scalar_type} by {b}", f"shift by 0 to {scalar_type.bits - 1}")
+        b = scalar_type.bits
+    return _wrapped(a << b if kind == "shl" else a >> b, scalar_type)
+
+
+@np.errstate(all="ignore")
+def unary(kind: str, scalar_type: ScalarType, operand: Scalar) -> Scalar:
+    """Compute ``arith.neg`` or ``arith.not``."""
+    return _finish(np.negative(operand) if kind == "neg" else np.invert(operand), scalar_type)
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le,
+}
+
+
+def compare(kind: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Compute ``cmp.<kind>``; a comparison with NaN is false, except ``ne``."""
+    return np.bool_(_COMPARISONS[kind](lhs, rhs))
+
+
+_MATHEMATICS: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+}
+#: These stay in the type.  As in C, min and max of a number and NaN give the number.
+_EXACT: dict[str, Callable[..., Any]] = {"abs": np.abs, "min": np.fmin, "max": np.fmax}
+
+
+@np.errstate(all="ignore")
+def mathematics(kind: str, scalar_type: ScalarType, arguments: tuple[Scalar, ...]) -> Scalar:
+    """Compute ``math.<kind>``: in float64, then rounded to the type; fma of f64 is exact before its rounding."""
+    if kind in _EXACT:
+        return _finish(_EXACT[kind](*arguments), scalar_type)
+    wide = tuple(np.float64(argument) for argument in arguments)
+    return _rounded(_fma(*wide) if kind == "fma" else _MATHEMATICS[kind](*wide), scalar_type)
+
+
+def _fma(a: np.float64, b: np.float64, c: np.float64) -> np.float64:
+    plain = a * b + c
+    exact = all(map(np.isfinite, (a, b, c)))
+    if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
+        return plain  # carries NaN, infinities and the sign of zero
+    try:
+        return np.float64(float(total))
+    except OverflowError:
+        return np.float64(math.copysign(math.inf, total))
+
+
+def _finish(value: Any, scalar_type: ScalarType) -> Scalar:
+    """Round a bf16 result; the others are already of their type."""
+    return _rounded(value, scalar_type) if scalar_type == BF16 else value
