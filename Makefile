@@ -7,7 +7,7 @@ BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
-FITS      = $(1) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
+FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
 .PHONY: help demo test lint bench clean
 .DELETE_ON_ERROR:
@@ -34,8 +34,9 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
-	@$(call FITS,$(or $(PYTHON),false)) || { echo "tl_dpnp needs Python 3.10 or 3.11, and found none$(if \
-		$(PYTHON), under the name $(PYTHON)): install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(call FITS,$(or $(PYTHON),false)) || { found=$$($(or $(PYTHON),python3) --version 2>&1 | tail -n 1); \
+		echo "tl_dpnp needs Python 3.10 or 3.11 with the venv module (found: $${found:-none}):" \
+		"install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
