@@ -1,0 +1,201 @@
+"""LLVM building blocks shared by all emitters: types, OpenCL builtins, loops, memory accesses.
+
+LLVM 14 as llvmlite 0.42 writes it: typed pointers, and the SPIR address spaces 1 (global) and 3 (local).
+Vector widths are those of SPIR-V: 2, 4, 8 and 16 lanes (SPIR-V specification, section 2.16.1, Vector16 capability).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.scalars import ScalarType
+
+__all__ = [
+    "GENERIC", "GLOBAL", "I1", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant", "counted_loop",
+    "element_type", "if_then", "index", "load_element", "mangled_type", "splat", "store_element", "storage_type",
+    "value_type", "vector_of",
+]
+
+I1 = ir.IntType(1)
+I8 = ir.IntType(8)
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+PRIVATE, GLOBAL, LOCAL, GENERIC = 0, 1, 3, 4
+
+_FLOATS = {"f32": ir.FloatType(), "f64": ir.DoubleType()}
+#: Itanium mangling of OpenCL's scalar types, by the language's names.
+_MANGLED = {
+    "i1": "b", "i8": "c", "u8": "h", "i16": "s", "u16": "t", "i32": "i", "u32": "j",
+    "i64": "l", "index": "l", "u64": "m", "f32": "f", "f64": "d",
+}
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A function that the kernel shell calls and whose body is LLVM IR written by `emit`.
+
+    `emit(builder, arguments)` appends to the current block and returns the result, or None where `result` is None.
+    """
+
+    name: str
+    parameters: tuple[ScalarType, ...]
+    result: ScalarType | None
+    emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None]
+
+
+def value_type(scalar: ScalarType) -> ir.Type:
+    """Return the LLVM type of a value of `scalar` in a register."""
+    if scalar.is_float and scalar.name in _FLOATS:
+        return _FLOATS[scalar.name]
+    if scalar.is_integer or scalar.is_boolean:
+        return ir.IntType(scalar.bits)
+    raise UnsupportedError(f"the sycl target does not compute with {scalar} yet; use target='reference'")
+
+
+def storage_type(scalar: ScalarType) -> ir.Type:
+    """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte."""
+    return I8 if scalar.is_boolean else value_type(scalar)
+
+
+def element_type(type_: ir.Type) -> ir.Type:
+    """Return the type of one lane."""
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def vector_of(type_: ir.Type, width: int) -> ir.Type:
+    """Return the vector type of `width` lanes; a width of 1 is the scalar itself."""
+    return type_ if width == 1 else ir.VectorType(type_, width)
+
+
+def lanes(type_: ir.Type) -> int:
+    """Return the number of lanes of a type."""
+    return type_.count if isinstance(type_, ir.VectorType) else 1
+
+
+def mangled_type(scalar: ScalarType, width: int = 1) -> str:
+    """Return the Itanium spelling of a scalar or vector type in an OpenCL builtin's name."""
+    letter = _MANGLED[scalar.name]
+    return letter if width == 1 else f"Dv{width}_{letter}"
+
+
+def constant(type_: ir.Type, value: int | float | bool) -> ir.Constant:
+    """Return a scalar or splat vector constant."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [ir.Constant(type_.element, value)] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def index(value: int) -> ir.Constant:
+    """Return a 64-bit integer constant."""
+    return ir.Constant(I64, value)
+
+
+def builtin(
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    arguments: Sequence[ir.Value],
+    attributes: Sequence[str] = ("nounwind",),
+) -> ir.Value:
+    """Call an OpenCL or SPIR-V builtin by its mangled name, declaring it in the module where it is missing."""
+    module = builder.module
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(result, [a.type for a in arguments]), name)
+        function.calling_convention = "spir_func"
+        for attribute in attributes:
+            function.attributes.add(attribute)
+    return builder.call(function, arguments, cconv="spir_func")
+
+
+def splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
+    """Broadcast a scalar to all lanes of a vector."""
+    if width == 1:
+        return value
+    if isinstance(value, ir.Constant):
+        return ir.Constant(ir.VectorType(value.type, width), [value] * width)
+    undefined = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, width), [0] * width))
+
+
+def load_element(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1) -> ir.Value:
+    """Load one element, or `width` consecutive ones as a vector; `pointer` points to `storage_type(scalar)`."""
+    if width > 1:
+        vector = ir.VectorType(pointer.type.pointee, width)
+        pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
+    value = builder.load(pointer, align=scalar.bytes)
+    if scalar.is_boolean:
+        return builder.icmp_unsigned("!=", value, constant(value.type, 0))
+    return value
+
+
+def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value) -> None:
+    """Store a scalar, or a vector to consecutive elements."""
+    width = lanes(value.type)
+    if scalar.is_boolean:
+        value = builder.zext(value, vector_of(I8, width))
+    if width > 1:
+        pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
+    builder.store(value, pointer, align=scalar.bytes)
+
+
+def counted_loop(
+    builder: ir.IRBuilder,
+    start: ir.Value,
+    stop: ir.Value,
+    step: ir.Value,
+    carried: Sequence[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+    *,
+    runs_at_least_once: bool = False,
+) -> list[ir.Value]:
+    """Emit ``for i in range(start, stop, step)`` with loop-carried values in registers.
+
+    `body(i, values)` returns the carried values of the next iteration; the result is those after the last one.
+    A loop that is known to run is tested at its bottom, which saves the back end a guard.
+    """
+    before = builder.block
+    header = builder.append_basic_block("loop")
+    after = builder.append_basic_block("after")
+    builder.branch(header)
+    builder.position_at_end(header)
+    counter = builder.phi(start.type)
+    counter.add_incoming(start, before)
+    phis = []
+    for value in carried:
+        phi = builder.phi(value.type)
+        phi.add_incoming(value, before)
+        phis.append(phi)
+    if not runs_at_least_once:
+        inside = builder.append_basic_block("body")
+        builder.cbranch(builder.icmp_signed("<", counter, stop), inside, after)
+        builder.position_at_end(inside)
+    results = list(body(counter, list(phis)))
+    following = builder.add(counter, step)
+    end = builder.block
+    counter.add_incoming(following, end)
+    for phi, value in zip(phis, results, strict=True):
+        phi.add_incoming(value, end)
+    if runs_at_least_once:
+        builder.cbranch(builder.icmp_signed("<", following, stop), header, after)
+        builder.position_at_end(after)
+        return results
+    builder.branch(header)
+    builder.position_at_end(after)
+    return list(phis)
+
+
+def if_then(builder: ir.IRBuilder, condition: ir.Value, body: Callable[[], None]) -> None:
+    """Emit a branch that runs `body` where `condition` holds."""
+    inside = builder.append_basic_block("then")
+    after = builder.append_basic_block("after")
+    builder.cbranch(condition, inside, after)
+    builder.position_at_end(inside)
+    body()
+    builder.branch(after)
+    builder.position_at_end(after)

@@ -1,0 +1,119 @@
+"""How each scalar operation of the language is written in LLVM IR, as tables, for scalars and for vectors of them.
+
+Where C leaves a result undefined the device must still not trap: integer division by zero gives 0, and the
+smallest integer divided by −1 wraps.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels.llvm import builtin, constant, lanes, mangled_type, value_type, vector_of
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "mathematics", "unary"]
+
+_FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTEGER_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "shl": "shl", "and": "and_", "or": "or_", "xor": "xor"}
+_PREDICATES = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+
+
+def arithmetic(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """Emit ``arith.<kind>``; both operands have type `scalar` or are vectors of it."""
+    if scalar.is_float:
+        if kind == "rem":
+            width = lanes(lhs.type)
+            mangled = mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_")
+            return builtin(builder, f"_Z4fmod{mangled}", lhs.type, (lhs, rhs))
+        return getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs)
+    if kind in ("div", "rem"):
+        return _divide(builder, kind, scalar, lhs, rhs)
+    if kind == "shr":
+        return (builder.ashr if scalar.kind == "signed" else builder.lshr)(lhs, rhs)
+    return getattr(builder, _INTEGER_BINARY[kind])(lhs, rhs)
+
+
+def _divide(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    zero, one = constant(lhs.type, 0), constant(lhs.type, 1)
+    by_zero = builder.icmp_signed("==", rhs, zero)
+    if scalar.kind == "unsigned":
+        divisor = builder.select(by_zero, one, rhs)
+        result = builder.udiv(lhs, divisor) if kind == "div" else builder.urem(lhs, divisor)
+        return builder.select(by_zero, zero, result)
+    by_minus_one = builder.icmp_signed("==", rhs, constant(lhs.type, -1))
+    divisor = builder.select(builder.or_(by_zero, by_minus_one), one, rhs)
+    if kind == "rem":
+        # The remainder of a division by 1 is 0, which is right for −1 and the defined result for 0.
+        return builder.srem(lhs, divisor)
+    result = builder.select(by_minus_one, builder.sub(zero, lhs), builder.sdiv(lhs, divisor))
+    return builder.select(by_zero, zero, result)
+
+
+def unary(builder: ir.IRBuilder, kind: str, scalar: ScalarType, operand: ir.Value) -> ir.Value:
+    """Emit ``arith.neg`` or ``arith.not``."""
+    if kind == "not":
+        return builder.not_(operand)
+    return builder.fneg(operand) if scalar.is_float else builder.sub(constant(operand.type, 0), operand)
+
+
+def compare(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """Emit ``cmp.<kind>``; a NaN differs from everything and is ordered with nothing."""
+    predicate = _PREDICATES[kind]
+    if scalar.is_float:
+        return (builder.fcmp_unordered if kind == "ne" else builder.fcmp_ordered)(predicate, lhs, rhs)
+    return (builder.icmp_signed if scalar.kind == "signed" else builder.icmp_unsigned)(predicate, lhs, rhs)
+
+
+def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
+    """Emit ``cast``: C's conversion, and "differs from zero" for i1."""
+    if source == target:
+        return value
+    type_ = vector_of(value_type(target), lanes(value.type))
+    if target.is_boolean:
+        return compare(builder, "ne", source, value, constant(value.type, 0))
+    if source.is_float:
+        if target.is_float:
+            return (builder.fptrunc if target.bits < source.bits else builder.fpext)(value, type_)
+        return (builder.fptosi if target.kind == "signed" else builder.fptoui)(value, type_)
+    if target.is_float:
+        return (builder.sitofp if source.kind == "signed" else builder.uitofp)(value, type_)
+    if target.bits <= source.bits:
+        return value if target.bits == source.bits else builder.trunc(value, type_)
+    return (builder.sext if source.kind == "signed" else builder.zext)(value, type_)
+
+
+def fused_multiply_add(
+    builder: ir.IRBuilder, scalar: ScalarType, a: ir.Value, b: ir.Value, c: ir.Value
+) -> ir.Value:
+    """Emit a · b + c; with one rounding for floats."""
+    if not scalar.is_float:
+        return builder.add(builder.mul(a, b), c)
+    width = lanes(a.type)
+    first = mangled_type(scalar, width)
+    rest = first * 2 if width == 1 else "S_S_"
+    return builtin(builder, f"_Z3fma{first}{rest}", a.type, (a, b, c), ("nounwind", "readnone"))
+
+
+#: OpenCL builtins of the scalar mathematics.  min and max follow IEEE 754 minNum and maxNum: a NaN loses.
+_BUILTINS = {
+    "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
+    "tanh": "_Z4tanh", "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma",
+}
+
+
+def mathematics(builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: list[ir.Value]) -> ir.Value:
+    """Emit ``math.<kind>`` on scalars."""
+    if scalar.is_float:
+        name = _BUILTINS[kind] + mangled_type(scalar) * len(arguments)
+        return builtin(builder, name, arguments[0].type, arguments, ("nounwind", "readnone"))
+    first = arguments[0]
+    if kind == "abs":
+        if scalar.kind == "unsigned":
+            return first
+        negative = compare(builder, "lt", scalar, first, constant(first.type, 0))
+        return builder.select(negative, unary(builder, "neg", scalar, first), first)
+    if kind in ("min", "max"):
+        keep = compare(builder, "lt" if kind == "min" else "gt", scalar, first, arguments[1])
+        return builder.select(keep, first, arguments[1])
+    raise UnsupportedError(f"math.{kind} is not defined for {scalar}")

@@ -1,0 +1,196 @@
+"""Canonical form: unique names, folded constants, no dead scalar code, no branches that are known.
+
+The passes after this one may use a value's name as its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter import scalar as semantics
+from tl_dpnp.lowering.rewrite import map_operation
+from tl_dpnp.scalars import I1, ScalarType
+
+__all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
+
+
+def canonicalize(function: ops.Function) -> ops.Function:
+    """Return `function` in canonical form; it computes the same."""
+    return remove_dead_code(fold_constants(rename_uniquely(function)))
+
+
+# --- unique names ----------------------------------------------------------------------------------------------------
+
+
+def rename_uniquely(function: ops.Function) -> ops.Function:
+    """Give each value a name of its own, where two regions use the same one."""
+    taken = {parameter.name for parameter in function.parameters}
+    visible: dict[str, ops.Operand] = {parameter.name: parameter for parameter in function.parameters}
+    body = ops.Region(tuple(_rename_all(function.body, visible, taken)))
+    return replace(function, body=body)
+
+
+def _rename_all(
+    region: ops.Region, outer: Mapping[str, ops.Operand], taken: set[str]
+) -> Iterator[ops.Operation]:
+    visible = dict(outer)
+
+    def use(operand: ops.Operand) -> ops.Operand:
+        return visible[operand.name] if isinstance(operand, ops.Value) else operand
+
+    for operation in region:
+        inner = dict(visible)
+
+        def define(value: ops.Value, inner: dict[str, ops.Operand] = inner) -> ops.Value:
+            new = replace(value, name=_unused(value.name, taken))
+            inner[value.name] = new
+            return new
+
+        def nested(body: ops.Region, inner: dict[str, ops.Operand] = inner) -> ops.Region:
+            return ops.Region(tuple(_rename_all(body, inner, taken)))
+
+        renamed = map_operation(operation, use, define, nested)
+        for old, new in zip(operation.results, renamed.results, strict=True):
+            visible[old.name] = new
+        yield renamed
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    new, count = name, 0
+    while new in taken:
+        count += 1
+        # A number stays a number: an unnamed identifier has no letters.
+        new = str(int(name) + count) if name.isdigit() else f"{name}_{count}"
+    taken.add(new)
+    return new
+
+
+# --- constants -------------------------------------------------------------------------------------------------------
+
+
+def fold_constants(function: ops.Function) -> ops.Function:
+    """Compute what is known at compile time, with the interpreter's arithmetic."""
+    return replace(function, body=ops.Region(tuple(_fold_all(function.body, {}))))
+
+
+def _fold_all(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[ops.Operation]:
+    known: dict[str, ops.Operand] = dict(outer)
+
+    def use(operand: ops.Operand) -> ops.Operand:
+        return known.get(operand.name, operand) if isinstance(operand, ops.Value) else operand
+
+    def nested(body: ops.Region) -> ops.Region:
+        return ops.Region(tuple(_fold_all(body, known)))
+
+    for operation in region:
+        folded = map_operation(operation, use, lambda value: value, nested)
+        constant = _value_of(folded)
+        if constant is not None:
+            known[folded.results[0].name] = constant
+        elif isinstance(folded, ops.If) and isinstance(folded.condition, ops.Constant):
+            yield from _inline_branch(folded, known)
+        elif isinstance(folded, (ops.For, ops.Foreach)) and _never_runs(folded):
+            continue
+        else:
+            yield folded
+
+
+def _inline_branch(operation: ops.If, known: dict[str, ops.Operand]) -> Iterator[ops.Operation]:
+    """Yield the branch that is taken in place of an ``if`` whose condition is known."""
+    assert isinstance(operation.condition, ops.Constant)
+    taken = operation.then if operation.condition.value else operation.otherwise
+    for inner in taken or ():
+        if isinstance(inner, ops.Yield):
+            known.update((out.name, value) for out, value in zip(operation.outputs, inner.values, strict=True))
+        else:
+            yield inner
+
+
+def _never_runs(loop: ops.For | ops.Foreach) -> bool:
+    start, stop = loop.start, loop.stop
+    if isinstance(start, ops.Constant) and isinstance(stop, ops.Constant):
+        assert isinstance(start.value, int) and isinstance(stop.value, int)
+        return start.value >= stop.value
+    return False
+
+
+def _value_of(operation: ops.Operation) -> ops.Operand | None:
+    """Return the constant, or the other value, that an operation's result is known to be."""
+    match operation:
+        case ops.Arith(kind=kind, lhs=ops.Constant() as lhs, rhs=ops.Constant() as rhs):
+            if kind in ("div", "rem") and lhs.type.is_integer and rhs.value == 0:
+                return None
+            a, b = (semantics.from_python(c.value, c.type) for c in (lhs, rhs))
+            if kind in ("shl", "shr") and not 0 <= int(b) < lhs.type.bits:
+                return None
+            return _constant(semantics.arith(kind, lhs.type, a, b), operation.result)
+        case ops.Arith(kind=kind, lhs=lhs, rhs=ops.Constant(value=value, type=type_)) if type_.is_integer:
+            neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1, "shl": 0, "shr": 0, "or": 0, "xor": 0}
+            return lhs if neutral.get(kind) == value else None
+        case ops.Arith(kind=kind, lhs=ops.Constant(value=value, type=type_), rhs=rhs) if type_.is_integer:
+            return rhs if {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(kind) == value else None
+        case ops.Unary(kind=kind, operand=ops.Constant() as operand):
+            given = semantics.from_python(operand.value, operand.type)
+            return _constant(semantics.unary(kind, operand.type, given), operation.result)
+        case ops.Cast(operand=ops.Constant() as operand, result=result):
+            given = semantics.from_python(operand.value, operand.type)
+            return _constant(semantics.convert(given, operand.type, ops.scalar_type(result)), result)
+        case ops.Cast(operand=operand, result=result) if operand.type == result.type:
+            return operand
+        case ops.Compare(kind=kind, lhs=ops.Constant() as lhs, rhs=ops.Constant() as rhs):
+            a, b = (semantics.from_python(c.value, c.type) for c in (lhs, rhs))
+            return ops.Constant(bool(semantics.compare(kind, a, b)), I1)
+        case ops.SizeOf(source=source, mode=mode, result=result):
+            size = ops.memref_type(source).shape[mode]
+            return None if size is None else _constant(size, result)
+        case _:
+            return None
+
+
+def _constant(value: object, result: ops.Value) -> ops.Constant:
+    type_ = result.type
+    assert isinstance(type_, ScalarType)
+    plain = value.item() if hasattr(value, "item") else value
+    kind = bool if type_.is_boolean else int if type_.is_integer else float if type_.is_float else complex
+    return ops.Constant(kind(plain), type_)  # type: ignore[arg-type]
+
+
+# --- dead code -------------------------------------------------------------------------------------------------------
+
+#: Operations without effect other than their result.
+_PURE = (
+    ops.Arith, ops.Unary, ops.Math, ops.Cast, ops.Compare, ops.GroupId, ops.GroupSize, ops.Load, ops.SizeOf,
+    ops.Expand, ops.Fuse, ops.Subview, ops.Alloca,
+)
+
+
+def remove_dead_code(function: ops.Function) -> ops.Function:
+    """Drop operations whose results nobody uses, and temporaries that are only declared."""
+    while True:
+        used = {
+            operand.name
+            for operation in function.body.walk()
+            if not isinstance(operation, ops.LifetimeStop)
+            for operand in operation.operands
+            if isinstance(operand, ops.Value)
+        }
+        body = _live(function.body, used)
+        if body == function.body:
+            return function
+        function = replace(function, body=body)
+
+
+def _live(region: ops.Region, used: set[str]) -> ops.Region:
+    kept: list[ops.Operation] = []
+    for operation in region:
+        if isinstance(operation, _PURE) and not any(result.name in used for result in operation.results):
+            continue
+        if isinstance(operation, ops.LifetimeStop) and operation.source.name not in used:
+            continue
+        kept.append(
+            map_operation(operation, lambda o: o, lambda v: v, lambda inner: _live(inner, used))
+            if operation.regions else operation
+        )
+    return ops.Region(tuple(kept))

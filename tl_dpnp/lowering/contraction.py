@@ -1,0 +1,174 @@
+"""From a linear-algebra instruction to its loop nest: all of them are one formula.
+
+``out[m, n] := alpha · Σ_k Π inputs + beta · out[m, n]`` — an instruction only says which axes index which operand.
+A missing axis has one iteration, so that every nest has a loop ``m`` and a loop ``n``, and ``k`` where it reduces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.nest import (
+    Access, Assign, Bound, Buffer, Convert, Dimension, Expression, Literal_, Loop, MultiplyAdd, Nest, Node, Product,
+    Scalar, Total,
+)
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Contraction", "contraction_of"]
+
+#: The names of the operands of a nest, inputs first, the output last.
+_INPUT_NAMES = ("A", "B")
+OUTPUT = "C"
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The nest of one instruction before it is scheduled, with its sizes.
+
+    `dimensions` maps each run-time size and stride that the nest names to (operand position, "size" or "stride",
+    mode), where positions count the inputs first and the output last.
+    """
+
+    nest: Nest
+    rows: Bound
+    columns: Bound
+    depth: Bound | None
+    element: ScalarType
+    dimensions: dict[str, tuple[int, str, int]]
+    scalars: tuple[Scalar, ...]
+
+
+def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
+    """Return the axes that index each input, and those that index the output, one letter for each mode."""
+    order = ops.memref_type(operation.inputs[0]).order
+
+    def maybe(axes: str, position: int) -> str:
+        return axes[::-1] if operation.transposes[position] else axes
+
+    match operation:
+        case ops.Gemm():
+            return [maybe("mk", 0), maybe("kn", 1)], "mn"
+        case ops.Gemv():
+            return [maybe("mk", 0), "k"], "m"
+        case ops.Ger():
+            return ["m", "n"], "mn"
+        case ops.Hadamard():
+            return ["m", "m"], "m"
+        case ops.Axpby():
+            axes = "mn"[:order]
+            return [maybe(axes, 0)], axes
+        case ops.Sum():
+            return ([maybe("mk", 0)], "m") if order == 2 else (["k"], "")
+        case _:
+            raise AssertionError(operation)
+
+
+def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
+    """Return the loop nest that defines `operation`."""
+    inputs, output_axes = _axes_of(operation)
+    types = [ops.memref_type(v) for v in (*operation.inputs, operation.output)]
+    element = types[-1].element
+    names = (*_INPUT_NAMES[: len(inputs)], OUTPUT)
+    dimensions: dict[str, tuple[int, str, int]] = {}
+    sizes = _sizes([*inputs, output_axes], types, dimensions)
+    buffers = [_buffer(names[i], types[i], i, dimensions) for i in range(len(types))]
+    accesses = [Access(b, tuple((axis,) for axis in axes)) for b, axes in zip(buffers, inputs, strict=False)]
+    target = Access(buffers[-1], tuple((axis,) for axis in output_axes))
+
+    operands = [_converted(access, access.buffer.element, element) for access in accesses]
+    product: Expression = operands[0] if len(operands) == 1 else Product(*operands)
+    depth = sizes.get("k")
+    scalars: list[Scalar] = []
+    alpha = _scalar(operation.alpha, "alpha", element, scalars)
+    beta = _scalar(operation.beta, "beta", element, scalars)
+    body: list[Node] = []
+    if depth is not None:
+        total = Access(Buffer("T", element, in_registers=True), (("m",), ("n",)))
+        update: Expression = Total(total, product)
+        if isinstance(product, Product):
+            update = MultiplyAdd(product.lhs, product.rhs, total)
+        body.append(Assign(total, Literal_(0, element), "init"))
+        body.append(Loop("k", 0, depth, (Assign(total, update, "update"),), reduction=True))
+        product = total
+    body.append(_finish(target, alpha, product, beta, operation.atomic))
+    rows, columns = sizes.get("m", 1), sizes.get("n", 1)
+    nest = Nest(name, _description(operation), (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
+    used = {scalar.name for scalar in scalars}
+    return Contraction(
+        nest, rows, columns, depth, element, dimensions, tuple(s for s in scalars if s.name in used)
+    )
+
+
+def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple[int, str, int]]) -> dict[str, Bound]:
+    """Return the size of each axis: a constant if any operand knows it, else the size of the last operand's mode."""
+    sizes: dict[str, Bound] = {}
+    for position in reversed(range(len(types))):
+        for mode, axis in enumerate(axes[position]):
+            size = types[position].shape[mode]
+            if size is not None:
+                sizes[axis] = size
+                dimensions.pop(axis.upper(), None)
+            elif axis not in sizes:
+                sizes[axis] = Dimension(axis.upper())
+                dimensions[axis.upper()] = (position, "size", mode)
+    return sizes
+
+
+def _buffer(name: str, type_: MemrefType, position: int, dimensions: dict[str, tuple[int, str, int]]) -> Buffer:
+    strides: list[int | Dimension] = []
+    for mode, stride in enumerate(type_.strides):
+        if stride is None:
+            dimension = Dimension(f"{name}_stride{mode}")
+            dimensions[dimension.name] = (position, "stride", mode)
+            strides.append(dimension)
+        else:
+            strides.append(stride)
+    return Buffer(name, type_.element, tuple(strides))
+
+
+def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Expression:
+    return value if source == target else Convert(value, target)
+
+
+def _scalar(operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar]) -> Expression:
+    if isinstance(operand, ops.Constant):
+        assert not isinstance(operand.value, complex)
+        return Literal_(float(operand.value) if element.is_float else int(operand.value), element)
+    scalar = Scalar(name, ops.scalar_type(operand))
+    scalars.append(scalar)
+    return _converted(scalar, scalar.type, element)
+
+
+def _is(expression: Expression, value: int) -> bool:
+    return isinstance(expression, Literal_) and expression.value == value
+
+
+def _finish(target: Access, alpha: Expression, product: Expression, beta: Expression, atomic: bool) -> Assign:
+    value = product if _is(alpha, 1) else Product(alpha, product)
+    if _is(beta, 0):
+        # The output is not read, so that a NaN or garbage in it does not survive.
+        return Assign(target, value, "finish", "exchange" if atomic else "set")
+    if atomic:
+        return Assign(target, value, "finish", "add") if _is(beta, 1) else Assign(
+            target, value, "finish", "combine", scale=beta
+        )
+    if _is(beta, 1):
+        return Assign(target, Total(value, target), "finish")
+    return Assign(target, MultiplyAdd(beta, target, value), "finish")
+
+
+def _description(operation: ops.LinearAlgebra) -> str:
+    """Return the operation in one line: the shapes of its operands as they enter."""
+    def shape(position: int, value: ops.Value) -> str:
+        transposed = position < len(operation.transposes) and operation.transposes[position]
+        type_ = ops.memref_type(value)
+        sizes = "x".join("?" if size is None else str(size) for size in type_.shape) or "scalar"
+        return f"({sizes})ᵀ" if transposed and type_.order == 2 else sizes
+
+    inputs = " · ".join(shape(i, v) for i, v in enumerate(operation.inputs))
+    kind = type(operation).__name__.lower()
+    element = ops.memref_type(operation.output).element
+    sign = "atomic" if operation.atomic else ":="
+    return f"{kind} {element} {shape(len(operation.inputs), operation.output)} {sign} {inputs}"

@@ -1,0 +1,159 @@
+"""The default schedules: for each form of a kernel, a short function of the nest and the device.
+
+They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 24 vector registers, the K loop kept as a loop,
+full unrolling only where K is short, and tails by smaller vectors rather than by masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.emission import SubgroupLayout
+from tl_dpnp.lowering.nest import Bound
+from tl_dpnp.lowering.schedule import Schedule
+
+__all__ = ["subgroup_schedule", "vector_schedule", "vector_width"]
+
+#: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
+_ACCUMULATORS = {64: 24, 32: 10, 16: 10}
+#: Columns of a tile of C in the sub-group form.
+_SUBGROUP_COLUMNS = 8
+#: Products that one iteration of the K loop may hold after unrolling.
+_PRODUCTS_PER_ITERATION = 32
+#: K loops up to this length are unrolled whole.
+_SHORT_REDUCTION = 8
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of a nest whose columns were tiled: its loops, None where the part has none."""
+
+    rows: str
+    columns: str | None
+    reduction: str | None
+
+
+def vector_width(contraction: Contraction, vector_bytes: int) -> int:
+    """Return the number of lanes of a vector of the nest's element type; SPIR-V allows 16 at most."""
+    return min(16, vector_bytes // contraction.element.bytes)
+
+
+def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
+    """Schedule a nest for the vector form: one work-item, rows in vectors, a tile of C in registers."""
+    schedule = Schedule(contraction.nest)
+    width = vector_width(contraction, vector_bytes)
+    accumulators = _ACCUMULATORS[vector_bytes]
+    columns = _even_tile(contraction.columns, min(12, accumulators))
+    vectors = _row_vectors(contraction.rows, width, accumulators // columns)
+    schedule.reorder("n", "m")
+    for part in _tile_columns(schedule, contraction, columns):
+        if part.columns is not None:
+            schedule.reorder(part.rows, part.columns)
+        for tile in _tile_rows(schedule, part, contraction.rows, vectors, width):
+            _finish_tile(schedule, tile, contraction.depth, columns * vectors)
+    return schedule
+
+
+def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedule:
+    """Schedule a nest for the sub-group form: rows over lanes, tiles over sub-groups, columns in registers."""
+    schedule = Schedule(contraction.nest)
+    rows = schedule.split("m", layout.lanes, tail="guard")
+    schedule.bind(rows.outer, "rows")
+    schedule.bind(rows.inner, "lanes")
+    columns = _even_tile(contraction.columns, _SUBGROUP_COLUMNS)
+    for part in _tile_columns(schedule, contraction, columns, deal=True):
+        if part.columns is not None:
+            schedule.unroll(part.columns)
+        if part.reduction is not None:
+            if part.columns is not None:
+                schedule.decompose_reduction(part.reduction, above=part.columns)
+            _unroll_reduction(schedule, part.reduction, contraction.depth, columns)
+    return schedule
+
+
+def _even_tile(size: Bound, largest: int) -> int:
+    """Return the tile size that cuts `size` into the fewest tiles, as even as possible."""
+    if not isinstance(size, int):
+        return min(largest, 4)
+    tiles = -(-size // largest)
+    return -(-size // tiles)
+
+
+def _row_vectors(rows: Bound, width: int, largest: int) -> int:
+    """Return how many vectors high a tile of C is."""
+    return _even_tile(-(-rows // width), max(1, min(4, largest))) if isinstance(rows, int) else 1
+
+
+def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:
+    """Tile the columns; the parts are the full tiles and, where the tile does not divide them, the rest.
+
+    With `deal`, the tiles are dealt out to the sub-groups.
+    """
+    reduction = None if contraction.depth is None else "k"
+    rows = "m.1" if deal else "m"
+    split = schedule.split("n", tile)
+    outer, parts = [split.outer], [_Part(rows, split.inner, reduction)]
+    if split.remainder is not None:
+        rest = _Part(split.renamed.get(rows, rows), None, reduction and split.renamed[reduction])
+        if isinstance(contraction.columns, int):
+            again = schedule.split(split.remainder, contraction.columns % tile)
+            outer.append(again.outer)
+            parts.append(_Part(rest.rows, again.inner, rest.reduction))
+        else:
+            outer.append(split.remainder)
+            parts.append(rest)
+    if deal:
+        for loop in outer:
+            schedule.bind(loop, "columns")
+    return parts
+
+
+def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width: int) -> list[_Part]:
+    """Tile the rows; where their number is unknown, the rest runs in quarters of a vector and then one by one."""
+    factors = [vectors * width] if isinstance(rows, int) else [width, *([4] if width > 4 else [])]
+    tiles: list[_Part] = []
+    rest = part
+    for factor in factors:
+        if isinstance(rows, int) and rows <= factor:
+            break
+        split = schedule.split(rest.rows, factor)
+        tiles.append(_Part(split.inner, rest.columns, rest.reduction))
+        if split.remainder is None:
+            return tiles
+        rest = _Part(
+            split.remainder,
+            rest.columns and split.renamed[rest.columns],
+            rest.reduction and split.renamed[rest.reduction],
+        )
+    return [*tiles, rest]
+
+
+def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products: int) -> None:
+    """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both."""
+    inner: list[str] = []
+    range_ = schedule.range_of(tile.rows)
+    if range_ is not None:
+        # A single row needs no vector, and the one element of an order-0 result has no index to vectorize.
+        (schedule.vectorize if len(range_) > 1 else schedule.unroll)(tile.rows)
+        inner.append(tile.rows)
+    if tile.columns is not None:
+        schedule.unroll(tile.columns)
+        inner.append(tile.columns)
+    if tile.reduction is not None:
+        if inner:
+            schedule.decompose_reduction(tile.reduction, above=inner[0])
+        _unroll_reduction(schedule, tile.reduction, depth, products)
+
+
+def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, products: int) -> None:
+    if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= 4 * _PRODUCTS_PER_ITERATION:
+        schedule.unroll(reduction)
+        return
+    factor = min(4, _PRODUCTS_PER_ITERATION // products)
+    if factor <= 1 or (isinstance(depth, int) and depth < factor):
+        return
+    split = schedule.split(reduction, factor)
+    schedule.unroll(split.inner)
+    if split.remainder is not None and schedule.range_of(split.remainder) is not None:
+        schedule.unroll(split.remainder)

@@ -1,0 +1,392 @@
+"""From a scheduled loop nest to LLVM IR.
+
+The emitter walks the nest once.  Unrolled loops run here, at compile time; vectorized loops become explicit vectors,
+their tails smaller ones; buffers in registers become SSA values that serial loops carry.  Addresses are built from a
+base that is the same for all lanes, plus the lane, plus a constant: the CPU runtime recognises consecutive accesses
+only in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from llvmlite import ir
+
+from tl_dpnp.errors import LoweringError
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
+from tl_dpnp.kernels.llvm import (
+    I32, I64, builtin, constant, counted_loop, if_then, index, lanes, load_element, splat,
+    store_element, value_type, vector_of,
+)
+from tl_dpnp.lowering.nest import (
+    Access, Assign, Bound, Convert, Dimension, Expression, Index, Literal_, Loop, MultiplyAdd, Nest, Node,
+    Product, RoundDown, Scalar, Total,
+)
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
+
+
+@dataclass(frozen=True)
+class SubgroupLayout:
+    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns.
+
+    The vector form has one lane and one sub-group.
+    """
+
+    lanes: int = 1
+    rows: int = 1
+    columns: int = 1
+
+    @property
+    def subgroups(self) -> int:
+        """Number of sub-groups of the work-group."""
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True)
+class NestArguments:
+    """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars."""
+
+    pointers: Mapping[str, ir.Value]
+    dimensions: Mapping[str, ir.Value]
+    scalars: Mapping[str, ir.Value]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The lanes of an explicit vector: consecutive iterations of a vectorized loop."""
+
+    start: int
+    width: int
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """A loop variable that differs from lane to lane of the sub-group."""
+
+    value: ir.Value
+
+
+#: What a loop variable is while its body is emitted: known, the same for all lanes, a vector, or one per lane.
+_Variable = int | ir.Value | _Piece | _Lane
+
+
+def pieces(count: int, width: int) -> list[tuple[int, int]]:
+    """Cut `count` iterations into vectors: full ones of `width` lanes, then halves as long as they fit."""
+    result, start = [], 0
+    while start < count:
+        while width > count - start:
+            width //= 2
+        result.append((start, width))
+        start += width
+    return result
+
+
+def emit_nest(
+    builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int
+) -> None:
+    """Append the code of `nest` at the builder's position."""
+    _Emitter(builder, arguments, layout, vector_width).nodes(nest.body)
+
+
+@dataclass
+class _Emitter:
+    builder: ir.IRBuilder
+    arguments: NestArguments
+    layout: SubgroupLayout
+    vector_width: int
+    variables: dict[str, _Variable] = field(default_factory=dict)
+    registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+    #: Values loaded in the current block since the last store.
+    loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Assign):
+                self.assign(node)
+            else:
+                self.loop(node)
+
+    def loop(self, loop: Loop) -> None:
+        match loop.kind:
+            case "unrolled":
+                assert loop.static_range is not None
+                for value in loop.static_range:
+                    self.iteration(loop, value)
+            case "vectorized":
+                assert loop.static_range is not None
+                for start, width in pieces(len(loop.static_range), self.vector_width):
+                    first = loop.static_range[start]
+                    self.iteration(loop, _Piece(first, width) if width > 1 else first)
+            case "lanes":
+                self.lanes(loop)
+            case "rows" | "columns":
+                count = self.layout.rows if loop.kind == "rows" else self.layout.columns
+                self.counted(loop, self.subgroup(loop.kind), count)
+            case "serial":
+                self.counted(loop, None, 1)
+
+    def iteration(self, loop: Loop, value: _Variable) -> None:
+        """Emit the body once, with the loop variable being `value`."""
+        self.variables[loop.variable] = value
+        if loop.guard is None:
+            self.nodes(loop.body)
+        else:
+            self.guarded(loop.guard, lambda: self.nodes(loop.body))
+        del self.variables[loop.variable]
+
+    def lanes(self, loop: Loop) -> None:
+        range_ = loop.static_range
+        assert range_ is not None
+        if len(range_) > self.layout.lanes:
+            raise LoweringError(f"loop {loop.variable} has {len(range_)} iterations for {self.layout.lanes} lanes")
+        lane = self.local_id(0)
+        if len(range_) == self.layout.lanes:
+            self.iteration(loop, _Lane(lane))
+            return
+        inside = self.builder.icmp_signed("<", lane, index(len(range_)))
+        self.branch(inside, lambda: self.iteration(loop, _Lane(lane)))
+
+    def guarded(self, guard: tuple[Index, Bound], body: Callable[[], None]) -> None:
+        parts = [self.variables[name] for name in guard[0]]
+        value: ir.Value = index(sum(part for part in parts if isinstance(part, int)))
+        for part in parts:
+            if isinstance(part, (ir.Value, _Lane)):
+                value = self.builder.add(part.value if isinstance(part, _Lane) else part, value)
+            elif isinstance(part, _Piece):
+                raise LoweringError("a vectorized loop cannot have a guard")
+        self.branch(self.builder.icmp_signed("<", value, self.bound(guard[1])), body)
+
+    def branch(self, condition: ir.Value, body: Callable[[], None]) -> None:
+        """Emit `body` under a condition; registers that it sets are not visible after it."""
+        registers = dict(self.registers)
+        self.loaded = {}
+        if_then(self.builder, condition, body)
+        self.loaded = {}
+        self.registers = registers
+
+    def counted(self, loop: Loop, first: ir.Value | None, share: int) -> None:
+        """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
+        range_ = loop.static_range
+        if range_ is not None and share == 1 and len(range_) <= 1:
+            for value in range_:
+                self.iteration(loop, value)
+            return
+        start, stop = self.bound(loop.start), self.bound(loop.stop)
+        if first is not None and share > 1:
+            start = self.builder.add(start, self.builder.mul(first, index(loop.step)))
+        carried = list(self.registers)
+        self.loaded = {}
+
+        def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            self.registers = dict(zip(carried, values, strict=True))
+            self.iteration(loop, counter)
+            self.loaded = {}
+            return [self.registers[key] for key in carried]
+
+        results = counted_loop(
+            self.builder, start, stop, index(loop.step * share), [self.registers[key] for key in carried], body,
+            runs_at_least_once=range_ is not None and len(range_) >= share,
+        )
+        self.registers = dict(zip(carried, results, strict=True))
+
+    # --- work-items --------------------------------------------------------------------------------------------------
+
+    def local_id(self, dimension: int) -> ir.Value:
+        return builtin(
+            self.builder, "_Z12get_local_idj", I64, [ir.Constant(I32, dimension)], ("nounwind", "readnone")
+        )
+
+    def subgroup(self, axis: str) -> ir.Value | None:
+        """Return this sub-group's position along rows or columns; rows vary fastest."""
+        if self.layout.subgroups == 1:
+            return None
+        # The broadcast tells the back end that the value is the same for all lanes.
+        own = builtin(
+            self.builder, "_Z19sub_group_broadcastlj", I64, [self.local_id(1), ir.Constant(I32, 0)],
+            ("nounwind", "convergent"),
+        )
+        rows = index(self.layout.rows)
+        return self.builder.urem(own, rows) if axis == "rows" else self.builder.udiv(own, rows)
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def bound(self, bound: Bound) -> ir.Value:
+        match bound:
+            case int():
+                return index(bound)
+            case Dimension(name):
+                return self.arguments.dimensions[name]
+            case RoundDown(size, factor):
+                value = self.bound(size)
+                if factor & (factor - 1) == 0:
+                    return self.builder.and_(value, index(-factor))
+                return self.builder.mul(self.builder.sdiv(value, index(factor)), index(factor))
+
+    def assign(self, assign: Assign) -> None:
+        target = assign.target
+        width = self.width(target)
+        value = self.expression(assign.value)
+        if lanes(value.type) < width:
+            value = splat(self.builder, value, width)
+        if lanes(value.type) > width:
+            raise LoweringError(f"{assign}: a vectorized loop reduces into one element")
+        if target.buffer.in_registers:
+            self.registers[self.key(target)] = value
+        elif assign.update == "set":
+            self.store(target, value)
+        else:
+            self.update(assign, value, width)
+        if not target.buffer.in_registers:
+            self.loaded = {}
+
+    def update(self, assign: Assign, value: ir.Value, width: int) -> None:
+        """Update elements atomically, lane by lane."""
+        element = assign.target.buffer.element
+        scale = None if assign.scale is None else self.expression(assign.scale)
+        for lane in range(width):
+            pointer = self.pointer(assign.target, lane)
+            one = value if width == 1 else self.builder.extract_element(value, ir.Constant(I32, lane))
+            if assign.update == "add":
+                atomic_add(self.builder, element, pointer, one)
+            elif assign.update == "exchange":
+                atomic_exchange(self.builder, element, pointer, one)
+            else:
+                assert scale is not None
+                atomic_replace(
+                    self.builder, element, pointer,
+                    lambda old, one=one: scalar_ops.fused_multiply_add(self.builder, element, scale, old, one),
+                )
+
+    def expression(self, expression: Expression) -> ir.Value:
+        match expression:
+            case Access(buffer):
+                return self.registers[self.key(expression)] if buffer.in_registers else self.load(expression)
+            case Scalar(name):
+                return self.arguments.scalars[name]
+            case Literal_(value, type_):
+                return constant(value_type(type_), value)
+            case Convert(operand, type_):
+                return scalar_ops.convert(self.builder, type_of(operand), type_, self.expression(operand))
+            case Product(lhs, rhs):
+                return self.arithmetic("mul", expression, lhs, rhs)
+            case Total(lhs, rhs):
+                return self.arithmetic("add", expression, lhs, rhs)
+            case MultiplyAdd(lhs, rhs, addend):
+                operands = self.same_width([self.expression(e) for e in (lhs, rhs, addend)])
+                return scalar_ops.fused_multiply_add(self.builder, type_of(expression), *operands)
+
+    def arithmetic(self, kind: str, expression: Expression, lhs: Expression, rhs: Expression) -> ir.Value:
+        operands = self.same_width([self.expression(lhs), self.expression(rhs)])
+        return scalar_ops.arithmetic(self.builder, kind, type_of(expression), *operands)
+
+    def same_width(self, values: list[ir.Value]) -> list[ir.Value]:
+        width = max(lanes(value.type) for value in values)
+        return [splat(self.builder, v, width) if lanes(v.type) < width else v for v in values]
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def piece(self, entry: Index) -> _Piece | None:
+        found = [v for v in (self.variables[name] for name in entry) if isinstance(v, _Piece)]
+        return found[0] if found else None
+
+    def width(self, access: Access) -> int:
+        widths = [p.width for p in map(self.piece, access.indices) if p is not None]
+        return widths[0] if widths else 1
+
+    def key(self, access: Access) -> tuple[object, ...]:
+        """Identify the element or vector that an access means, among those that are live at the same time."""
+        parts: list[object] = [access.buffer.name]
+        for entry in access.indices:
+            values = [self.variables[name] for name in entry]
+            known = sum(v if isinstance(v, int) else v.start for v in values if isinstance(v, (int, _Piece)))
+            piece = self.piece(entry)
+            variable = () if access.buffer.in_registers else tuple(
+                id(v.value if isinstance(v, _Lane) else v) for v in values if isinstance(v, (ir.Value, _Lane))
+            )
+            parts.append((known, piece.width if piece else 0, variable))
+        return tuple(parts)
+
+    def pointer(self, access: Access, lane: int = 0) -> ir.Value:
+        """Return the address of an element: uniform part, then lane, then constant."""
+        uniform: list[tuple[ir.Value, ir.Value]] = []
+        per_lane: list[tuple[ir.Value, ir.Value]] = []
+        known, scaled = 0, []
+        for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
+            stride_value = index(stride) if isinstance(stride, int) else self.arguments.dimensions[stride.name]
+            constant_part = 0
+            for value in (self.variables[name] for name in entry):
+                if isinstance(value, int):
+                    constant_part += value
+                elif isinstance(value, _Piece):
+                    constant_part += value.start + lane
+                elif isinstance(value, _Lane):
+                    per_lane.append((value.value, stride_value))
+                else:
+                    uniform.append((value, stride_value))
+            if isinstance(stride, int):
+                known += constant_part * stride
+            elif constant_part:
+                scaled.append((index(constant_part), stride_value))
+        pointer = self.arguments.pointers[access.buffer.name]
+        pointer = self.advance(pointer, uniform)
+        pointer = self.advance(pointer, per_lane)
+        pointer = self.advance(pointer, scaled)
+        return self.builder.gep(pointer, [index(known)]) if known else pointer
+
+    def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:
+        offset: ir.Value | None = None
+        for value, stride in terms:
+            one = isinstance(stride, ir.Constant) and stride.constant == 1
+            term = value if one else self.builder.mul(value, stride)
+            offset = term if offset is None else self.builder.add(offset, term)
+        return pointer if offset is None else self.builder.gep(pointer, [offset])
+
+    def is_consecutive(self, access: Access) -> bool:
+        """Whether the lanes of the access are neighbours in memory."""
+        return all(
+            stride == 1 or self.piece(entry) is None
+            for entry, stride in zip(access.indices, access.buffer.strides, strict=True)
+        )
+
+    def load(self, access: Access) -> ir.Value:
+        key = self.key(access)
+        if key in self.loaded:
+            return self.loaded[key]
+        width, element = self.width(access), access.buffer.element
+        if width == 1 or self.is_consecutive(access):
+            value = load_element(self.builder, element, self.pointer(access), width)
+        else:
+            value = ir.Constant(vector_of(value_type(element), width), ir.Undefined)
+            for lane in range(width):
+                one = load_element(self.builder, element, self.pointer(access, lane))
+                value = self.builder.insert_element(value, one, ir.Constant(I32, lane))
+        self.loaded[key] = value
+        return value
+
+    def store(self, access: Access, value: ir.Value) -> None:
+        width, element = lanes(value.type), access.buffer.element
+        if width == 1 or self.is_consecutive(access):
+            store_element(self.builder, element, value, self.pointer(access))
+            return
+        for lane in range(width):
+            one = self.builder.extract_element(value, ir.Constant(I32, lane))
+            store_element(self.builder, element, one, self.pointer(access, lane))
+
+
+def type_of(expression: Expression) -> ScalarType:
+    """Return the element type of an expression."""
+    match expression:
+        case Access(buffer):
+            return buffer.element
+        case Scalar(type=type_) | Literal_(type=type_) | Convert(type=type_):
+            return type_
+        case Product(lhs) | Total(lhs) | MultiplyAdd(lhs):
+            return type_of(lhs)
+
+

@@ -1,0 +1,118 @@
+"""Where temporaries live: lifetimes of ``alloca`` and their placement in one block of local memory.
+
+A temporary lives from its ``alloca`` to its ``lifetime_stop``, or to the last use of any view of it; a use inside a
+loop that the temporary was allocated outside of lasts until the end of that loop.  Temporaries whose lifetimes do
+not overlap may share memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.errors import Diagnostic, UnsupportedError
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.rewrite import roots
+
+__all__ = ["Placement", "place_temporaries", "size_in_bytes"]
+
+#: Alignment of every temporary, in bytes: that of the widest vector access.
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One temporary: its place in local memory, in bytes, and the first and last position where it lives.
+
+    Positions number the operations of the function in source order.
+    """
+
+    name: str
+    type: MemrefType
+    size: int
+    first: int
+    last: int
+    offset: int = 0
+
+    def overlaps(self, other: Placement) -> bool:
+        """Whether the two share bytes."""
+        return self.offset < other.offset + other.size and other.offset < self.offset + self.size
+
+    def __str__(self) -> str:
+        return f"%{self.name}: {self.type}, {self.size} bytes at {self.offset}, live from {self.first} to {self.last}"
+
+
+def size_in_bytes(type_: MemrefType) -> int:
+    """Return the extent of a static memref, up to its last element."""
+    last = sum((size - 1) * stride for size, stride in zip(type_.shape, type_.strides, strict=True)
+               if size is not None and stride is not None)
+    return (last + 1) * type_.element.bytes
+
+
+def place_temporaries(function: ops.Function, limit: int) -> dict[str, Placement]:
+    """Return the placement of each temporary; `limit` is the device's local memory in bytes.
+
+    Raises UnsupportedError, naming each temporary and its size, if they do not fit.
+    """
+    lifetimes = _lifetimes(function)
+    placed: list[Placement] = []
+    # Large ones first: the small ones then fill what is left between them.
+    for entry in sorted(lifetimes, key=lambda p: (-p.size, p.first)):
+        offset = 0
+        for other in sorted(placed, key=lambda p: p.offset):
+            alive_together = entry.first <= other.last and other.first <= entry.last
+            if alive_together and offset < other.offset + other.size and other.offset < offset + entry.size:
+                offset = -(-(other.offset + other.size) // _ALIGNMENT) * _ALIGNMENT
+        placed.append(Placement(entry.name, entry.type, entry.size, entry.first, entry.last, offset))
+    total = local_memory(placed)
+    if total > limit:
+        names = {o.result.name: o.span for o in function.body.walk() if isinstance(o, ops.Alloca)}
+        notes = tuple(Diagnostic(f"%{p.name} of type {p.type} takes {p.size} bytes", names[p.name]) for p in placed)
+        message = f"the temporaries of @{function.name} take {total} bytes of local memory; the device has {limit}"
+        hint = "use smaller temporaries, or end their lifetimes earlier with lifetime_stop"
+        raise UnsupportedError(message, [Diagnostic(message, function.span, hint, notes=notes)])
+    return {p.name: p for p in placed}
+
+
+def local_memory(placed: list[Placement]) -> int:
+    """Return the bytes of local memory that placements take together."""
+    return max((p.offset + p.size for p in placed), default=0)
+
+
+def _lifetimes(function: ops.Function) -> list[Placement]:
+    root = roots(function)
+    types: dict[str, MemrefType] = {}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    stopped: set[str] = set()
+    position = 0
+
+    def visit(region: ops.Region, loops: list[tuple[int, list[str]]]) -> None:
+        """Walk a region; `loops` are the enclosing loops: their first position and the temporaries used in them."""
+        nonlocal position
+        for operation in region:
+            position += 1
+            if isinstance(operation, ops.Alloca):
+                types[operation.result.name] = ops.memref_type(operation.result)
+                first[operation.result.name] = last[operation.result.name] = position
+            for operand in operation.operands:
+                name = root.get(operand.name) if isinstance(operand, ops.Value) else None
+                if name is not None and name in first and name not in stopped:
+                    last[name] = position
+                    for start, used in loops:
+                        if first[name] < start:
+                            used.append(name)
+            if isinstance(operation, ops.LifetimeStop) and not loops:
+                stopped.add(operation.source.name)
+            if isinstance(operation, (ops.For, ops.Foreach)):
+                used: list[str] = []
+                visit(operation.body, [*loops, (position, used)])
+                position += 1
+                for name in used:
+                    last[name] = max(last[name], position)
+            else:
+                for inner in operation.regions:
+                    visit(inner, loops)
+
+    visit(function.body, [])
+    return [Placement(n, types[n], size_in_bytes(types[n]), first[n], last[n]) for n in first]
