@@ -1,0 +1,77 @@
+"""The table of settings: parsing, errors, scopes, documentation."""
+
+import pathlib
+import re
+
+import pytest
+
+from tl_dpnp import config
+from tl_dpnp.errors import TLError
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch):
+    for setting in config.SETTINGS.values():
+        monkeypatch.delenv(setting.variable, raising=False)
+
+
+def test_defaults_hold_when_nothing_is_set():
+    assert {name: config.get(name) for name in config.SETTINGS} == {s.name: s.default for s in config.SETTINGS.values()}
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("off", False), (" True ", True), ("0", False)])
+def test_flags_are_read_from_the_environment(monkeypatch, text, value):
+    monkeypatch.setenv("TL_DPNP_DEBUG", text)
+    assert config.get("DEBUG") is value
+
+
+def test_an_empty_variable_means_the_default(monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE", "")
+    assert config.get("CACHE") is True
+
+
+def test_folders_are_made_absolute(monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", "~/kernels")
+    assert config.get("CACHE_DIR") == str(pathlib.Path("~/kernels").expanduser())
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "takes"),
+    [("TL_DPNP_CACHE", "maybe", "0 or 1"), ("TL_DPNP_TARGET", "cpu", "sycl, reference")],
+)
+def test_a_bad_value_names_the_variable_and_what_it_takes(monkeypatch, variable, text, takes):
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(TLError) as caught:
+        config.get(variable.removeprefix(config.PREFIX))
+    assert str(caught.value) == f"{variable}={text!r} is not understood: it takes {takes}"
+
+
+def test_scopes_nest_and_end(monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE", "0")
+    with config.scope(CACHE=True, TARGET="reference"):
+        assert config.get("CACHE") is True
+        with config.scope(TARGET=None):
+            assert (config.get("CACHE"), config.get("TARGET")) == (True, "sycl")
+        assert config.get("TARGET") == "reference"
+    assert (config.get("CACHE"), config.get("TARGET")) == (False, "sycl")
+
+
+def test_scope_refuses_what_it_does_not_know():
+    with pytest.raises(TLError, match="no setting 'CACHES'"), config.scope(CACHES=True):
+        pass
+    with pytest.raises(TLError, match="TL_DPNP_FORM='wide' is not understood"), config.scope(FORM="wide"):
+        pass
+
+
+def test_every_setting_is_read_somewhere():
+    sources = [p.read_text() for p in (ROOT / "tl_dpnp").rglob("*.py") if p.name not in ("config.py", "system_info.py")]
+    unread = [name for name in config.SETTINGS if not any(re.search(rf'config\.get\("{name}"\)', s) for s in sources)]
+    assert not unread
+
+
+def test_the_documented_table_is_the_real_one():
+    rows = [f"| `{s.variable}` | {s.kind} | {s.default_text} | {s.doc} |" for s in config.SETTINGS.values()]
+    text = (ROOT / "docs" / "settings.md").read_text()
+    assert "\n".join(rows) in text

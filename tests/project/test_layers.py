@@ -1,0 +1,76 @@
+"""Who may import what, beyond the layers that import-linter checks."""
+
+import ast
+import pathlib
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+#: The only modules that may import a package, or touch its private parts; relative to the package.
+ADAPTERS = {
+    "numba_dpex": {"runtime/numba_dpex_adapter.py", "runtime/system_info.py"},
+}
+
+
+def imported(tree):
+    """Yield the top-level package of every import in a module, with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((name.name.split(".")[0], node.lineno) for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.split(".")[0], node.lineno
+
+
+def relative(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("package", ADAPTERS)
+def test_adapters_alone_import_what_they_adapt(package):
+    found = {
+        f"{relative(path)}:{line}"
+        for path in SOURCES
+        for name, line in imported(ast.parse(path.read_text()))
+        if name == package and relative(path) not in ADAPTERS[package]
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("layer", ["language", "kernels", "lowering"])
+def test_lower_layers_know_no_device_runtime(layer):
+    found = {
+        f"{relative(path)}:{line} {name}"
+        for path in (PACKAGE / layer).rglob("*.py")
+        for name, line in imported(ast.parse(path.read_text()))
+        if name in ("dpctl", "dpnp", "numba", "numba_dpex")
+    }
+    assert not found
+
+
+def test_private_attributes_of_device_packages_stay_in_adapters():
+    """A dpctl or dpnp object's private attribute is one that no class of ours defines."""
+    own = set()
+    used = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Attribute(value=value, attr=name) if name.startswith("_") and not name.endswith("__"):
+                    of_self = isinstance(value, ast.Name) and value.id in ("self", "cls")
+                    if isinstance(node.ctx, ast.Store) or of_self:
+                        own.add(name)
+                    else:
+                        used.append((relative(path), node.lineno, name))
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    own.add(name)
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    own.add(name)
+    foreign = [f"{path}:{line} {name}" for path, line, name in used if name not in own and "adapter" not in path]
+    assert not foreign
+
+
+def test_files_stay_readable():
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in SOURCES}
+    assert not {path: lines for path, lines in lengths.items() if lines > 600}

@@ -1,0 +1,235 @@
+"""What tl_dpnp finds on this machine, and what is wrong with it: the data behind ``python -m tl_dpnp -s``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import site
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+from tl_dpnp import config
+from tl_dpnp.errors import TLError
+from tl_dpnp.runtime import bootstrap
+
+__all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that keeps kernels from running, or from running well, and what to do about it."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class PackageInfo:
+    """A package that tl_dpnp depends on: the version found (None: not installed) and the versions required."""
+
+    name: str
+    found: str | None
+    required: str
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A SYCL device; sizes in bytes."""
+
+    selector: str
+    name: str
+    driver: str
+    compute_units: int
+    sub_group_sizes: list[int]
+    max_work_group_size: int
+    local_memory: int
+    global_memory: int
+    fp64: bool
+    fp16: bool
+
+
+@dataclass
+class SystemInfo:
+    """Everything that ``-s`` prints; `to_json` gives the same as plain data."""
+
+    version: str
+    python: str
+    system: str
+    packages: list[PackageInfo] = field(default_factory=list)
+    libraries: dict[str, bootstrap.Outcome] = field(default_factory=dict)
+    devices: list[DeviceInfo] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"tl_dpnp {self.version}, Python {self.python}, {self.system}"]
+        lines += _section("packages", [(p.name, p.found or "not installed", _asked(p)) for p in self.packages])
+        lines += _section("libraries", [(n, o.status, o.folder or "") for n, o in self.libraries.items()])
+        for device in self.devices:
+            values = asdict(device)
+            title = f"device {values.pop('selector')}: {values.pop('name')}"
+            lines += _section(title, [(key.replace("_", " "), _text(value)) for key, value in values.items()])
+        lines += _section("settings", list(self.settings.items()))
+        lines.append("")
+        lines += [f"problem: {p.what}\n    fix: {p.fix}" for p in self.problems] or ["no problems found"]
+        return "\n".join(lines)
+
+
+def _section(title: str, rows: list[tuple[str, ...]]) -> list[str]:
+    width = max((len(row[0]) for row in rows), default=0)
+    cells = [(row[0].ljust(width), *filter(None, row[1:])) for row in rows]
+    return ["", f"{title}:", *("  " + "  ".join(row) for row in cells)]
+
+
+def _asked(package: PackageInfo) -> str:
+    exact = package.required == f"=={package.found}"
+    return "" if exact or not package.required else f"(required: {package.required})"
+
+
+def _text(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return " ".join(map(str, value))
+        case int() if value >= 1 << 30:
+            return f"{value} ({value / (1 << 30):.1f} GiB)"
+        case _:
+            return str(value)
+
+
+def gather() -> SystemInfo:
+    """Look at packages, libraries, devices and settings; never raises for what it finds."""
+    info = SystemInfo(_version("tl_dpnp") or "not installed", platform.python_version(), platform.platform())
+    info.packages = _packages()
+    info.problems += _package_problems(info.packages)
+    info.problems += _start_up_problems()
+    info.problems += _device_problems(info)
+    info.libraries = bootstrap.outcomes()
+    info.problems += _library_problems(info.libraries)
+    info.problems += _settings(info)
+    return info
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _packages() -> list[PackageInfo]:
+    """Return the packages named in the metadata of the installed tl_dpnp, extras left out."""
+    try:
+        requirements = metadata.requires("tl_dpnp") or []
+    except metadata.PackageNotFoundError:
+        requirements = ["numba", "numba-dpex", "dpctl", "dpnp", "numpy", "lark", "click", "platformdirs"]
+    packages = []
+    for requirement in requirements:
+        text, _, marker = requirement.partition(";")
+        match = re.match(r"\s*([A-Za-z0-9_.-]+)\s*(.*)", text)
+        if match and "extra" not in marker:
+            packages.append(PackageInfo(match[1], _version(match[1]), match[2].strip()))
+    return packages
+
+
+def _package_problems(packages: list[PackageInfo]) -> Iterator[Problem]:
+    if _version("tl_dpnp") is None:
+        yield Problem("tl_dpnp is used from a source folder and is not installed", "run: pip install .")
+    if not (3, 10) <= sys.version_info[:2] < (3, 12):
+        yield Problem(f"Python is {platform.python_version()}", "use Python 3.10 or 3.11: only these have the wheels")
+    for package in packages:
+        pinned = package.required.startswith("==")
+        if package.found is None:
+            yield Problem(f"{package.name} is not installed", f"run: pip install '{package.name}{package.required}'")
+        elif pinned and package.required != f"=={package.found}":
+            yield Problem(
+                f"{package.name} is {package.found}, and the others here were built against {package.required[2:]}",
+                f"run: pip install '{package.name}{package.required}'",
+            )
+
+
+def _start_up_problems() -> Iterator[Problem]:
+    import _tl_dpnp_startup
+
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    if _version("tl_dpnp") is not None and not any(os.path.exists(os.path.join(f, "tl_dpnp.pth")) for f in folders):
+        yield Problem(
+            "tl_dpnp.pth is missing from site-packages: `import dpnp` works only after `import tl_dpnp`",
+            "run in the source folder: pip install --force-reinstall --no-deps .",
+        )
+    if _tl_dpnp_startup.failure is not None:
+        yield Problem(f"preparing the libraries failed: {_tl_dpnp_startup.failure!r}", "please report this as a bug")
+
+
+def _library_problems(outcomes: dict[str, bootstrap.Outcome]) -> Iterator[Problem]:
+    for package, outcome in outcomes.items():
+        for path, message in outcome.problems.items():
+            yield Problem(
+                f"{os.path.basename(path)}, which {package} needs, does not load: {message}",
+                "run: pip install --force-reinstall dpcpp-cpp-rt==2024.2.2 mkl-dpcpp==2024.2.2",
+            )
+
+
+def _device_problems(info: SystemInfo) -> Iterator[Problem]:
+    """Fill `info.devices` and yield what is wrong with the packages that run kernels."""
+    bootstrap.install()
+    runtimes = os.environ.get("OCL_ICD_FILENAMES", "")
+    for path in filter(os.path.isabs, re.split("[:;,]", runtimes)):
+        if not os.path.exists(path):
+            yield Problem(f"OCL_ICD_FILENAMES names {path}, which does not exist", "run: unset OCL_ICD_FILENAMES")
+    for package in ("dpctl", "dpnp", "numba_dpex"):
+        if _version(package) is None:
+            continue
+        try:
+            __import__(package)
+        except Exception as error:  # a broken native package can raise anything
+            yield Problem(f"import {package} fails: {error}", "see the problems with its version and libraries")
+    if "dpctl" not in sys.modules:
+        return
+    info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]
+    if not info.devices:
+        selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
+        yield Problem(
+            "there is no SYCL device",
+            f"ONEAPI_DEVICE_SELECTOR={selector} may exclude them: run: unset ONEAPI_DEVICE_SELECTOR"
+            if selector
+            else "install an OpenCL runtime, for a CPU: pip install intel-opencl-rt==2024.2.2",
+        )
+
+
+def _device(device: Any) -> DeviceInfo:
+    return DeviceInfo(
+        selector=device.filter_string,
+        name=device.name.strip(),
+        driver=device.driver_version,
+        compute_units=device.max_compute_units,
+        sub_group_sizes=list(device.sub_group_sizes),
+        max_work_group_size=device.max_work_group_size,
+        local_memory=device.local_mem_size,
+        global_memory=device.global_mem_size,
+        fp64=device.has_aspect_fp64,
+        fp16=device.has_aspect_fp16,
+    )
+
+
+def _settings(info: SystemInfo) -> Iterator[Problem]:
+    """Fill `info.settings` and yield those whose environment variable is not understood, or not a setting."""
+    for name, setting in config.SETTINGS.items():
+        try:
+            value = config.get(name)
+            info.settings[setting.variable] = setting.default_text if value == setting.default else str(value)
+        except TLError as error:
+            yield Problem(str(error), f"run: unset {setting.variable}")
+    known = {setting.variable for setting in config.SETTINGS.values()}
+    for variable in sorted(os.environ):
+        if variable.startswith(config.PREFIX) and variable not in known:
+            yield Problem(f"{variable} is set, and there is no such setting", f"run: unset {variable}")
