@@ -1,0 +1,64 @@
+"""What the compiler knows about a device, and what the user may ask of the compiler, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tl_dpnp.lowering.plan import Form
+
+__all__ = ["DeviceDescription", "LoweringOptions"]
+
+
+@dataclass(frozen=True)
+class DeviceDescription:
+    """One device, without a handle to it: kernels can be compiled for devices that are not there.
+
+    `backend` is "opencl", "level_zero" or "cuda".  `vector_bytes` is the width of a vector register of a CPU (64 with
+    AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
+    `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
+    """
+
+    name: str
+    vendor: str
+    driver: str
+    backend: str
+    is_cpu: bool
+    subgroup_sizes: tuple[int, ...]
+    max_work_group_size: int
+    local_memory: int
+    compute_units: int
+    vector_bytes: int
+    has_fp64: bool = True
+    has_fp16: bool = False
+    has_atomic64: bool = True
+    caches: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"
+
+    @property
+    def default_form(self) -> Form:
+        """The form that runs best there: vectors on CPUs, sub-groups on everything else."""
+        return "vector" if self.is_cpu else "subgroup"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as JSON-serialisable data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class LoweringOptions:
+    """What the user asks of the compiler.
+
+    `form` is None where the device decides.  `fastmath` allows the sums of floats to be computed in another order.
+    `debug` compiles bounds checks into every access.
+    """
+
+    form: Form | None = None
+    fastmath: bool = False
+    debug: bool = False
+
+    def form_on(self, device: DeviceDescription) -> Form:
+        """Return the form to use on `device`."""
+        return self.form or device.default_form
