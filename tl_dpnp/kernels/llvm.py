@@ -15,7 +15,7 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "GENERIC", "GLOBAL", "I1", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant", "counted_loop",
+    "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant", "counted_loop",
     "element_type", "if_then", "index", "load_element", "mangled_type", "splat", "store_element", "storage_type",
     "value_type", "vector_of",
 ]

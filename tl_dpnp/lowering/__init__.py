@@ -1,0 +1,26 @@
+"""Lowering: passes over the IR, loop nests and their schedules, and the kernel shell.
+
+Importing this package loads neither llvmlite nor Numba; `lower` does, when a kernel really has to be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.plan import BoundsCheck, LaunchPlan
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.pipeline import STAGES, LoweredKernel, lower
+
+__all__ = ["STAGES", "BoundsCheck", "DeviceDescription", "LaunchPlan", "LoweredKernel", "LoweringOptions", "lower"]
+
+_LAZY = ("STAGES", "LoweredKernel", "lower")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from tl_dpnp.lowering import pipeline
+
+        return getattr(pipeline, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,8 +13,9 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
   of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides;
 
 and after them, always, the number of work-groups and the chunk (work-groups of the language for each work-item of
-the vector form; 1 in the sub-group form), and, if `checks` is not empty, the address of the check record:
-int64[2 + 3]: claimed (0 or 1), number of the failed check, group id, index or offset, bound.
+the vector form; 1 in the sub-group form).  If `checks` is not empty there follow the address of the check record
+and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
+claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
 """
 
 from __future__ import annotations

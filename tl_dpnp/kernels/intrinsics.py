@@ -1,0 +1,183 @@
+"""The small intrinsics that every kernel shell may call: scalar operations, element accesses, work-item functions.
+
+Each is made on demand by name; the shell collects those that it calls.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.llvm import (
+    GLOBAL, I8, I32, I64, LOCAL, PRIVATE, Intrinsic, builtin, constant, index, load_element, storage_type,
+    store_element,
+)
+from tl_dpnp.scalars import I1, INDEX, ScalarType
+
+__all__ = [
+    "arithmetic", "barrier", "check_bounds", "check_equal", "comparison", "conversion", "element_load", "element_store",
+    "first_group", "group_id", "is_leader", "mathematics", "memory_pointer", "unary", "work_item",
+]
+
+_SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
+
+
+def arithmetic(kind: str, scalar: ScalarType) -> Intrinsic:
+    """``<kind>_<type>(a, b)``."""
+    return Intrinsic(
+        f"{kind}_{scalar}", (scalar, scalar), scalar, lambda b, a: scalar_ops.arithmetic(b, kind, scalar, a[0], a[1])
+    )
+
+
+def unary(kind: str, scalar: ScalarType) -> Intrinsic:
+    """``neg_<type>(a)`` and ``not_<type>(a)``."""
+    return Intrinsic(f"{kind}_{scalar}", (scalar,), scalar, lambda b, a: scalar_ops.unary(b, kind, scalar, a[0]))
+
+
+def comparison(kind: str, scalar: ScalarType) -> Intrinsic:
+    """``cmp_<kind>_<type>(a, b)``."""
+    return Intrinsic(
+        f"cmp_{kind}_{scalar}", (scalar, scalar), I1, lambda b, a: scalar_ops.compare(b, kind, scalar, a[0], a[1])
+    )
+
+
+def conversion(source: ScalarType, target: ScalarType) -> Intrinsic:
+    """``<target>_from_<source>(a)``; with equal types it gives a literal its type."""
+    name = f"{target}_from_{source}" if source != target else f"{target}"
+    return Intrinsic(name, (source,), target, lambda b, a: scalar_ops.convert(b, source, target, a[0]))
+
+
+def mathematics(kind: str, scalar: ScalarType, arity: int) -> Intrinsic:
+    """``math_<kind>_<type>(...)``."""
+    return Intrinsic(
+        f"math_{kind}_{scalar}", (scalar,) * arity, scalar,
+        lambda b, a: scalar_ops.mathematics(b, kind, scalar, list(a)),
+    )
+
+
+def memory_pointer(
+    builder: ir.IRBuilder, scalar: ScalarType, space: int, address: ir.Value, local_memory: int
+) -> ir.Value:
+    """Return a pointer to elements of `scalar`.
+
+    In global memory `address` is an address; elsewhere it is a byte offset into the work-group's temporary memory of
+    `local_memory` bytes: a variable in local memory, or in the sub-group form's absence the work-item's own stack.
+    """
+    type_ = storage_type(scalar)
+    if space == GLOBAL:
+        return builder.inttoptr(address, type_.as_pointer(GLOBAL))
+    block = _local_block(builder, local_memory) if space == LOCAL else _private_block(builder, local_memory)
+    pointer = builder.gep(block, [index(0), address])
+    return builder.bitcast(pointer, type_.as_pointer(space))
+
+
+def _local_block(builder: ir.IRBuilder, size: int) -> ir.Value:
+    name = "local_memory"
+    existing = builder.module.globals.get(name)
+    if existing is not None:
+        return existing
+    type_ = ir.ArrayType(I8, size)
+    block = ir.GlobalVariable(builder.module, type_, name, addrspace=LOCAL)
+    block.linkage = "internal"
+    block.initializer = ir.Constant(type_, ir.Undefined)
+    block.align = 64
+    return block
+
+
+def _private_block(builder: ir.IRBuilder, size: int) -> ir.Value:
+    entry = builder.function.entry_basic_block
+    for instruction in entry.instructions:
+        if instruction.name == "private_memory":
+            return instruction
+    with builder.goto_block(entry):
+        if entry.instructions:
+            builder.position_before(entry.instructions[0])
+        block = builder.alloca(ir.ArrayType(I8, size), name="private_memory")
+        block.align = 64
+    return block
+
+
+def element_load(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
+    """``load_<type>(address, offset)``: the element at an offset in elements."""
+    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+        pointer = b.gep(memory_pointer(b, scalar, space, a[0], local_memory), [a[1]])
+        return load_element(b, scalar, pointer)
+
+    return Intrinsic(f"load_{scalar}{_SPACES[space]}", (INDEX, INDEX), scalar, emit)
+
+
+def element_store(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
+    """``store_<type>(value, address, offset)``."""
+    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> None:
+        pointer = b.gep(memory_pointer(b, scalar, space, a[1], local_memory), [a[2]])
+        store_element(b, scalar, a[0], pointer)
+
+    return Intrinsic(f"store_{scalar}{_SPACES[space]}", (scalar, INDEX, INDEX), None, emit)
+
+
+def _id(builder: ir.IRBuilder, name: str, dimension: int) -> ir.Value:
+    return builtin(builder, name, I64, [ir.Constant(I32, dimension)], ("nounwind", "readnone"))
+
+
+def group_id() -> Intrinsic:
+    """``group_id()``: the work-group, along SYCL's dimension 0, which is OpenCL's dimension 1."""
+    return Intrinsic("group_id", (), INDEX, lambda b, _: _id(b, "_Z12get_group_idj", 1))
+
+
+def first_group(chunk: str = "first_group") -> Intrinsic:
+    """``first_group(chunk)``: the first work-group of the language that this work-item computes."""
+    return Intrinsic(chunk, (INDEX,), INDEX, lambda b, a: b.mul(_id(b, "_Z12get_group_idj", 0), a[0]))
+
+
+def work_item(lanes: int) -> Intrinsic:
+    """``work_item()``: the index of this work-item in its work-group."""
+    def emit(b: ir.IRBuilder, _: object) -> ir.Value:
+        lane = _id(b, "_Z12get_local_idj", 0)
+        return b.add(lane, b.mul(_id(b, "_Z12get_local_idj", 1), index(lanes)))
+
+    return Intrinsic("work_item", (), INDEX, emit)
+
+
+def is_leader() -> Intrinsic:
+    """``is_leader()``: whether this is the one work-item that stores for all of them."""
+    def emit(b: ir.IRBuilder, _: object) -> ir.Value:
+        ids = b.or_(_id(b, "_Z12get_local_idj", 0), _id(b, "_Z12get_local_idj", 1))
+        return b.icmp_unsigned("==", ids, index(0))
+
+    return Intrinsic("is_leader", (), I1, emit)
+
+
+def barrier() -> Intrinsic:
+    """``barrier()``: orders local and global memory within the work-group (OpenCL C 3.0, section 6.15.8)."""
+    def emit(b: ir.IRBuilder, _: object) -> None:
+        builtin(b, "_Z7barrierj", ir.VoidType(), [ir.Constant(I32, 3)], ("nounwind", "convergent"))
+
+    return Intrinsic("barrier", (), None, emit)
+
+
+def check_bounds() -> Intrinsic:
+    """``check_bounds(record, number, group, value, bound)``: whether 0 ≤ value < bound; records the first failure."""
+    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+        return _check(b, a, b.icmp_unsigned("<", a[3], a[4]))
+
+    return Intrinsic("check_bounds", (INDEX,) * 5, I1, emit)
+
+
+def check_equal() -> Intrinsic:
+    """``check_equal(record, number, group, value, expected)``: records the first failure."""
+    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+        return _check(b, a, b.icmp_unsigned("==", a[3], a[4]))
+
+    return Intrinsic("check_equal", (INDEX,) * 5, I1, emit)
+
+
+def _check(builder: ir.IRBuilder, arguments: list[ir.Value], holds: ir.Value) -> ir.Value:
+    record = builder.inttoptr(arguments[0], I64.as_pointer(GLOBAL))
+    with builder.if_then(builder.not_(holds), likely=False):
+        name = f"_Z29__spirv_AtomicCompareExchangePU3AS{GLOBAL}ljjjll"
+        order = [ir.Constant(I32, 1), ir.Constant(I32, 0), ir.Constant(I32, 0)]
+        seen = builtin(builder, name, I64, [record, *order, index(1), index(0)])
+        with builder.if_then(builder.icmp_unsigned("==", seen, constant(I64, 0))):
+            for position, value in enumerate(arguments[1:], start=1):
+                builder.store(value, builder.gep(record, [index(position)]), align=8)
+    return holds

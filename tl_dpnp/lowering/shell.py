@@ -1,0 +1,556 @@
+"""The kernel shell: a short Python function that numba-dpex compiles, with one call for each instruction.
+
+The shell holds what is the same for all work-items: scalar code, loops, branches, addresses.  Its text is made of
+generated names and numbers only; nothing of the user's source enters it.  Values of type index are Python integers
+to it (64 bits in Numba), all others go through intrinsics that keep their type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tl_dpnp.errors import Span, UnsupportedError
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import GroupType, MemrefType, Size
+from tl_dpnp.lowering.memory import Placement
+from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.scalars import F64, I1, INDEX, ScalarType
+
+__all__ = ["Argument", "KernelCall", "KernelMaker", "MemrefText", "Shell", "argument_type", "write_shell"]
+
+#: A size, stride or offset in the shell: a number or the text of an expression.
+Text = int | str
+
+
+@dataclass(frozen=True)
+class MemrefText:
+    """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides."""
+
+    type: MemrefType
+    space: int
+    address: Text
+    sizes: tuple[Text, ...]
+    strides: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of the kernel: its name and its type."""
+
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
+
+    `dimensions` lists (operand position, "size" or "stride", mode) in the order of the parameters; `scalars` the
+    operands of the instruction that are passed as values.
+    """
+
+    intrinsic: Intrinsic
+    dimensions: tuple[tuple[int, str, int], ...]
+    scalars: tuple[ops.Operand, ...]
+    comment: str
+
+
+#: Makes the micro-kernel of an instruction, given the memory space of each operand.
+KernelMaker = Callable[[ops.LinearAlgebra, Sequence[int]], KernelCall]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The text of the kernel, its arguments in order, the intrinsics that it calls by name, and its checks."""
+
+    text: str
+    name: str
+    arguments: tuple[Argument, ...]
+    intrinsics: Mapping[str, Intrinsic]
+    checks: tuple[BoundsCheck, ...]
+    legend: tuple[tuple[str, str], ...]
+
+
+def argument_type(scalar: ScalarType) -> ScalarType:
+    """Return the type in which a scalar travels to the kernel: integers and i1 as 64 bits, floats as they are."""
+    value_type(scalar)  # raises UnsupportedError for what the target has no values of
+    return scalar if scalar.is_float else INDEX
+
+
+def write_shell(
+    function: ops.Function,
+    name: str,
+    work_group: WorkGroup,
+    placements: Mapping[str, Placement],
+    local_memory: int,
+    make_kernel: KernelMaker,
+    debug: bool,
+) -> Shell:
+    """Return the shell of `function`, which is in canonical form and has its barriers."""
+    return _Writer(function, name, work_group, placements, local_memory, make_kernel, debug).write()
+
+
+@dataclass
+class _Writer:
+    function: ops.Function
+    name: str
+    work_group: WorkGroup
+    placements: Mapping[str, Placement]
+    local_memory: int
+    make_kernel: KernelMaker
+    debug: bool
+    lines: list[str] = field(default_factory=list)
+    indent: int = 1
+    values: dict[str, str] = field(default_factory=dict)
+    memrefs: dict[str, MemrefText] = field(default_factory=dict)
+    groups: dict[str, tuple[str, Text, str]] = field(default_factory=dict)
+    intrinsics: dict[str, Intrinsic] = field(default_factory=dict)
+    arguments: list[Argument] = field(default_factory=list)
+    checks: list[BoundsCheck] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
+    count: int = 0
+    #: Inside ``foreach``: work-items run on their own there.
+    spmd: bool = False
+    #: Loops around the current position, counted from ``foreach`` inwards.
+    loops: int = 0
+
+    # --- the frame ---------------------------------------------------------------------------------------------------
+
+    def write(self) -> Shell:
+        for number, parameter in enumerate(self.function.parameters):
+            self.parameter(f"p{number}", parameter)
+        self.arguments += [Argument("groups", INDEX), Argument("chunk", INDEX)]
+        if self.debug:
+            self.line("failed = False")
+        if self.work_group.form == "vector":
+            self.line(f"group = {self.call(intrinsics.first_group(), 'chunk')}")
+            self.line(f"last = {self.call(intrinsics.mathematics('min', INDEX, 2), 'group + chunk', 'groups')}")
+            with self.block("while group < last:"):
+                self.region(self.function.body)
+                self.line("group = group + 1")
+        else:
+            self.line(f"group = {self.call(intrinsics.group_id())}")
+            self.region(self.function.body)
+        if self.checks:
+            self.arguments.append(Argument("record", INDEX))
+            self.arguments += [Argument(_length(table), INDEX) for table, _, _ in self.groups.values()]
+        header = f"def {self.name}(item, {', '.join(a.name for a in self.arguments)}):"
+        text = "\n".join([header, *self.lines]) + "\n"
+        return Shell(
+            text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend)
+        )
+
+    def parameter(self, name: str, parameter: ops.Value) -> None:
+        self.legend.append((name, f"%{parameter.name}: {parameter.type}"))
+        match parameter.type:
+            case ScalarType() as scalar:
+                travels = argument_type(scalar)
+                self.arguments.append(Argument(name, travels))
+                self.values[parameter.name] = name
+                if travels != scalar and scalar != INDEX:
+                    self.values[parameter.name] = self.assign(self.call(intrinsics.conversion(INDEX, scalar), name))
+            case MemrefType() as memref:
+                self.arguments.append(Argument(name, INDEX))
+                sizes = self.dynamic(name, "size", memref.shape)
+                strides = self.dynamic(name, "stride", memref.strides)
+                self.memrefs[parameter.name] = MemrefText(memref, GLOBAL, name, sizes, strides)
+            case GroupType(memref, offset):
+                self.arguments.append(Argument(name, INDEX))
+                offset_text: Text = 0 if offset is None else offset
+                if offset is None:
+                    offset_text = f"{name}_offset"
+                    self.arguments.append(Argument(offset_text, INDEX))
+                if None in memref.shape or None in memref.strides:
+                    self.arguments.append(Argument(f"{name}_dope", INDEX))
+                self.groups[parameter.name] = (name, offset_text, f"{name}_dope")
+
+    def dynamic(self, name: str, what: str, entries: tuple[Size, ...]) -> tuple[Text, ...]:
+        result: list[Text] = []
+        for mode, entry in enumerate(entries):
+            if entry is None:
+                self.arguments.append(Argument(f"{name}_{what}{mode}", INDEX))
+            result.append(f"{name}_{what}{mode}" if entry is None else entry)
+        return tuple(result)
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        self.line(header)
+        self.indent += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.indent -= 1
+
+    def assign(self, text: str) -> str:
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def call(self, intrinsic: Intrinsic, *arguments: Text) -> str:
+        self.intrinsics[intrinsic.name] = intrinsic
+        return f"{intrinsic.name}({', '.join(map(str, arguments))})"
+
+    # --- operands ----------------------------------------------------------------------------------------------------
+
+    def operand(self, operand: ops.Operand) -> str:
+        """Return the text of a scalar operand, with its type."""
+        if isinstance(operand, ops.Value):
+            return self.values[operand.name]
+        literal = _literal(operand.value)
+        if operand.type in (INDEX, F64, I1):
+            return literal
+        return self.call(intrinsics.conversion(operand.type, operand.type), literal)
+
+    def index(self, operand: ops.Operand) -> Text:
+        """Return the text or number of an index operand."""
+        if isinstance(operand, ops.Constant):
+            assert isinstance(operand.value, int)
+            return operand.value
+        return self.values[operand.name]
+
+    def wide(self, operand: ops.Operand) -> Text:
+        """Return an integer operand as 64 bits."""
+        type_ = ops.scalar_type(operand)
+        if isinstance(operand, ops.Constant) or type_ == INDEX:
+            return self.index(operand)
+        return self.call(intrinsics.conversion(type_, INDEX), self.operand(operand))
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    def region(self, region: ops.Region, outputs: Sequence[str] = ()) -> None:
+        for operation in region:
+            if isinstance(operation, ops.Yield):
+                for output, value in zip(outputs, operation.values, strict=True):
+                    self.line(f"{output} = {self.operand(value)}")
+            else:
+                self.operation(operation)
+
+    def operation(self, operation: ops.Operation) -> None:
+        match operation:
+            case ops.Arith() | ops.Unary() | ops.Math() | ops.Cast() | ops.Compare():
+                self.values[operation.results[0].name] = self.assign(self.scalar(operation))
+            case ops.GroupId(result=result):
+                self.values[result.name] = "group"
+            case ops.GroupSize(result=result):
+                self.values[result.name] = "groups"
+            case ops.Load(source=source):
+                if isinstance(source.type, GroupType):
+                    self.load_memref(operation)
+                else:
+                    self.load_element(operation)
+            case ops.Store():
+                self.store(operation)
+            case ops.SizeOf(source=source, mode=mode, result=result):
+                self.values[result.name] = str(self.memrefs[source.name].sizes[mode])
+            case ops.Alloca(result=result):
+                self.alloca(result)
+            case ops.Expand():
+                self.expand(operation)
+            case ops.Fuse():
+                self.fuse(operation)
+            case ops.Subview():
+                self.subview(operation)
+            case ops.If():
+                self.branch(operation)
+            case ops.For():
+                self.loop(operation)
+            case ops.Foreach():
+                self.foreach(operation)
+            case ops.LinearAlgebra():
+                self.linear_algebra(operation)
+            case ops.Barrier():
+                if self.work_group.form == "subgroup":
+                    self.line(self.call(intrinsics.barrier()))
+            case ops.LifetimeStop():
+                pass
+            case _:
+                raise AssertionError(operation)
+
+    def scalar(self, operation: ops.Operation) -> str:
+        match operation:
+            case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
+                intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
+            case ops.Unary(kind=kind, operand=operand):
+                intrinsic = intrinsics.unary(kind, ops.scalar_type(operand))
+            case ops.Math(kind=kind, arguments=arguments):
+                intrinsic = intrinsics.mathematics(kind, ops.scalar_type(arguments[0]), len(arguments))
+            case ops.Compare(kind=kind, lhs=lhs):
+                intrinsic = intrinsics.comparison(kind, ops.scalar_type(lhs))
+            case ops.Cast(operand=operand, result=result):
+                intrinsic = intrinsics.conversion(ops.scalar_type(operand), ops.scalar_type(result))
+            case _:
+                raise AssertionError(operation)
+        for operand in operation.operands:
+            value_type(ops.scalar_type(operand))
+        value_type(ops.scalar_type(operation.results[0]))
+        return self.call(intrinsic, *(self.operand(operand) for operand in operation.operands))
+
+    def load_element(self, operation: ops.Load) -> None:
+        memref = self.memrefs[operation.source.name]
+        indices = [self.index(i) for i in operation.indices]
+        intrinsic = intrinsics.element_load(memref.type.element, memref.space, self.local_memory)
+        self.check_indices(operation.span, indices, memref.sizes, "index")
+        text = self.call(intrinsic, memref.address, _total(zip(indices, memref.strides, strict=True)))
+        self.values[operation.result.name] = self.assign(text)
+
+    def load_memref(self, operation: ops.Load) -> None:
+        type_ = ops.memref_type(operation.result)
+        table, offset, dope = self.groups[operation.source.name]
+        index = self.index(operation.indices[0])
+        self.check("bounds", operation.span, index, _length(table), "index into the group")
+        load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
+        address = self.assign(_sum(self.call(load, table, index), _product(offset, type_.element.bytes)))
+        dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
+        position = 0
+
+        def resolve(entry: Size) -> Text:
+            nonlocal position
+            if entry is not None:
+                return entry
+            text = self.assign(self.call(load, dope, _sum(_product(index, len(dynamic)), position)))
+            position += 1
+            return text
+
+        sizes = tuple(resolve(entry) for entry in type_.shape)
+        strides = tuple(resolve(entry) for entry in type_.strides)
+        self.memrefs[operation.result.name] = MemrefText(type_, GLOBAL, address, sizes, strides)
+
+    def store(self, operation: ops.Store) -> None:
+        memref = self.memrefs[operation.target.name]
+        indices = [self.index(i) for i in operation.indices]
+        self.check_indices(operation.span, indices, memref.sizes, "index")
+        intrinsic = intrinsics.element_store(memref.type.element, memref.space, self.local_memory)
+        offset = _total(zip(indices, memref.strides, strict=True))
+        text = self.call(intrinsic, self.operand(operation.value), memref.address, offset)
+        if self.spmd or self.work_group.form == "vector":
+            self.line(text)
+        else:
+            # Every work-item would store the same value: one does.
+            with self.block(f"if {self.call(intrinsics.is_leader())}:"):
+                self.line(text)
+
+    def alloca(self, result: ops.Value) -> None:
+        type_ = ops.memref_type(result)
+        space = LOCAL if self.work_group.form == "subgroup" else PRIVATE
+        sizes = tuple(size for size in type_.shape if size is not None)
+        strides = tuple(stride for stride in type_.strides if stride is not None)
+        self.memrefs[result.name] = MemrefText(type_, space, self.placements[result.name].offset, sizes, strides)
+
+    # --- views -------------------------------------------------------------------------------------------------------
+
+    def bind(self, text: Text) -> Text:
+        """Give a compound expression a name."""
+        return text if isinstance(text, int) or text.isidentifier() else self.assign(text)
+
+    def subview(self, operation: ops.Subview) -> None:
+        source = self.memrefs[operation.source.name]
+        terms: list[tuple[Text, Text]] = []
+        sizes: list[Text] = []
+        strides: list[Text] = []
+        for entry, size, stride in zip(operation.slices, source.sizes, source.strides, strict=True):
+            offset = self.index(entry.offset)
+            terms.append((offset, stride))
+            if entry.is_index:
+                self.check_indices(operation.span, [offset], [size], "index")
+                continue
+            length = _sum(size, _product(offset, -1)) if entry.size is None else self.index(entry.size)
+            if entry.size is not None:
+                self.check_slice(operation.span, offset, length, size)
+            sizes.append(self.bind(length))
+            strides.append(stride)
+        element_bytes = source.type.element.bytes
+        address = self.bind(_sum(source.address, _product(_total(terms), element_bytes)))
+        type_ = ops.memref_type(operation.result)
+        self.memrefs[operation.result.name] = MemrefText(
+            type_, source.space, address, _static(type_.shape, sizes), _static(type_.strides, strides)
+        )
+
+    def expand(self, operation: ops.Expand) -> None:
+        source = self.memrefs[operation.source.name]
+        mode = operation.mode
+        known = [None if entry is None else self.index(entry) for entry in operation.shape]
+        product: Text = 1
+        for entry in known:
+            product = product if entry is None else _product(product, entry)
+        divide = intrinsics.arithmetic("div", INDEX)
+        inferred = self.bind(self.call(divide, source.sizes[mode], product)) if None in known else 0
+        new = [inferred if entry is None else entry for entry in known]
+        if self.debug:
+            total: Text = 1
+            for entry in new:
+                total = _product(total, entry)
+            self.check("equal", operation.span, total, source.sizes[mode], "product of the expand shape")
+        strides: list[Text] = [source.strides[mode]]
+        for entry in new[:-1]:
+            strides.append(self.bind(_product(strides[-1], entry)))
+        type_ = ops.memref_type(operation.result)
+        sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
+        all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
+        self.memrefs[operation.result.name] = MemrefText(
+            type_, source.space, source.address, _static(type_.shape, sizes), _static(type_.strides, all_strides)
+        )
+
+    def fuse(self, operation: ops.Fuse) -> None:
+        source = self.memrefs[operation.source.name]
+        first, last = operation.first, operation.last
+        if self.debug:
+            for mode in range(first, last):
+                extent = _product(source.strides[mode], source.sizes[mode])
+                self.check("equal", operation.span, source.strides[mode + 1], extent, f"stride of mode {mode + 1}")
+        size: Text = 1
+        for entry in source.sizes[first : last + 1]:
+            size = _product(size, entry)
+        sizes = [*source.sizes[:first], self.bind(size), *source.sizes[last + 1 :]]
+        strides = [*source.strides[: first + 1], *source.strides[last + 1 :]]
+        type_ = ops.memref_type(operation.result)
+        self.memrefs[operation.result.name] = MemrefText(
+            type_, source.space, source.address, _static(type_.shape, sizes), _static(type_.strides, strides)
+        )
+
+    # --- control -----------------------------------------------------------------------------------------------------
+
+    def branch(self, operation: ops.If) -> None:
+        outputs = [self.fresh() for _ in operation.outputs]
+        self.values.update((value.name, text) for value, text in zip(operation.outputs, outputs, strict=True))
+        with self.block(f"if {self.operand(operation.condition)}:"):
+            self.region(operation.then, outputs)
+        if operation.otherwise is not None:
+            with self.block("else:"):
+                self.region(operation.otherwise, outputs)
+
+    def loop(self, operation: ops.For) -> None:
+        step = self.bind(self.wide(operation.step))
+        self.counted(operation.variable, self.wide(operation.start), self.wide(operation.stop), step, operation.body)
+
+    def foreach(self, operation: ops.Foreach) -> None:
+        start, step = self.wide(operation.start), 1
+        if self.work_group.form == "subgroup":
+            layout = self.work_group.layout
+            start = _sum(start, self.call(intrinsics.work_item(layout.lanes)))
+            step = layout.lanes * layout.subgroups
+        self.spmd = True
+        self.counted(operation.variable, start, self.wide(operation.stop), step, operation.body)
+        self.spmd = False
+
+    def counted(self, variable: ops.Value, start: Text, stop: Text, step: Text, body: ops.Region) -> None:
+        """Write a loop that counts in 64 bits, so that a narrow variable cannot overflow past the end."""
+        counter, stop = self.assign(str(start)), self.bind(stop)
+        type_ = ops.scalar_type(variable)
+        with self.block(f"while {counter} < {stop}:"):
+            self.values[variable.name] = counter
+            if type_ != INDEX:
+                self.values[variable.name] = self.assign(self.call(intrinsics.conversion(INDEX, type_), counter))
+            self.loops += self.spmd
+            self.region(body)
+            self.loops -= self.spmd
+            self.line(f"{counter} = {counter} + {step}")
+        if self.debug and self.loops:
+            self.line("if failed: break")
+
+    # --- linear algebra ----------------------------------------------------------------------------------------------
+
+    def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
+        memrefs = [self.memrefs[value.name] for value in (*operation.inputs, operation.output)]
+        kernel = self.make_kernel(operation, [memref.space for memref in memrefs])
+        arguments: list[Text] = [memref.address for memref in memrefs]
+        for position, what, mode in kernel.dimensions:
+            memref = memrefs[position]
+            arguments.append(memref.sizes[mode] if what == "size" else memref.strides[mode])
+        arguments += [self.operand(scalar) for scalar in kernel.scalars]
+        self.line(f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}")
+
+    # --- checks ------------------------------------------------------------------------------------------------------
+
+    def check_indices(self, span: Span, indices: Sequence[Text], sizes: Sequence[Text], what: str) -> None:
+        for mode, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+            if not (isinstance(index, int) and isinstance(size, int)):
+                self.check("bounds", span, index, size, f"{what} {mode}" if len(indices) > 1 else what)
+
+    def check_slice(self, span: Span, offset: Text, length: Text, size: Text) -> None:
+        if all(isinstance(entry, int) for entry in (offset, length, size)):
+            return
+        self.check("bounds", span, offset, size, "offset of the slice")
+        self.check("bounds", span, _sum(_sum(offset, length), -1), size, "last element of the slice")
+
+    def check(self, kind: str, span: Span, value: Text, bound: Text, what: str) -> None:
+        """Write a check that ends the work-group, or the work-item's loop, where it fails."""
+        if not self.debug or (kind == "equal" and value == bound):
+            return
+        number = len(self.checks)
+        rule = "is out of bounds" if kind == "bounds" else "differs from what it must be"
+        self.checks.append(
+            BoundsCheck(f"{what} {rule}", span.file, span.line, span.column, span.end_line, span.end_column)
+        )
+        intrinsic = intrinsics.check_bounds() if kind == "bounds" else intrinsics.check_equal()
+        test = self.call(intrinsic, "record", number, "group", value, bound)
+        with self.block(f"if not {test}:"):
+            if self.spmd:
+                # The others go on to the next barrier, so this work-item may only leave its loops.
+                self.line("failed = True")
+                self.line("break")
+            else:
+                self.line("return")
+
+
+def _length(table: str) -> str:
+    return f"{table}_length"
+
+
+def _literal(value: bool | int | float | complex) -> str:
+    if isinstance(value, complex):
+        raise UnsupportedError("the sycl target does not compute with complex numbers yet; use target='reference'")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return repr(value)
+
+
+def _sum(a: Text, b: Text) -> Text:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    return f"{a} + {b}"
+
+
+def _product(a: Text, b: Text) -> Text:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    return f"{_atom(a)} * {_atom(b)}"
+
+
+def _atom(text: Text) -> Text:
+    return text if isinstance(text, int) or text.isidentifier() else f"({text})"
+
+
+def _total(terms: Iterator[tuple[Text, Text]] | list[tuple[Text, Text]] | zip[tuple[Text, Text]]) -> Text:
+    total: Text = 0
+    for index, stride in terms:
+        total = _sum(total, _product(index, stride))
+    return total
+
+
+def _static(types: tuple[Size, ...], texts: Sequence[Text]) -> tuple[Text, ...]:
+    """Take each entry from the type where it is constant there, else from the shell."""
+    return tuple(text if entry is None else entry for entry, text in zip(types, texts, strict=True))

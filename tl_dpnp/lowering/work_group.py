@@ -1,0 +1,95 @@
+"""Which form a kernel takes and how large its work-group is: attributes first, then the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.errors import Diagnostic, LoweringError
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.emission import SubgroupLayout
+from tl_dpnp.lowering.plan import Form
+
+__all__ = ["WorkGroup", "choose_work_group"]
+
+#: Sub-group sizes in the order of preference where the function leaves the choice.
+_PREFERRED_SIZES = (16, 8, 32, 4, 64)
+#: Sub-groups that a default work-group has at most along rows and along columns.
+_MOST_ROWS, _MOST_COLUMNS = 4, 4
+
+
+@dataclass(frozen=True)
+class WorkGroup:
+    """The chosen form and layout."""
+
+    form: Form
+    layout: SubgroupLayout
+
+    def __str__(self) -> str:
+        layout = self.layout
+        if self.form == "vector":
+            return "vector form: one work-item computes a work-group"
+        size = f"work_group_size({layout.lanes * layout.rows},{layout.columns}) subgroup_size({layout.lanes})"
+        return f"sub-group form: {size}"
+
+
+def choose_work_group(function: ops.Function, device: DeviceDescription, form: Form | None) -> WorkGroup:
+    """Return the form and layout of `function` on `device`.
+
+    Without a wish, a CPU gets the vector form, unless the function has attributes, which only the sub-group form can
+    honour.  Raises LoweringError where attributes and device, or attributes and `form`, disagree.
+    """
+    has_attributes = function.work_group_size is not None or function.subgroup_size is not None
+    if form == "vector" or (form is None and device.is_cpu and not has_attributes):
+        if has_attributes:
+            raise _error(function, "form='vector' runs a work-group as one work-item, but the function has attributes",
+                         "drop work_group_size and subgroup_size, or compile with form='subgroup'")
+        return WorkGroup("vector", SubgroupLayout())
+    size = _subgroup_size(function, device)
+    if function.work_group_size is not None:
+        rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
+    else:
+        rows, columns = _default_extent(function, size, device.max_work_group_size)
+    layout = SubgroupLayout(size, rows, columns)
+    if layout.subgroups * size > device.max_work_group_size:
+        raise _error(
+            function,
+            f"work_group_size({rows * size},{columns}) has {layout.subgroups * size} work-items; "
+            f"{device.name} allows {device.max_work_group_size}",
+            "make it smaller",
+        )
+    return WorkGroup("subgroup", layout)
+
+
+def _subgroup_size(function: ops.Function, device: DeviceDescription) -> int:
+    supported = ", ".join(map(str, device.subgroup_sizes))
+    wanted = function.subgroup_size
+    if wanted is not None:
+        if wanted not in device.subgroup_sizes:
+            raise _error(function, f"subgroup_size({wanted}) is not supported by {device.name}",
+                         f"it supports {supported}")
+        return wanted
+    rows = function.work_group_size[0] if function.work_group_size is not None else None
+    for size in _PREFERRED_SIZES:
+        if size in device.subgroup_sizes and (rows is None or rows % size == 0):
+            return size
+    raise _error(function, f"no sub-group size of {device.name} divides the first mode of work_group_size, {rows}",
+                 f"make it a multiple of one of {supported}")
+
+
+def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int, int]:
+    """Return rows and columns of sub-groups such that the largest output has a tile for each."""
+    rows, columns = 1, 1
+    for operation in function.body.walk():
+        if isinstance(operation, ops.LinearAlgebra):
+            shape = (*ops.memref_type(operation.output).shape, 1, 1)
+            rows = max(rows, -(-(shape[0] or size) // size))
+            columns = max(columns, -(-(shape[1] or 1) // 8))
+    rows, columns = min(rows, _MOST_ROWS), min(columns, _MOST_COLUMNS)
+    while rows * columns * size > limit:
+        columns, rows = max(1, columns // 2), rows if columns > 1 else rows // 2
+    return rows, columns
+
+
+def _error(function: ops.Function, message: str, hint: str) -> LoweringError:
+    return LoweringError(message, [Diagnostic(message, function.span, hint)])
