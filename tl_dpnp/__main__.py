@@ -8,27 +8,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLError
 
-#: What ``--emit`` can print besides the IR after each pass: a name, the inspection it calls, what it shows.
-VIEWS: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
-    "schedule": (lambda kernel: kernel.inspect_schedule(), "the loop nest of each collective operation"),
-    "source": (lambda kernel: kernel.inspect_source(), "the kernel's shell in Python"),
-    "llvm": (lambda kernel: kernel.inspect_llvm(), "LLVM IR"),
-    "spirv": (lambda kernel: kernel.inspect_spirv(), "SPIR-V: text if spirv-dis is installed, else binary with -o"),
+#: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
+STAGES: dict[str, tuple[str, Callable[[Any], str | bytes]]] = {
+    "parsed": ("the program as parsed, in the newer spelling", lambda kernel: kernel.inspect_ir("parsed")),
+    "canonical": ("after constant folding and dead code removal", lambda kernel: kernel.inspect_ir("canonical")),
+    "memory": ("with the places of temporaries in local memory", lambda kernel: kernel.inspect_ir("memory")),
+    "barriers": ("with the barriers that the compiler added", lambda kernel: kernel.inspect_ir("barriers")),
+    "schedule": ("the loop nest of each collective instruction", lambda kernel: kernel.inspect_schedule()),
+    "source": ("the kernel's shell in Python", lambda kernel: kernel.inspect_source()),
+    "llvm": ("LLVM IR", lambda kernel: kernel.inspect_llvm()),
+    "spirv": ("SPIR-V: text if spirv-dis is installed, binary with -o", lambda kernel: kernel.inspect_spirv()),
 }
-
-
-def _stages() -> dict[str, str]:
-    """Return every stage and what it shows, in the order of the pipeline."""
-    from tl_dpnp.lowering import STAGES
-
-    return {"ir": "the program as parsed", **STAGES, **{name: doc for name, (_, doc) in VIEWS.items()}}
 
 
 class _Command(click.Command):
@@ -36,14 +33,15 @@ class _Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Stages for --emit"):
-            formatter.write_dl(list(_stages().items()))
+            formatter.write_dl([(stage, doc) for stage, (doc, _) in STAGES.items()])
         with formatter.section("Environment variables"):
-            formatter.write_dl([(s.variable, f"{s.doc} [{s.kind}; {s.default_text}]") for s in config.SETTINGS.values()])
+            settings = config.SETTINGS.values()
+            formatter.write_dl([(s.variable, f"{s.doc} [{s.kind}; default: {s.default_text}]") for s in settings])
 
 
 @click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--emit", "stage", metavar="STAGE", help="Print the program at this stage; without it, only check FILE.")
+@click.option("--emit", "stage", type=click.Choice(list(STAGES)), metavar="STAGE", help="Print FILE at this stage.")
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file.")
 @click.option("-s", "--system", is_flag=True, help="Print packages, devices and settings, and what is wrong with them.")
@@ -52,7 +50,7 @@ class _Command(click.Command):
 def main(
     file: str | None, stage: str | None, name: str | None, output: str | None, system: bool, sys_json: bool
 ) -> None:
-    """Check FILE, a program in the tensor language (- reads standard input), or print a stage of its compilation."""
+    """Check FILE, a program in the tensor language (- is standard input); with --emit, print what becomes of it."""
     if system or sys_json:
         from tl_dpnp.runtime import system_info
 
@@ -62,46 +60,42 @@ def main(
         return
     if file is None:
         raise click.UsageError("name a FILE, or use --system")
-    if stage is not None and stage not in _stages():
-        raise click.BadParameter(f"{stage!r} is none of {', '.join(_stages())}", param_hint="--emit")
-    source = click.get_text_stream("stdin").read() if file == "-" else Path(file)
     try:
-        result = _emit(source, stage, name)
+        result = _emit(file, stage, name)
         if result is not None:
             _write(_disassemble(result, output) if isinstance(result, bytes) else result, output)
     except TLError as error:
-        _fail(str(error))
+        click.echo(str(error), err=True)
+        sys.exit(1)
 
 
-def _emit(source: str | Path, stage: str | None, name: str | None) -> str | bytes | None:
+def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
     """Return the program at `stage`, or None when `stage` is None: then it is only checked."""
-    from tl_dpnp.language import parse, print_module
+    from tl_dpnp.language import parse
+    from tl_dpnp.language.printer import print_function
 
-    module = parse(source)
-    functions = [function.name for function in module.functions]
+    binary = click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+    path = "<stdin>" if file == "-" else file
+    try:
+        text = binary.decode()
+    except UnicodeDecodeError as error:
+        raise TLError(f"{path}: byte {error.start} is not UTF-8: this is no text") from None
+    functions = {function.name: function for function in parse(text, path).functions}
     if name is not None and name not in functions:
-        raise TLError(f"there is no function @{name} in this file; there are {', '.join(functions)}")
+        known = ", ".join(f"@{function}" for function in functions)
+        raise TLError(f"{path}: there is no function @{name}; there are {known}")
+    chosen = functions if name is None else {name: functions[name]}
     if stage is None:
         return None
-    if stage == "ir" and name is None:
-        return print_module(module)
+    if stage == "parsed":
+        return "\n".join(print_function(function) for function in chosen.values())
+    if stage == "spirv" and len(chosen) > 1:
+        raise TLError(f"{path}: each function is a SPIR-V module of its own: choose one with --function")
     from tl_dpnp import compile
 
-    chosen = functions if name is None else [name]
-    parts = [_view(compile(source, name=function), stage) for function in chosen]
-    texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) == len(parts):
-        return "\n\n".join(texts)
-    if len(parts) > 1:
-        raise TLError(f"the {stage} of several functions does not fit one file: choose one with --function")
-    return parts[0]
-
-
-def _view(kernel: Any, stage: str) -> str | bytes:
-    if stage in VIEWS:
-        return VIEWS[stage][0](kernel)
-    text: str = kernel.inspect_ir(stage)
-    return text
+    source = text if file == "-" else Path(file)
+    views = [STAGES[stage][1](compile(source, name=function)) for function in chosen]
+    return views[0] if len(views) == 1 else "\n\n".join(map(str, views))
 
 
 def _disassemble(binary: bytes, output: str | None) -> str | bytes:
@@ -122,11 +116,6 @@ def _write(content: str | bytes, output: str | None) -> None:
         Path(output).write_text(content.rstrip("\n") + "\n")
     else:
         click.echo(content.rstrip("\n"))
-
-
-def _fail(message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,147 @@
+"""``python -m tl_dpnp``: stages, the system report, and errors without tracebacks."""
+
+import json
+import re
+import shutil
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tl_dpnp import config
+from tl_dpnp.__main__ import STAGES, main
+
+PROGRAM = """
+func @scale(%x: memref<f32x4>, %y: memref<f32x4>) {
+  axpby.n 2.0, %x, 0.0, %y : f32, memref<f32x4>, f32, memref<f32x4>
+}
+"""
+SECOND = "func @nothing(%x: memref<f32x4>) { }\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "scale.tl"
+    path.write_text(PROGRAM)
+    return path
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
+
+
+def test_a_right_program_is_accepted_silently(file):
+    result = run(file)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("stage", "holds"),
+    [
+        ("parsed", "func @scale"),
+        ("canonical", "axpby.n 2.0"),
+        ("memory", "axpby.n 2.0"),
+        ("barriers", "axpby.n 2.0"),
+        ("schedule", "for "),
+        ("source", "def "),
+        ("llvm", "define "),
+    ],
+)
+def test_every_stage_prints(file, stage, holds):
+    result = run(file, f"--emit={stage}")
+    assert result.exit_code == 0, result.output
+    assert holds in result.stdout
+
+
+def test_the_stages_of_the_compiler_are_all_there():
+    from tl_dpnp import lowering
+
+    assert list(STAGES)[: len(lowering.STAGES)] == list(lowering.STAGES)
+    assert list(STAGES)[len(lowering.STAGES) :] == ["schedule", "source", "llvm", "spirv"]
+
+
+def test_parsed_text_parses_again(file, tmp_path):
+    again = tmp_path / "again.tl"
+    assert run(file, "--emit=parsed", "-o", again).exit_code == 0
+    assert run(again, "--emit=parsed").stdout == again.read_text()
+
+
+def test_spirv_goes_to_a_file(file, tmp_path):
+    output = tmp_path / "scale.spv"
+    assert run(file, "--emit=spirv", "-o", output).exit_code == 0
+    assert int.from_bytes(output.read_bytes()[:4], "little") == 0x07230203
+
+
+def test_spirv_on_the_screen_needs_the_disassembler(file, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    result = run(file, "--emit=spirv")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "write the binary to a file with -o" in result.stderr
+
+
+def test_one_function_of_several(tmp_path):
+    path = tmp_path / "two.tl"
+    path.write_text(PROGRAM + SECOND)
+    both, one = run(path, "--emit=parsed").stdout, run(path, "--emit=parsed", "-f", "nothing").stdout
+    assert "@scale" in both
+    assert "@nothing" in both
+    assert "@scale" not in one
+    assert "choose one with --function" in run(path, "--emit=spirv", "-o", tmp_path / "x").stderr
+    assert run(path, "-f", "other").stderr.endswith("there is no function @other; there are @scale, @nothing\n")
+
+
+def test_standard_input():
+    assert "@scale" in run("-", "--emit=parsed", input=PROGRAM).stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (PROGRAM.replace("%x, 0.0", "%z, 0.0").encode(), r"wrong\.tl:3:\d+: error: .*%z"),
+        (b"func @f(", r"wrong\.tl:1:\d+: error: "),
+        (b"\xff\xfe\x00", r"wrong\.tl: byte 0 is not UTF-8"),
+    ],
+    ids=["verify", "syntax", "bytes"],
+)
+def test_a_wrong_program_ends_in_a_diagnostic(tmp_path, content, message):
+    path = tmp_path / "wrong.tl"
+    path.write_bytes(content)
+    result = run(path, "--emit=source")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.search(message, result.stderr)
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unknown_stage_is_refused(file):
+    result = run(file, "--emit=assembly")
+    assert result.exit_code == 2
+    assert "canonical" in result.stderr
+
+
+def test_help_holds_the_tables():
+    text = run("--help").output
+    assert all(name in text for name in STAGES)
+    assert all(setting.variable in text for setting in config.SETTINGS.values())
+
+
+def test_the_system_report_and_its_json():
+    text, data = run("-s").output, json.loads(run("--sys-json").stdout)
+    assert data["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    assert {"dpctl", "dpnp", "numba-dpex"} <= {package["name"] for package in data["packages"]}
+    assert data["devices"]
+    assert all(device["name"] in text for device in data["devices"])
+
+
+def test_the_system_report_names_problems(monkeypatch):
+    from tl_dpnp.runtime import system_info
+
+    monkeypatch.setenv("TL_DPNP_TARGET", "abacus")
+    monkeypatch.setenv("TL_DPNP_COLOUR", "1")
+    monkeypatch.setenv("OCL_ICD_FILENAMES", "/no/such/libintelocl.so")
+    monkeypatch.setattr(system_info, "_version", lambda name: None if name == "dpnp" else "0.0")
+    problems = {problem.what: problem.fix for problem in system_info.gather().problems}
+    assert problems["dpnp is not installed"] == "run: pip install 'dpnp==0.15.0'"
+    assert problems["numba is 0.0, and the others here were built against 0.59.1"] == "run: pip install 'numba==0.59.1'"
+    assert any("TL_DPNP_TARGET='abacus' is not understood" in what for what in problems)
+    assert problems["TL_DPNP_COLOUR is set, and there is no such setting"] == "run: unset TL_DPNP_COLOUR"
+    assert "OCL_ICD_FILENAMES names /no/such/libintelocl.so, which does not exist" in problems

@@ -1,0 +1,39 @@
+"""The documents: their Python runs, their links lead somewhere, and they name what exists."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readme_examples_run():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+
+
+def test_the_programs_in_the_language_guide_are_accepted():
+    from tl_dpnp.language import parse
+
+    text = (ROOT / "docs" / "language.md").read_text()
+    programs = [block for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) if "func @" in block]
+    assert programs
+    for program in programs:
+        parse(program)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text())
+    assert not [t for t in targets if "://" not in t and not (path.parent / t).exists()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_named_files_exist(path):
+    named = re.findall(r"`((?:tl_dpnp|docs|tests|examples|asv_bench)/[\w/.]+)`", path.read_text())
+    assert not [name for name in named if not (ROOT / name).exists() and name != "tl_dpnp/graph/"]
