@@ -93,7 +93,8 @@ class TLError(Exception):
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
+        # Not super(): the builtin SyntaxError takes other arguments.  `args` rebuild the error when it is unpickled.
+        Exception.__init__(self, message, tuple(diagnostics))
         self.message = message
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
@@ -112,6 +113,10 @@ class TLError(Exception):
 
 class TLSyntaxError(TLError, SyntaxError):
     """The text is not a program of the tensor language."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        TLError.__init__(self, message, diagnostics)
+        self.msg = str(self)  # what a traceback prints of a SyntaxError
 
     def __str__(self) -> str:
         return TLError.__str__(self)

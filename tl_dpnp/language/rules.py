@@ -1,0 +1,321 @@
+"""The rules that one operation must obey on its own: operand types, shapes, constants.
+
+Rules that need the surroundings of an operation (names, regions, lifetimes) are in `verifier`.
+
+Source: tensor language reference, section "Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl_dpnp.language.constants import convert, format_constant
+from tl_dpnp.language.infer import POISON, check_indices, check_type, describe, result_type, same_type
+from tl_dpnp.language.ops import (
+    ARITHMETIC,
+    COMPARISONS,
+    MATHEMATICS,
+    UNARY,
+    Alloca,
+    Arith,
+    Axpby,
+    Cast,
+    Compare,
+    Constant,
+    For,
+    Foreach,
+    Gemm,
+    Gemv,
+    Ger,
+    Hadamard,
+    If,
+    LinearAlgebra,
+    Math,
+    Operand,
+    Operation,
+    Store,
+    Sum,
+    Unary,
+    Value,
+)
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.scalars import I1, ScalarType, is_lossless
+
+__all__ = ["TRANSPOSES", "operation_errors"]
+
+#: Linear algebra: number of transpose flags.
+TRANSPOSES: dict[type[LinearAlgebra], int] = {Gemm: 2, Gemv: 1, Ger: 0, Hadamard: 0, Axpby: 1, Sum: 1}
+
+#: Linear algebra: the named sizes of each input and of the output, after transposition.  Where an instruction accepts
+#: several orders, the order of the first input chooses the alternative.
+_SHAPES: dict[type[LinearAlgebra], tuple[tuple[str, ...], ...]] = {
+    Gemm: (("MK", "KN", "MN"),),
+    Gemv: (("MK", "K", "M"),),
+    Ger: (("M", "N", "MN"),),
+    Hadamard: (("M", "M", "M"),),
+    Axpby: (("", ""), ("M", "M"), ("MN", "MN")),
+    Sum: (("M", ""), ("MN", "M")),
+}
+_ORDERS = {0: "a scalar memref (order 0)", 1: "a vector (order 1)", 2: "a matrix (order 2)"}
+
+
+def operation_errors(operation: Operation) -> Iterator[RuleError]:
+    """Yield an error for every rule that the operation breaks on its own.
+
+    Operations with poisoned operands must be sorted out before; of one with a poisoned result only the operands count.
+    """
+    yield from _result_errors(operation)
+    if any(result.type is POISON for result in operation.results):
+        return
+    for position, operand in enumerate(operation.operands):
+        if isinstance(operand, Constant):
+            yield from _constant_errors(operand, position)
+    match operation:
+        case Alloca(result=result):
+            yield from _alloca_errors(result)
+        case Arith(kind=kind, lhs=lhs, rhs=rhs, result=result):
+            yield from _kind_errors(f"arith.{kind}", result.type, ARITHMETIC.get(kind))
+            yield from _scalar_errors((lhs, rhs), result.type, first=0)
+            yield from _division_errors(kind, rhs)
+        case Unary(kind=kind, operand=operand, result=result):
+            yield from _kind_errors(f"arith.{kind}", result.type, UNARY.get(kind))
+            yield from _scalar_errors((operand,), result.type, first=0)
+        case Math(kind=kind, arguments=arguments, result=result):
+            count, kinds = MATHEMATICS.get(kind, (len(arguments), None))
+            yield from _kind_errors(f"math.{kind}", result.type, kinds)
+            if len(arguments) != count:
+                yield RuleError(f"math.{kind} takes {count} operands, but {len(arguments)} given")
+            yield from _scalar_errors(arguments, result.type, first=0)
+        case Compare(kind=kind, lhs=lhs, rhs=rhs):
+            yield from _compare_errors(kind, lhs, rhs)
+        case Cast(operand=operand, result=result):
+            yield from _cast_errors(operand, result.type)
+        case Store(value=value, target=target, indices=indices):
+            yield from _store_errors(value, target, indices)
+        case If(condition=condition):
+            if condition.type != I1:
+                yield RuleError(
+                    f"the condition must have type i1, but has type {condition.type}",
+                    "write the result of a comparison, true or false",
+                    0,
+                )
+        case For(variable=variable, step=step):
+            yield from _loop_errors("for", variable, operation.operands)
+            if isinstance(step, Constant) and not isinstance(step.value, complex) and step.value <= 0:
+                yield RuleError(f"the step of a for loop is {step.value}", "write a step of at least 1", 2)
+        case Foreach(variable=variable):
+            yield from _loop_errors("foreach", variable, operation.operands)
+        case LinearAlgebra():
+            yield from _linear_algebra_errors(operation)
+
+
+def _result_errors(operation: Operation) -> Iterator[RuleError]:
+    """Yield an error if the operands are not fit for the operation, or the result has another type than they give."""
+    try:
+        inferred = result_type(operation)
+    except RuleError as error:
+        yield error
+        return
+    if inferred is not None:
+        (result,) = operation.results
+        if result.type is not POISON and not same_type(inferred, result.type):
+            yield RuleError(f"{result} has type {result.type}, but the operation gives {inferred}")
+
+
+def _constant_errors(constant: Constant, position: int) -> Iterator[RuleError]:
+    try:
+        exact = convert(constant.value, constant.type)
+    except RuleError as error:
+        yield RuleError(error.message, error.hint, position)
+        return
+    # NaN differs from itself, and 1 == 1.0 == True: the text tells all of these apart.
+    if type(exact) is not type(constant.value) or format_constant(exact, constant.type) != format_constant(
+        constant.value, constant.type
+    ):
+        yield RuleError(f"the constant {constant.value!r} is not exact in type {constant.type}", None, position)
+
+
+# --- scalars ---------------------------------------------------------------------------------------------------------
+
+
+def _kind_errors(name: str, type: Type, kinds: tuple[str, ...] | None) -> Iterator[RuleError]:
+    if kinds is None:
+        yield RuleError(f"there is no instruction {name}")
+    elif not isinstance(type, ScalarType):
+        yield RuleError(f"{name} works on scalars, not on {describe(type)}")
+    elif type.kind not in kinds:
+        accepted = {"signed": "integers", "unsigned": "integers", "float": "floats", "complex": "complex numbers"}
+        names = list(dict.fromkeys(accepted.get(kind, "i1") for kind in kinds))
+        hint = "use arith.and, arith.or, arith.xor or arith.not on i1" if type == I1 else None
+        yield RuleError(f"{name} works on {_enumerate(names)}, not on {type}", hint)
+
+
+def _enumerate(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _operand_name(operand: Operand) -> str:
+    return str(operand) if isinstance(operand, Value) else "the constant"
+
+
+def _cast_hint(operand: Operand, type: Type) -> str | None:
+    if isinstance(operand, Value) and isinstance(operand.type, ScalarType):
+        return f"write cast {operand} : {operand.type} -> {type}"
+    return None
+
+
+def _scalar_errors(operands: tuple[Operand, ...], type: Type, first: int) -> Iterator[RuleError]:
+    """Yield an error for each operand that has another type than the instruction."""
+    for position, operand in enumerate(operands, first):
+        if operand.type != type:
+            yield RuleError(
+                f"{_operand_name(operand)} has type {operand.type}, but type {type} is needed",
+                _cast_hint(operand, type),
+                position,
+            )
+
+
+def _division_errors(kind: str, divisor: Operand) -> Iterator[RuleError]:
+    if kind in ("div", "rem") and isinstance(divisor, Constant) and divisor.type.is_integer and divisor.value == 0:
+        yield RuleError("integer division by zero", "write a divisor other than 0", 1)
+
+
+def _compare_errors(kind: str, lhs: Operand, rhs: Operand) -> Iterator[RuleError]:
+    if kind not in COMPARISONS:
+        yield RuleError(f"there is no instruction cmp.{kind}")
+    if not isinstance(lhs.type, ScalarType):
+        yield RuleError(f"cmp.{kind} works on scalars, not on {describe(lhs.type)}", None, 0)
+        return
+    if lhs.type.is_complex and kind not in ("eq", "ne"):
+        yield RuleError(f"cmp.{kind} does not work on {lhs.type}: complex numbers have no order", "use cmp.eq or cmp.ne")
+    yield from _scalar_errors((rhs,), lhs.type, first=1)
+
+
+def _cast_errors(operand: Operand, target: Type) -> Iterator[RuleError]:
+    if not isinstance(operand.type, ScalarType) or not isinstance(target, ScalarType):
+        yield RuleError(f"cast works on scalars, not on {describe(operand.type)}", None, 0)
+    elif operand.type.is_complex and not (target.is_complex or target.is_boolean):
+        yield RuleError(f"{operand.type} does not cast to {target}: its imaginary part would be lost", None, 0)
+
+
+def _loop_errors(name: str, variable: Value, bounds: tuple[Operand, ...]) -> Iterator[RuleError]:
+    if not (isinstance(variable.type, ScalarType) and variable.type.is_integer):
+        yield RuleError(f"the variable of a {name} loop has type {variable.type}", "use index or another integer type")
+    else:
+        yield from _scalar_errors(bounds, variable.type, first=0)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def _alloca_errors(result: Value) -> Iterator[RuleError]:
+    if not isinstance(result.type, MemrefType):
+        yield RuleError(f"alloca gives a memref, not {describe(result.type)}")
+        return
+    try:
+        check_type(result.type)
+    except RuleError as error:
+        yield error
+    if not result.type.is_static:
+        what = "mode" if None in result.type.shape else "stride"
+        yield RuleError(
+            f"alloca of {result.type}, which has a dynamic {what}", "write constant sizes and strides; only views vary"
+        )
+
+
+def _store_errors(value: Operand, target: Value, indices: tuple[Operand, ...]) -> Iterator[RuleError]:
+    if not isinstance(target.type, MemrefType):
+        yield RuleError(f"store needs a memref, but its operand is {describe(target.type)}", None, 1)
+        return
+    yield from _scalar_errors((value,), target.type.element, first=0)
+    try:
+        check_indices(target.type, indices, first=2)
+    except RuleError as error:
+        yield error
+
+
+# --- linear algebra --------------------------------------------------------------------------------------------------
+
+
+def _linear_algebra_errors(operation: LinearAlgebra) -> Iterator[RuleError]:
+    name = type(operation).__name__.lower()
+    if len(operation.transposes) != TRANSPOSES[type(operation)]:
+        yield RuleError(f"{name} takes {TRANSPOSES[type(operation)]} transposes, but {len(operation.transposes)} given")
+        return
+    memrefs = (*operation.inputs, operation.output)
+    if len(memrefs) != len(_SHAPES[type(operation)][0]):
+        yield RuleError(f"{name} takes {len(_SHAPES[type(operation)][0]) - 1} inputs, but {len(operation.inputs)} given")
+        return
+    positions = (*range(1, len(memrefs)), len(memrefs) + 1)
+    sound = True
+    for memref, position in zip(memrefs, positions):
+        if not isinstance(memref.type, MemrefType):
+            yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", None, position)
+            sound = False
+        elif memref.type.element == I1:
+            yield RuleError(f"{name} does not work on elements of type i1", "use an integer or floating-point type", position)
+            sound = False
+    if sound:
+        yield from _element_errors(operation, name, positions)
+        yield from _shape_errors(operation, name, positions)
+
+
+def _element_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...]) -> Iterator[RuleError]:
+    """Yield an error for each operand that does not convert to the output's element type without loss."""
+    assert isinstance(operation.output.type, MemrefType)
+    target = operation.output.type.element
+    operands: list[tuple[Operand, int]] = [(operation.alpha, 0), (operation.beta, len(operation.inputs) + 1)]
+    operands += zip(operation.inputs, positions)
+    for operand, position in operands:
+        source = operand.type.element if isinstance(operand.type, MemrefType) else operand.type
+        if not isinstance(source, ScalarType):
+            yield RuleError(f"{name} needs a scalar here, but {operand} is {describe(source)}", None, position)
+        elif not is_lossless(source, target):
+            what = "elements of type" if isinstance(operand.type, MemrefType) else "type"
+            yield RuleError(
+                f"{_operand_name(operand)} has {what} {source}, which cannot become {target}, the element type of the "
+                f"output {operation.output}, without loss",
+                f"use {target}",
+                position,
+            )
+
+
+def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...]) -> Iterator[RuleError]:
+    """Yield an error for each operand of a wrong order, and each size that differs from the size of the same name."""
+    memrefs = (*operation.inputs, operation.output)
+    shapes = [memref.type.shape for memref in memrefs if isinstance(memref.type, MemrefType)]
+    alternatives = _SHAPES[type(operation)]
+    row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), alternatives[-1])
+    wrong = [(memref, dims, n) for memref, dims, shape, n in zip(memrefs, row, shapes, positions) if len(dims) != len(shape)]
+    for memref, dims, position in wrong:
+        orders = [len(dims)] if position > 1 else [len(row[0]) for row in alternatives]
+        expected = " or ".join(_ORDERS[order] for order in orders)
+        yield RuleError(f"{name} needs {expected}, but {memref} is {describe(memref.type)}", None, position)
+    if wrong:
+        return
+    known: dict[str, tuple[int, Value, bool]] = {}
+    flags = (*operation.transposes, False, False, False)
+    for memref, dims, shape, position, flag in zip(memrefs, row, shapes, positions, flags):
+        transposed = flag and len(shape) == 2 and memref is not operation.output
+        for dim, size in zip(dims, reversed(shape) if transposed else shape):
+            if size is None:
+                continue
+            first, owner, owner_transposed = known.setdefault(dim, (size, memref, transposed))
+            if first != size:
+                yield RuleError(
+                    f"the shapes do not fit: {dim} is {first} in {_operand(owner, owner_transposed)} "
+                    f"but {size} in {_operand(memref, transposed)}",
+                    f"{name} computes {_formula(row)}; change a size or a transpose",
+                    position,
+                )
+
+
+def _operand(memref: Value, transposed: bool) -> str:
+    return f"the transpose of {memref}" if transposed else str(memref)
+
+
+def _formula(row: tuple[str, ...]) -> str:
+    """Return the shapes of inputs and output as text: ``MxK, KxN -> MxN``."""
+    *inputs, output = ("x".join(dims) or "order 0" for dims in row)
+    return f"{', '.join(inputs)} -> {output}"

@@ -1,0 +1,339 @@
+"""Verifier: every rule of the language that does not depend on a device.
+
+All errors of a module are found in one run.  An operation with a poisoned operand (see `infer.POISON`) was reported
+already; of it only the rules about names and regions are checked.
+
+Source: tensor language reference; the points that it leaves open are decided in the language documentation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
+from tl_dpnp.language.infer import MISSING, POISON, check_type, has_poison, same_type
+from tl_dpnp.language.ops import (
+    NO_SPAN,
+    Alloca,
+    Constant,
+    Expand,
+    For,
+    Foreach,
+    Function,
+    Fuse,
+    If,
+    LifetimeStop,
+    Module,
+    Operation,
+    Region,
+    Subview,
+    Value,
+    Yield,
+)
+from tl_dpnp.language.printer import mnemonic, print_operation
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rules import operation_errors
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["MAXIMUM_NESTING", "find_errors", "sort_diagnostics", "verify"]
+
+#: Regions may be nested this deeply; it keeps every recursive pass far from Python's recursion limit.
+MAXIMUM_NESTING = 64
+#: Spelling suggestions are searched for this many undefined names; the search is slow.
+_MAXIMUM_SUGGESTIONS = 20
+
+#: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
+OperandSpans = Mapping[int, tuple[Span, ...]]
+
+
+def verify(module: Module) -> None:
+    """Check a module.
+
+    Raises `TLVerifyError` with one diagnostic for each rule that is broken, in source order.
+    """
+    diagnostics = find_errors(module)
+    if diagnostics:
+        raise TLVerifyError.from_diagnostics(sort_diagnostics(diagnostics))
+
+
+def sort_diagnostics(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Return the diagnostics in source order; those without a place come first, as they were found."""
+    return sorted(diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span is not None else (0, 0))
+
+
+def _line_on_disk(span: Span) -> str | None:
+    return linecache.getline(span.file, span.line).rstrip("\r\n") or None
+
+
+def find_errors(
+    module: Module,
+    operand_spans: OperandSpans | None = None,
+    source_line: Callable[[Span], str | None] = _line_on_disk,
+) -> list[Diagnostic]:
+    """Return the diagnostics of a module.
+
+    `operand_spans` tells where operands are written, `source_line` gives the text of a span's first line.
+    """
+    verifier = _Verifier(operand_spans or {}, source_line)
+    verifier.module(module)
+    return verifier.diagnostics
+
+
+@dataclass
+class _Binding:
+    """What a name stands for: its value, the region of its definition, and, for temporary memory, its lifetime."""
+
+    value: Value
+    region: Region | None = None
+    allocation: _Binding | None = None
+    stopped: Span | None = None
+
+
+#: Stands for an operand that needs no binding.
+_CONSTANT = _Binding(Value("", POISON))
+
+
+@dataclass
+class _Verifier:
+    operand_spans: OperandSpans
+    source_line: Callable[[Span], str | None]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    scopes: list[dict[str, _Binding]] = field(default_factory=list)
+    undefined: set[str] = field(default_factory=set)
+    suggestions: int = 0
+
+    # --- diagnostics -------------------------------------------------------------------------------------------------
+
+    def diagnostic(self, message: str, span: Span, hint: str | None, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+        if span == NO_SPAN:
+            return Diagnostic(message, None, hint, None, notes)
+        return Diagnostic(message, span, hint, self.source_line(span), notes)
+
+    def note(self, message: str, span: Span) -> tuple[Diagnostic, ...]:
+        return () if span == NO_SPAN else (self.diagnostic(message, span, None),)
+
+    def report(
+        self,
+        operation: Operation,
+        message: str,
+        hint: str | None = None,
+        operand: int | None = None,
+        notes: tuple[Diagnostic, ...] = (),
+    ) -> None:
+        """Add a diagnostic at an operation, or at one of its operands if its place is known."""
+        spans = self.operand_spans.get(id(operation), ())
+        span = spans[operand] if operand is not None and operand < len(spans) else operation.span
+        if span == NO_SPAN:
+            message = f"{message}, in `{print_operation(operation).splitlines()[0].strip()}`"
+        self.diagnostics.append(self.diagnostic(message, span, hint, notes))
+
+    # --- functions ---------------------------------------------------------------------------------------------------
+
+    def module(self, module: Module) -> None:
+        seen: dict[str, Function] = {}
+        for function in module:
+            first = seen.setdefault(function.name, function)
+            if first is not function:
+                notes = self.note("the first definition is here", first.span)
+                message = f"the function @{function.name} is already defined"
+                if first.span != NO_SPAN:
+                    message += f" in line {first.span.line}"
+                self.diagnostics.append(self.diagnostic(message, function.span, "give it another name", notes))
+            self.function(function)
+
+    def function(self, function: Function) -> None:
+        self.scopes = [{}]
+        self.undefined = set()
+        for parameter in function.parameters:
+            self.define(parameter, _Binding(parameter), None)
+            try:
+                check_type(parameter.type)
+            except RuleError as error:
+                message = f"{parameter} has the type {parameter.type}: {error.message}"
+                self.diagnostics.append(self.diagnostic(message, parameter.span, error.hint))
+        for message, hint in _attribute_errors(function):
+            self.diagnostics.append(self.diagnostic(message, function.span, hint))
+        deepest = _too_deep(function.body)
+        if deepest is not None:
+            self.report(deepest, f"regions are nested more than {MAXIMUM_NESTING} deep", "nest fewer regions")
+            return
+        self.region(function.body, None, None)
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, name: str) -> _Binding | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def define(self, value: Value, binding: _Binding, operation: Operation | None) -> None:
+        """Make a value visible in the innermost scope; report it if its name is taken."""
+        if not value.name:
+            return
+        first = self.lookup(value.name)
+        self.scopes[-1][value.name] = binding
+        if first is None:
+            return
+        before = first.value.span
+        message = f"{value} is already defined" + ("" if before == NO_SPAN else f" in line {before.line}")
+        notes = self.note("the first definition is here", before)
+        span = value.span if value.span != NO_SPAN or operation is None else operation.span
+        self.diagnostics.append(self.diagnostic(message, span, "give the value a name of its own", notes))
+
+    def use(self, operation: Operation, value: Value, position: int) -> _Binding | None:
+        """Look up an operand; report it if it is undefined, another value than the visible one, or freed."""
+        binding = self.lookup(value.name)
+        if binding is None:
+            if value.name and value.name not in self.undefined:
+                self.undefined.add(value.name)
+                self.report(operation, f"{value} is not defined", self.suggest(value.name), position)
+            return None
+        if POISON not in (value.type, binding.value.type) and not same_type(value.type, binding.value.type):
+            message = f"{value} is used as {value.type}, but it is defined as {binding.value.type}"
+            self.report(operation, message, None, position)
+        memory = binding.allocation
+        if memory is not None and memory.stopped is not None:
+            what = str(value) if memory is binding else f"{value}, a view of {memory.value},"
+            notes = self.note("its lifetime ends here", memory.stopped)
+            hint = "move lifetime_stop behind the last use"
+            self.report(operation, f"{what} is used after its lifetime_stop", hint, position, notes)
+        return binding
+
+    def suggest(self, name: str) -> str | None:
+        """Return a hint that names the visible values with similar names."""
+        self.suggestions += 1
+        if self.suggestions > _MAXIMUM_SUGGESTIONS:
+            return None
+        visible = [other for scope in self.scopes for other in scope]
+        matches = difflib.get_close_matches(name[:80], visible[-1000:], n=3)
+        if matches:
+            return f"did you mean {' or '.join(f'%{match}' for match in matches)}?"
+        return "define it before this line, in this region or one around it"
+
+    # --- regions -----------------------------------------------------------------------------------------------------
+
+    def region(self, region: Region, owner: Operation | None, foreach: Foreach | None) -> None:
+        """Check the operations of a region of `owner`; `foreach` is the outermost foreach around it, if any."""
+        last = region.operations[-1] if region.operations else None
+        for operation in region:
+            if foreach is not None and operation.collective:
+                self.report(
+                    operation,
+                    f"the collective instruction {mnemonic(operation)} stands inside a foreach",
+                    "move it out of the foreach, or use a for loop",
+                    None,
+                    self.note("the foreach starts here", foreach.span),
+                )
+            self.operation(operation, region, foreach)
+            if isinstance(operation, Yield):
+                self.check_yield(operation, owner, operation is last)
+        if isinstance(owner, If) and owner.outputs and not isinstance(last, Yield):
+            which = "else" if region is owner.otherwise else "then"
+            types = ", ".join(str(value.type) for value in owner.outputs)
+            self.report(
+                owner,
+                f"the {which} region of an if that returns values does not end in a yield",
+                f"end it with yield ... : {types}" if "<error>" not in types else "end it with a yield",
+            )
+
+    def operation(self, operation: Operation, region: Region, foreach: Foreach | None) -> None:
+        bindings = [
+            self.use(operation, operand, position) if isinstance(operand, Value) else _CONSTANT
+            for position, operand in enumerate(operation.operands)
+        ]
+        defined = all(binding is not None for binding in bindings if binding is not _CONSTANT)
+        if defined and not has_poison(operation):
+            for error in operation_errors(operation):
+                self.report(operation, error.message, error.hint, error.operand)
+        if isinstance(operation, LifetimeStop):
+            self.check_lifetime_stop(operation, bindings[0], region)
+        if isinstance(operation, If) and operation.outputs and operation.otherwise is None:
+            self.report(operation, "an if that returns values has no else", "add else { ... yield ... }")
+        inner = foreach or (operation if isinstance(operation, Foreach) else None)
+        for nested in operation.regions:
+            self.scopes.append({})
+            if isinstance(operation, For | Foreach):
+                self.define(operation.variable, _Binding(operation.variable, nested), operation)
+            self.region(nested, operation, inner)
+            self.scopes.pop()
+        for value in operation.results:
+            binding = _Binding(value, region)
+            if isinstance(operation, Alloca):
+                binding.allocation = binding
+            elif isinstance(operation, Subview | Expand | Fuse) and bindings[0] is not None:
+                binding.allocation = bindings[0].allocation
+            self.define(value, binding, operation)
+
+    def check_lifetime_stop(self, operation: LifetimeStop, binding: _Binding | None, region: Region) -> None:
+        if binding is None or operation.source.type is POISON:
+            return
+        memory = binding.allocation
+        if memory is not binding:
+            hint = f"stop {memory.value}, the memory behind the view" if memory is not None else "only they can be freed"
+            self.report(operation, f"{operation.source} is not the result of an alloca", hint, 0)
+        elif memory.region is not region:
+            message = f"the lifetime of {operation.source} ends in another region than that of its alloca"
+            self.report(operation, message, "move lifetime_stop into the region of the alloca", 0)
+        elif memory.stopped is None:
+            memory.stopped = operation.span
+
+    def check_yield(self, operation: Yield, owner: Operation | None, is_last: bool) -> None:
+        if not isinstance(owner, If | For):
+            where = "a foreach" if isinstance(owner, Foreach) else "a function"
+            self.report(operation, f"yield stands in the body of {where}", "yield belongs at the end of a region of an if")
+            return
+        if not is_last:
+            self.report(operation, "yield is not the last instruction of its region", "move it to the end")
+            return
+        outputs = owner.outputs if isinstance(owner, If) else ()
+        if any(value is MISSING for value in (*operation.values, *outputs)):
+            return
+        if len(operation.values) != len(outputs):
+            name = "if" if isinstance(owner, If) else "for"
+            self.report(
+                operation,
+                f"yield gives {len(operation.values)} values, but its {name} returns {len(outputs)}",
+                f"write yield with {len(outputs)} values" if outputs else "write yield alone, or leave it out",
+            )
+            return
+        for position, (value, output) in enumerate(zip(operation.values, outputs)):
+            if POISON not in (value.type, output.type) and value.type != output.type:
+                name = str(value) if isinstance(value, Value) else "the constant"
+                message = f"{name} has type {value.type}, but the if returns {output.type} here"
+                hint = None
+                if isinstance(value, Value) and isinstance(value.type, ScalarType):
+                    hint = f"write cast {value} : {value.type} -> {output.type} before the yield"
+                elif isinstance(value, Constant):
+                    hint = f"annotate it with {output.type}"
+                self.report(operation, message, hint, position)
+
+
+def _attribute_errors(function: Function) -> Iterator[tuple[str, str]]:
+    """Yield message and hint for each attribute that no device could honour."""
+    size, subgroup = function.work_group_size, function.subgroup_size
+    if size is not None and min(size) < 1:
+        yield f"the work-group size ({size[0]}, {size[1]}) is not positive", "write sizes of at least 1"
+    if subgroup is not None and subgroup < 1:
+        yield f"the sub-group size {subgroup} is not positive", "write a size of at least 1"
+    if size is not None and subgroup is not None and min(*size, subgroup) >= 1 and size[0] % subgroup:
+        yield (
+            f"the first mode {size[0]} of work_group_size is no multiple of the sub-group size {subgroup}",
+            f"write work_group_size({-(-size[0] // subgroup) * subgroup}, {size[1]}), or change subgroup_size",
+        )
+
+
+def _too_deep(body: Region) -> Operation | None:
+    """Return the first operation whose region is nested too deeply."""
+    pending = [(body, 1)]
+    while pending:
+        region, depth = pending.pop()
+        for operation in region:
+            for nested in operation.regions:
+                if depth >= MAXIMUM_NESTING:
+                    return operation
+                pending.append((nested, depth + 1))
+    return None
