@@ -93,7 +93,7 @@ def convert(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
         return _wrapped(0, target)
     if np.isinf(value):
         return _wrapped(target.maximum if value > 0 else target.minimum, target)
-    return _wrapped(min(max(math.trunc(value), target.minimum), target.maximum), target)
+    return _wrapped(min(max(int(value), target.minimum), target.maximum), target)
 
 
 _WRAPPING: dict[str, Callable[[Any, Any], Any]] = {
