@@ -73,6 +73,9 @@ class SystemInfo:
         lines = [f"tl_dpnp {self.version}, Python {self.python}, {self.system}"]
         lines += _section("packages", [(p.name, p.found or "not installed", _asked(p)) for p in self.packages])
         lines += _section("libraries", [(n, o.status, o.folder or "") for n, o in self.libraries.items()])
+        named = [(o.cpu_runtime, o.cpu_target) for o in self.libraries.values() if o.cpu_runtime or o.cpu_target]
+        for runtime, target in named:
+            lines += [f"  OpenCL CPU runtime named: {runtime or 'no'}; its target named: {target or 'no'}"]
         for device in self.devices:
             values = asdict(device)
             title = f"device {values.pop('selector')}: {values.pop('name')}"
