@@ -5,11 +5,24 @@ Each is made on demand by name; the shell collects those that it calls.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.llvm import (
-    GLOBAL, I8, I32, I64, LOCAL, PRIVATE, Intrinsic, builtin, constant, index, load_element, storage_type,
+    GLOBAL,
+    I8,
+    I32,
+    I64,
+    LOCAL,
+    PRIVATE,
+    Intrinsic,
+    builtin,
+    constant,
+    index,
+    load_element,
+    storage_type,
     store_element,
 )
 from tl_dpnp.scalars import I1, INDEX, ScalarType
@@ -99,7 +112,7 @@ def _private_block(builder: ir.IRBuilder, size: int) -> ir.Value:
 
 def element_load(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
     """``load_<type>(address, offset)``: the element at an offset in elements."""
-    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
         pointer = b.gep(memory_pointer(b, scalar, space, a[0], local_memory), [a[1]])
         return load_element(b, scalar, pointer)
 
@@ -108,7 +121,7 @@ def element_load(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic
 
 def element_store(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
     """``store_<type>(value, address, offset)``."""
-    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> None:
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
         pointer = b.gep(memory_pointer(b, scalar, space, a[1], local_memory), [a[2]])
         store_element(b, scalar, a[0], pointer)
 
@@ -157,7 +170,7 @@ def barrier() -> Intrinsic:
 
 def check_bounds() -> Intrinsic:
     """``check_bounds(record, number, group, value, bound)``: whether 0 ≤ value < bound; records the first failure."""
-    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
         return _check(b, a, b.icmp_unsigned("<", a[3], a[4]))
 
     return Intrinsic("check_bounds", (INDEX,) * 5, I1, emit)
@@ -165,13 +178,13 @@ def check_bounds() -> Intrinsic:
 
 def check_equal() -> Intrinsic:
     """``check_equal(record, number, group, value, expected)``: records the first failure."""
-    def emit(b: ir.IRBuilder, a: list[ir.Value]) -> ir.Value:
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
         return _check(b, a, b.icmp_unsigned("==", a[3], a[4]))
 
     return Intrinsic("check_equal", (INDEX,) * 5, I1, emit)
 
 
-def _check(builder: ir.IRBuilder, arguments: list[ir.Value], holds: ir.Value) -> ir.Value:
+def _check(builder: ir.IRBuilder, arguments: Sequence[ir.Value], holds: ir.Value) -> ir.Value:
     record = builder.inttoptr(arguments[0], I64.as_pointer(GLOBAL))
     with builder.if_then(builder.not_(holds), likely=False):
         name = f"_Z29__spirv_AtomicCompareExchangePU3AS{GLOBAL}ljjjll"

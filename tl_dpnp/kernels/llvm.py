@@ -15,9 +15,9 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant", "counted_loop",
-    "element_type", "if_then", "index", "load_element", "mangled_type", "splat", "store_element", "storage_type",
-    "value_type", "vector_of",
+    "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
+    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "splat", "storage_type",
+    "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -59,11 +59,6 @@ def value_type(scalar: ScalarType) -> ir.Type:
 def storage_type(scalar: ScalarType) -> ir.Type:
     """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte."""
     return I8 if scalar.is_boolean else value_type(scalar)
-
-
-def element_type(type_: ir.Type) -> ir.Type:
-    """Return the type of one lane."""
-    return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
 def vector_of(type_: ir.Type, width: int) -> ir.Type:

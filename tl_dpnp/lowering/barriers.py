@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import Placement
-from tl_dpnp.lowering.rewrite import map_operation, replace_body, root_of, roots
+from tl_dpnp.lowering.rewrite import replace_body, root_of, roots, with_regions
+from tl_dpnp.scalars import ScalarType
 
 __all__ = ["insert_barriers"]
 
@@ -65,9 +66,7 @@ def _order(
                 branches.append(ordered)
                 after |= end
             pending = after
-            # The branches are visited in the order of the fields of the operation.
-            remaining = iter(branches)
-            operation = map_operation(operation, lambda o: o, lambda v: v, lambda _: next(remaining))
+            operation = with_regions(operation, branches)
         result.append(operation)
     return ops.Region(tuple(result)), pending
 
@@ -80,14 +79,14 @@ def _order_loop(
         body, end = _order(loop.body, pending, known, same)
         if end <= pending:
             # The loop may run no iteration at all: then what came before it is still pending.
-            return map_operation(loop, lambda o: o, lambda v: v, lambda _: body), pending
+            return with_regions(loop, [body]), pending
         pending |= end
 
 
 def _accesses(operation: ops.Operation, known: Mapping[str, str]) -> frozenset[_Access]:
     """Return the memory that an operation touches, without that of the mixed regions inside it."""
     match operation:
-        case ops.Load(source=source, result=result) if isinstance(result.type, ops.ScalarType):
+        case ops.Load(source=source, result=result) if isinstance(result.type, ScalarType):
             return frozenset({_Access(root_of(source, known), False)})
         case ops.Store(target=target):
             return frozenset({_Access(root_of(target, known), True)})

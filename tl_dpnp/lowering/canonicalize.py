@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
-from tl_dpnp.lowering.rewrite import map_operation
+from tl_dpnp.lowering.rewrite import map_operation, with_regions
 from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
@@ -111,8 +111,7 @@ def _inline_branch(operation: ops.If, known: dict[str, ops.Operand]) -> Iterator
 def _never_runs(loop: ops.For | ops.Foreach) -> bool:
     start, stop = loop.start, loop.stop
     if isinstance(start, ops.Constant) and isinstance(stop, ops.Constant):
-        assert isinstance(start.value, int) and isinstance(stop.value, int)
-        return start.value >= stop.value
+        return bool(start.value >= stop.value)  # type: ignore[operator]  # both are integers: the verifier saw to it
     return False
 
 
@@ -189,8 +188,5 @@ def _live(region: ops.Region, used: set[str]) -> ops.Region:
             continue
         if isinstance(operation, ops.LifetimeStop) and operation.source.name not in used:
             continue
-        kept.append(
-            map_operation(operation, lambda o: o, lambda v: v, lambda inner: _live(inner, used))
-            if operation.regions else operation
-        )
+        kept.append(with_regions(operation, [_live(inner, used) for inner in operation.regions]))
     return ops.Region(tuple(kept))

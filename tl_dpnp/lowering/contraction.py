@@ -11,8 +11,21 @@ from dataclasses import dataclass
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.nest import (
-    Access, Assign, Bound, Buffer, Convert, Dimension, Expression, Literal_, Loop, MultiplyAdd, Nest, Node, Product,
-    Scalar, Total,
+    Access,
+    Assign,
+    Bound,
+    Buffer,
+    Convert,
+    Dimension,
+    Expression,
+    Loop,
+    MultiplyAdd,
+    Nest,
+    Node,
+    Number,
+    Product,
+    Scalar,
+    Total,
 )
 from tl_dpnp.scalars import ScalarType
 
@@ -89,16 +102,13 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
         update: Expression = Total(total, product)
         if isinstance(product, Product):
             update = MultiplyAdd(product.lhs, product.rhs, total)
-        body.append(Assign(total, Literal_(0, element), "init"))
+        body.append(Assign(total, Number(0, element), "init"))
         body.append(Loop("k", 0, depth, (Assign(total, update, "update"),), reduction=True))
         product = total
     body.append(_finish(target, alpha, product, beta, operation.atomic))
     rows, columns = sizes.get("m", 1), sizes.get("n", 1)
     nest = Nest(name, _description(operation), (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
-    used = {scalar.name for scalar in scalars}
-    return Contraction(
-        nest, rows, columns, depth, element, dimensions, tuple(s for s in scalars if s.name in used)
-    )
+    return Contraction(nest, rows, columns, depth, element, dimensions, tuple(scalars))
 
 
 def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple[int, str, int]]) -> dict[str, Bound]:
@@ -135,14 +145,14 @@ def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Exp
 def _scalar(operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar]) -> Expression:
     if isinstance(operand, ops.Constant):
         assert not isinstance(operand.value, complex)
-        return Literal_(float(operand.value) if element.is_float else int(operand.value), element)
+        return Number(float(operand.value) if element.is_float else int(operand.value), element)
     scalar = Scalar(name, ops.scalar_type(operand))
     scalars.append(scalar)
     return _converted(scalar, scalar.type, element)
 
 
 def _is(expression: Expression, value: int) -> bool:
-    return isinstance(expression, Literal_) and expression.value == value
+    return isinstance(expression, Number) and expression.value == value
 
 
 def _finish(target: Access, alpha: Expression, product: Expression, beta: Expression, atomic: bool) -> Assign:

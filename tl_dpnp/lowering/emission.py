@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
 
 from llvmlite import ir
 
@@ -17,12 +19,37 @@ from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.llvm import (
-    I32, I64, builtin, constant, counted_loop, if_then, index, lanes, load_element, splat,
-    store_element, value_type, vector_of,
+    I32,
+    I64,
+    builtin,
+    constant,
+    counted_loop,
+    if_then,
+    index,
+    lanes,
+    load_element,
+    splat,
+    store_element,
+    value_type,
+    vector_of,
 )
 from tl_dpnp.lowering.nest import (
-    Access, Assign, Bound, Convert, Dimension, Expression, Index, Literal_, Loop, MultiplyAdd, Nest, Node,
-    Product, RoundDown, Scalar, Total,
+    Access,
+    Assign,
+    Bound,
+    Convert,
+    Dimension,
+    Expression,
+    Index,
+    Loop,
+    MultiplyAdd,
+    Nest,
+    Node,
+    Number,
+    Product,
+    RoundDown,
+    Scalar,
+    Total,
 )
 from tl_dpnp.scalars import ScalarType
 
@@ -71,7 +98,7 @@ class _Lane:
 
 
 #: What a loop variable is while its body is emitted: known, the same for all lanes, a vector, or one per lane.
-_Variable = int | ir.Value | _Piece | _Lane
+_Variable: TypeAlias = int | ir.Value | _Piece | _Lane
 
 
 def pieces(count: int, width: int) -> list[tuple[int, int]]:
@@ -258,10 +285,12 @@ class _Emitter:
                 atomic_exchange(self.builder, element, pointer, one)
             else:
                 assert scale is not None
-                atomic_replace(
-                    self.builder, element, pointer,
-                    lambda old, one=one: scalar_ops.fused_multiply_add(self.builder, element, scale, old, one),
-                )
+                combine = partial(self.combine, element, scale, one)
+                atomic_replace(self.builder, element, pointer, combine)
+
+    def combine(self, element: ScalarType, scale: ir.Value, value: ir.Value, old: ir.Value) -> ir.Value:
+        """Return scale · old + value."""
+        return scalar_ops.fused_multiply_add(self.builder, element, scale, old, value)
 
     def expression(self, expression: Expression) -> ir.Value:
         match expression:
@@ -269,7 +298,7 @@ class _Emitter:
                 return self.registers[self.key(expression)] if buffer.in_registers else self.load(expression)
             case Scalar(name):
                 return self.arguments.scalars[name]
-            case Literal_(value, type_):
+            case Number(value, type_):
                 return constant(value_type(type_), value)
             case Convert(operand, type_):
                 return scalar_ops.convert(self.builder, type_of(operand), type_, self.expression(operand))
@@ -384,7 +413,7 @@ def type_of(expression: Expression) -> ScalarType:
     match expression:
         case Access(buffer):
             return buffer.element
-        case Scalar(type=type_) | Literal_(type=type_) | Convert(type=type_):
+        case Scalar(type=type_) | Number(type=type_) | Convert(type=type_):
             return type_
         case Product(lhs) | Total(lhs) | MultiplyAdd(lhs):
             return type_of(lhs)

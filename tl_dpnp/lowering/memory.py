@@ -105,10 +105,10 @@ def _lifetimes(function: ops.Function) -> list[Placement]:
             if isinstance(operation, ops.LifetimeStop) and not loops:
                 stopped.add(operation.source.name)
             if isinstance(operation, (ops.For, ops.Foreach)):
-                used: list[str] = []
-                visit(operation.body, [*loops, (position, used)])
+                inside: list[str] = []
+                visit(operation.body, [*loops, (position, inside)])
                 position += 1
-                for name in used:
+                for name in inside:
                     last[name] = max(last[name], position)
             else:
                 for inner in operation.regions:

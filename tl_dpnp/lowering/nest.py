@@ -14,7 +14,7 @@ from typing import Literal
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "Access", "Assign", "Bound", "Buffer", "Convert", "Dimension", "Expression", "Index", "Literal_", "Loop", "LoopKind",
+    "Access", "Assign", "Bound", "Buffer", "Convert", "Dimension", "Expression", "Index", "Number", "Loop", "LoopKind",
     "MultiplyAdd", "Nest", "Node", "Product", "RoundDown", "Scalar", "Total", "loops_of", "round_down",
 ]
 
@@ -92,7 +92,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Literal_:
+class Number:
     """A constant."""
 
     value: int | float
@@ -147,7 +147,7 @@ class MultiplyAdd:
         return f"fma({self.lhs}, {self.rhs}, {self.addend})"
 
 
-Expression = Access | Scalar | Literal_ | Convert | Product | Total | MultiplyAdd
+Expression = Access | Scalar | Number | Convert | Product | Total | MultiplyAdd
 
 
 def _factor(expression: Expression) -> str:

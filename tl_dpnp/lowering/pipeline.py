@@ -124,8 +124,9 @@ class _KernelMaker:
             }
             dimensions = {dimension: next(given) for dimension in contraction.dimensions}
             values = {scalar.name: next(given) for scalar in contraction.scalars}
+            given_to_nest = NestArguments(pointers, dimensions, values)
             width = vector_width(contraction, self.vector_bytes)
-            emit_nest(builder, schedule.nest, NestArguments(pointers, dimensions, values), self.work_group.layout, width)
+            emit_nest(builder, schedule.nest, given_to_nest, self.work_group.layout, width)
 
         intrinsic = Intrinsic(name, parameters, None, emit)
         return KernelCall(intrinsic, tuple(contraction.dimensions.values()), operands, contraction.nest.description)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.scalars import ScalarType
 
-__all__ = ["map_operation", "replace_body", "root_of", "roots", "substitute"]
+__all__ = ["map_operation", "replace_body", "root_of", "roots", "with_regions"]
 
 _Operation = TypeVar("_Operation", bound=ops.Operation)
 
@@ -45,15 +47,10 @@ def map_operation(
     return replace(operation, **{f.name: convert(getattr(operation, f.name)) for f in ordered if f.name != "span"})
 
 
-def substitute(operation: _Operation, values: Mapping[str, ops.Operand]) -> _Operation:
-    """Return `operation`, nested regions included, with values replaced by name."""
-    def use(operand: ops.Operand) -> ops.Operand:
-        return values.get(operand.name, operand) if isinstance(operand, ops.Value) else operand
-
-    def region(body: ops.Region) -> ops.Region:
-        return ops.Region(tuple(substitute(inner, values) for inner in body))
-
-    return map_operation(operation, use, lambda value: value, region)
+def with_regions(operation: _Operation, regions: Sequence[ops.Region]) -> _Operation:
+    """Return `operation` with other regions, in the order of `operation.regions`."""
+    remaining = iter(regions)
+    return map_operation(operation, lambda operand: operand, lambda value: value, lambda _: next(remaining))
 
 
 def replace_body(function: ops.Function, operations: Iterable[ops.Operation]) -> ops.Function:
@@ -66,14 +63,14 @@ def roots(function: ops.Function) -> dict[str, str]:
 
     A memref that is loaded from a group refers to the group's memory, whichever element it is.
     """
-    found = {p.name: p.name for p in function.parameters if not isinstance(p.type, ops.ScalarType)}
+    found = {p.name: p.name for p in function.parameters if not isinstance(p.type, ScalarType)}
     for operation in function.body.walk():
         match operation:
             case ops.Alloca(result=result):
                 found[result.name] = result.name
             case ops.Expand() | ops.Fuse() | ops.Subview():
                 found[operation.result.name] = found[operation.source.name]
-            case ops.Load(source=source, result=result) if isinstance(result.type, ops.MemrefType):
+            case ops.Load(source=source, result=result) if isinstance(result.type, MemrefType):
                 found[result.name] = found[source.name]
             case _:
                 pass

@@ -13,8 +13,23 @@ from typing import Literal
 
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.nest import (
-    Access, Assign, Convert, Expression, Index, Literal_, Loop, LoopKind, MultiplyAdd, Nest, Node, Product,
-    RoundDown, Scalar, Total, loops_of, round_down,
+    Access,
+    Assign,
+    Convert,
+    Expression,
+    Index,
+    Loop,
+    LoopKind,
+    MultiplyAdd,
+    Nest,
+    Node,
+    Number,
+    Product,
+    RoundDown,
+    Scalar,
+    Total,
+    loops_of,
+    round_down,
 )
 
 __all__ = ["Schedule", "Split"]
@@ -274,7 +289,7 @@ def _substitute_expression(expression: Expression, names: Renaming) -> Expressio
     match expression:
         case Access():
             return _substitute_access(expression, names)
-        case Scalar() | Literal_():
+        case Scalar() | Number():
             return expression
         case Convert(operand, type_):
             return Convert(_substitute_expression(operand, names), type_)

@@ -7,36 +7,22 @@ to it (64 bits in Numba), all others go through intrinsics that keep their type.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tl_dpnp.errors import Span, UnsupportedError
+from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.lowering.text import MemrefText, Text, add, literal, multiply, offset_of, prefer_static
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, ScalarType
 
-__all__ = ["Argument", "KernelCall", "KernelMaker", "MemrefText", "Shell", "argument_type", "write_shell"]
-
-#: A size, stride or offset in the shell: a number or the text of an expression.
-Text = int | str
-
-
-@dataclass(frozen=True)
-class MemrefText:
-    """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides."""
-
-    type: MemrefType
-    space: int
-    address: Text
-    sizes: tuple[Text, ...]
-    strides: tuple[Text, ...]
+__all__ = ["Argument", "KernelCall", "KernelMaker", "Shell", "argument_type", "write_shell"]
 
 
 @dataclass(frozen=True)
@@ -191,7 +177,7 @@ class _Writer:
             self.line("pass")
         self.indent -= 1
 
-    def assign(self, text: str) -> str:
+    def assign(self, text: Text) -> str:
         name = self.fresh()
         self.line(f"{name} = {text}")
         return name
@@ -210,10 +196,10 @@ class _Writer:
         """Return the text of a scalar operand, with its type."""
         if isinstance(operand, ops.Value):
             return self.values[operand.name]
-        literal = _literal(operand.value)
+        text = literal(operand.value)
         if operand.type in (INDEX, F64, I1):
-            return literal
-        return self.call(intrinsics.conversion(operand.type, operand.type), literal)
+            return text
+        return self.call(intrinsics.conversion(operand.type, operand.type), text)
 
     def index(self, operand: ops.Operand) -> Text:
         """Return the text or number of an index operand."""
@@ -282,7 +268,7 @@ class _Writer:
 
     def scalar(self, operation: ops.Operation) -> str:
         match operation:
-            case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
+            case ops.Arith(kind=kind, lhs=lhs):
                 intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
             case ops.Unary(kind=kind, operand=operand):
                 intrinsic = intrinsics.unary(kind, ops.scalar_type(operand))
@@ -304,7 +290,7 @@ class _Writer:
         indices = [self.index(i) for i in operation.indices]
         intrinsic = intrinsics.element_load(memref.type.element, memref.space, self.local_memory)
         self.check_indices(operation.span, indices, memref.sizes, "index")
-        text = self.call(intrinsic, memref.address, _total(zip(indices, memref.strides, strict=True)))
+        text = self.call(intrinsic, memref.address, offset_of(zip(indices, memref.strides, strict=True)))
         self.values[operation.result.name] = self.assign(text)
 
     def load_memref(self, operation: ops.Load) -> None:
@@ -313,7 +299,7 @@ class _Writer:
         index = self.index(operation.indices[0])
         self.check("bounds", operation.span, index, _length(table), "index into the group")
         load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
-        address = self.assign(_sum(self.call(load, table, index), _product(offset, type_.element.bytes)))
+        address = self.assign(add(self.call(load, table, index), multiply(offset, type_.element.bytes)))
         dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
         position = 0
 
@@ -321,7 +307,7 @@ class _Writer:
             nonlocal position
             if entry is not None:
                 return entry
-            text = self.assign(self.call(load, dope, _sum(_product(index, len(dynamic)), position)))
+            text = self.assign(self.call(load, dope, add(multiply(index, len(dynamic)), position)))
             position += 1
             return text
 
@@ -334,7 +320,7 @@ class _Writer:
         indices = [self.index(i) for i in operation.indices]
         self.check_indices(operation.span, indices, memref.sizes, "index")
         intrinsic = intrinsics.element_store(memref.type.element, memref.space, self.local_memory)
-        offset = _total(zip(indices, memref.strides, strict=True))
+        offset = offset_of(zip(indices, memref.strides, strict=True))
         text = self.call(intrinsic, self.operand(operation.value), memref.address, offset)
         if self.spmd or self.work_group.form == "vector":
             self.line(text)
@@ -367,16 +353,16 @@ class _Writer:
             if entry.is_index:
                 self.check_indices(operation.span, [offset], [size], "index")
                 continue
-            length = _sum(size, _product(offset, -1)) if entry.size is None else self.index(entry.size)
+            length = add(size, multiply(offset, -1)) if entry.size is None else self.index(entry.size)
             if entry.size is not None:
                 self.check_slice(operation.span, offset, length, size)
             sizes.append(self.bind(length))
             strides.append(stride)
         element_bytes = source.type.element.bytes
-        address = self.bind(_sum(source.address, _product(_total(terms), element_bytes)))
+        address = self.bind(add(source.address, multiply(offset_of(terms), element_bytes)))
         type_ = ops.memref_type(operation.result)
         self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, address, _static(type_.shape, sizes), _static(type_.strides, strides)
+            type_, source.space, address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
         )
 
     def expand(self, operation: ops.Expand) -> None:
@@ -385,23 +371,23 @@ class _Writer:
         known = [None if entry is None else self.index(entry) for entry in operation.shape]
         product: Text = 1
         for entry in known:
-            product = product if entry is None else _product(product, entry)
+            product = product if entry is None else multiply(product, entry)
         divide = intrinsics.arithmetic("div", INDEX)
         inferred = self.bind(self.call(divide, source.sizes[mode], product)) if None in known else 0
         new = [inferred if entry is None else entry for entry in known]
         if self.debug:
             total: Text = 1
             for entry in new:
-                total = _product(total, entry)
+                total = multiply(total, entry)
             self.check("equal", operation.span, total, source.sizes[mode], "product of the expand shape")
         strides: list[Text] = [source.strides[mode]]
         for entry in new[:-1]:
-            strides.append(self.bind(_product(strides[-1], entry)))
+            strides.append(self.bind(multiply(strides[-1], entry)))
         type_ = ops.memref_type(operation.result)
         sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
         self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, source.address, _static(type_.shape, sizes), _static(type_.strides, all_strides)
+            type_, source.space, source.address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, all_strides)
         )
 
     def fuse(self, operation: ops.Fuse) -> None:
@@ -409,16 +395,16 @@ class _Writer:
         first, last = operation.first, operation.last
         if self.debug:
             for mode in range(first, last):
-                extent = _product(source.strides[mode], source.sizes[mode])
+                extent = multiply(source.strides[mode], source.sizes[mode])
                 self.check("equal", operation.span, source.strides[mode + 1], extent, f"stride of mode {mode + 1}")
         size: Text = 1
         for entry in source.sizes[first : last + 1]:
-            size = _product(size, entry)
+            size = multiply(size, entry)
         sizes = [*source.sizes[:first], self.bind(size), *source.sizes[last + 1 :]]
         strides = [*source.strides[: first + 1], *source.strides[last + 1 :]]
         type_ = ops.memref_type(operation.result)
         self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, source.address, _static(type_.shape, sizes), _static(type_.strides, strides)
+            type_, source.space, source.address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
         )
 
     # --- control -----------------------------------------------------------------------------------------------------
@@ -440,7 +426,7 @@ class _Writer:
         start, step = self.wide(operation.start), 1
         if self.work_group.form == "subgroup":
             layout = self.work_group.layout
-            start = _sum(start, self.call(intrinsics.work_item(layout.lanes)))
+            start = add(start, self.call(intrinsics.work_item(layout.lanes)))
             step = layout.lanes * layout.subgroups
         self.spmd = True
         self.counted(operation.variable, start, self.wide(operation.stop), step, operation.body)
@@ -484,7 +470,7 @@ class _Writer:
         if all(isinstance(entry, int) for entry in (offset, length, size)):
             return
         self.check("bounds", span, offset, size, "offset of the slice")
-        self.check("bounds", span, _sum(_sum(offset, length), -1), size, "last element of the slice")
+        self.check("bounds", span, add(add(offset, length), -1), size, "last element of the slice")
 
     def check(self, kind: str, span: Span, value: Text, bound: Text, what: str) -> None:
         """Write a check that ends the work-group, or the work-item's loop, where it fails."""
@@ -508,49 +494,3 @@ class _Writer:
 
 def _length(table: str) -> str:
     return f"{table}_length"
-
-
-def _literal(value: bool | int | float | complex) -> str:
-    if isinstance(value, complex):
-        raise UnsupportedError("the sycl target does not compute with complex numbers yet; use target='reference'")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return repr(value)
-
-
-def _sum(a: Text, b: Text) -> Text:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if a == 0:
-        return b
-    if b == 0:
-        return a
-    return f"{a} + {b}"
-
-
-def _product(a: Text, b: Text) -> Text:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if a == 0 or b == 0:
-        return 0
-    if a == 1:
-        return b
-    if b == 1:
-        return a
-    return f"{_atom(a)} * {_atom(b)}"
-
-
-def _atom(text: Text) -> Text:
-    return text if isinstance(text, int) or text.isidentifier() else f"({text})"
-
-
-def _total(terms: Iterator[tuple[Text, Text]] | list[tuple[Text, Text]] | zip[tuple[Text, Text]]) -> Text:
-    total: Text = 0
-    for index, stride in terms:
-        total = _sum(total, _product(index, stride))
-    return total
-
-
-def _static(types: tuple[Size, ...], texts: Sequence[Text]) -> tuple[Text, ...]:
-    """Take each entry from the type where it is constant there, else from the shell."""
-    return tuple(text if entry is None else entry for entry, text in zip(types, texts, strict=True))

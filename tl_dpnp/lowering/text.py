@@ -1,0 +1,79 @@
+"""Arithmetic on the text of the kernel shell: sizes, strides and offsets that are numbers or expressions.
+
+What is known is computed here, so that the shell says ``group * 256`` and not ``group * 16 * 16 * 1 + 0``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.language.types import MemrefType, Size
+
+__all__ = ["MemrefText", "Text", "add", "literal", "multiply", "offset_of", "prefer_static"]
+
+#: A size, stride or offset in the shell: a number or the text of an expression.
+Text = int | str
+
+
+@dataclass(frozen=True)
+class MemrefText:
+    """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides."""
+
+    type: MemrefType
+    space: int
+    address: Text
+    sizes: tuple[Text, ...]
+    strides: tuple[Text, ...]
+
+
+def literal(value: bool | int | float | complex) -> str:
+    """Return a constant as Python text; the names ``inf`` and ``nan`` are bound where the shell is compiled."""
+    if isinstance(value, complex):
+        raise UnsupportedError("the sycl target does not compute with complex numbers yet; use target='reference'")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return repr(value)
+
+
+def add(a: Text, b: Text) -> Text:
+    """Return a + b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    return f"{a} + {b}"
+
+
+def multiply(a: Text, b: Text) -> Text:
+    """Return a · b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    return f"{_atom(a)} * {_atom(b)}"
+
+
+def _atom(text: Text) -> Text:
+    return text if isinstance(text, int) or text.isidentifier() else f"({text})"
+
+
+def offset_of(terms: Iterable[tuple[Text, Text]]) -> Text:
+    """Return the sum of index · stride."""
+    total: Text = 0
+    for index, stride in terms:
+        total = add(total, multiply(index, stride))
+    return total
+
+
+def prefer_static(types: tuple[Size, ...], texts: Sequence[Text]) -> tuple[Text, ...]:
+    """Take each entry from the type where it is constant there, else from the shell."""
+    return tuple(text if entry is None else entry for entry, text in zip(types, texts, strict=True))
