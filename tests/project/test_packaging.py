@@ -1,0 +1,75 @@
+"""The package's metadata agree with one another, the wheel gets its path file, a wrong Python one clear sentence."""
+
+import base64
+import csv
+import hashlib
+import importlib.util
+import pathlib
+import re
+import shutil
+import subprocess
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PINNED = re.compile(r'"([\w-]+)==([\d.]+)[;"]')
+
+
+def build_backend():
+    """Import the build backend from its file; it is no part of the package."""
+    spec = importlib.util.spec_from_file_location("build_backend", ROOT / "tools" / "build_backend.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pins_are_those_of_the_constraints():
+    pins = set(PINNED.findall((ROOT / "pyproject.toml").read_text()))
+    constraints = set(re.findall(r"^([\w-]+)==([\d.]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    assert len(pins) > 10
+    assert pins <= constraints
+
+
+def test_pip_and_make_ask_for_the_same_python():
+    low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text()).groups()
+    assert f"(3, {low}) <= sys.version_info[:2] < (3, {high})" in (ROOT / "Makefile").read_text()
+
+
+def test_the_wheel_gets_the_path_file(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.writestr("x/__init__.py", "")
+        wheel.writestr("x-1.dist-info/RECORD", "x/__init__.py,,\nx-1.dist-info/RECORD,,\n")
+    monkeypatch.chdir(ROOT)
+    assert build_backend()._add_path_file(str(tmp_path), "x.whl") == "x.whl"
+    with zipfile.ZipFile(tmp_path / "x.whl") as wheel:
+        content = wheel.read("tl_dpnp.pth")
+        rows = {row[0]: row[1:] for row in csv.reader(wheel.read("x-1.dist-info/RECORD").decode().splitlines())}
+        assert sorted(wheel.namelist()) == sorted(rows)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    assert rows["tl_dpnp.pth"] == [f"sha256={digest}", str(len(content))]
+    assert content == (ROOT / "tl_dpnp.pth").read_bytes()
+
+
+def test_the_path_file_survives_a_missing_hook():
+    line = (ROOT / "tl_dpnp.pth").read_text()
+    assert line.startswith("import ")
+    assert line.count("\n") == 1
+    exec(line.replace("_tl_dpnp_startup", "_no_such_module_here"), {})
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_names_a_wrong_python_in_one_sentence(tmp_path):
+    python = tmp_path / "python3.9"
+    python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1\nexit 1\n')
+    python.chmod(0o755)
+    result = subprocess.run(
+        ["make", "demo", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode != 0
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[0] == (
+        "tl_dpnp needs Python 3.10 or 3.11 with the venv module (found: Python 3.9.1): "
+        "install one, or name it with make PYTHON=/path/to/python3.11"
+    )
+    assert not (tmp_path / "venv").exists()
