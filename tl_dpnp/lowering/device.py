@@ -51,12 +51,10 @@ class DeviceDescription:
 class LoweringOptions:
     """What the user asks of the compiler.
 
-    `form` is None where the device decides.  `fastmath` allows the sums of floats to be computed in another order.
-    `debug` compiles bounds checks into every access.
+    `form` is None where the device decides.  `debug` compiles bounds checks into every access.
     """
 
     form: Form | None = None
-    fastmath: bool = False
     debug: bool = False
 
     def form_on(self, device: DeviceDescription) -> Form:

@@ -295,7 +295,7 @@ class _Emitter:
     def expression(self, expression: Expression) -> ir.Value:
         match expression:
             case Access(buffer):
-                return self.registers[self.key(expression)] if buffer.in_registers else self.load(expression)
+                return self.register(expression) if buffer.in_registers else self.load(expression)
             case Scalar(name):
                 return self.arguments.scalars[name]
             case Number(value, type_):
@@ -335,7 +335,7 @@ class _Emitter:
             values = [self.variables[name] for name in entry]
             known = sum(v if isinstance(v, int) else v.start for v in values if isinstance(v, (int, _Piece)))
             piece = self.piece(entry)
-            variable = () if access.buffer.in_registers else tuple(
+            variable = tuple(
                 id(v.value if isinstance(v, _Lane) else v) for v in values if isinstance(v, (ir.Value, _Lane))
             )
             parts.append((known, piece.width if piece else 0, variable))
@@ -382,6 +382,14 @@ class _Emitter:
             stride == 1 or self.piece(entry) is None
             for entry, stride in zip(access.indices, access.buffer.strides, strict=True)
         )
+
+    def register(self, access: Access) -> ir.Value:
+        key = self.key(access)
+        if key not in self.registers:
+            # Registers have no addresses: an element can only be met again where the same loops are unrolled,
+            # vectorized or still running.
+            raise LoweringError(f"{access} is kept in registers, but the loops around it were scheduled apart")
+        return self.registers[key]
 
     def load(self, access: Access) -> ir.Value:
         key = self.key(access)

@@ -342,6 +342,15 @@ class _Writer:
         """Give a compound expression a name."""
         return text if isinstance(text, int) or text.isidentifier() else self.assign(text)
 
+    def view(
+        self, result: ops.Value, space: int, address: Text, sizes: Sequence[Text], strides: Sequence[Text]
+    ) -> None:
+        """Define a memref by what the shell knows of it; what its type knows comes first."""
+        type_ = ops.memref_type(result)
+        self.memrefs[result.name] = MemrefText(
+            type_, space, address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
+        )
+
     def subview(self, operation: ops.Subview) -> None:
         source = self.memrefs[operation.source.name]
         terms: list[tuple[Text, Text]] = []
@@ -360,10 +369,7 @@ class _Writer:
             strides.append(stride)
         element_bytes = source.type.element.bytes
         address = self.bind(add(source.address, multiply(offset_of(terms), element_bytes)))
-        type_ = ops.memref_type(operation.result)
-        self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
-        )
+        self.view(operation.result, source.space, address, sizes, strides)
 
     def expand(self, operation: ops.Expand) -> None:
         source = self.memrefs[operation.source.name]
@@ -383,12 +389,9 @@ class _Writer:
         strides: list[Text] = [source.strides[mode]]
         for entry in new[:-1]:
             strides.append(self.bind(multiply(strides[-1], entry)))
-        type_ = ops.memref_type(operation.result)
         sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
-        self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, source.address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, all_strides)
-        )
+        self.view(operation.result, source.space, source.address, sizes, all_strides)
 
     def fuse(self, operation: ops.Fuse) -> None:
         source = self.memrefs[operation.source.name]
@@ -402,10 +405,7 @@ class _Writer:
             size = multiply(size, entry)
         sizes = [*source.sizes[:first], self.bind(size), *source.sizes[last + 1 :]]
         strides = [*source.strides[: first + 1], *source.strides[last + 1 :]]
-        type_ = ops.memref_type(operation.result)
-        self.memrefs[operation.result.name] = MemrefText(
-            type_, source.space, source.address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
-        )
+        self.view(operation.result, source.space, source.address, sizes, strides)
 
     # --- control -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,158 @@
+"""Schedule primitives keep what a nest computes, and refuse what would not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lowering.nest_interpreter import run_nest
+from tests.lowering.support import gemm
+from tl_dpnp.errors import ScheduleError
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.emission import SubgroupLayout
+from tl_dpnp.lowering.nest import loops_of
+from tl_dpnp.lowering.schedule import Schedule
+
+
+def check(contraction: Contraction, schedule: Schedule, m: int, n: int, k: int, beta: float = 0.0) -> None:
+    """Run the scheduled nest on small integers, where every order of summation is exact."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (m, k)).astype(float)
+    b = rng.integers(-4, 5, (k, n)).astype(float)
+    c = rng.integers(-4, 5, (m, n)).astype(float) if beta else np.full((m, n), np.nan)
+    expected = a @ b + (beta * c if beta else 0.0)
+    run_nest(schedule.nest, {"A": a, "B": b, "C": c}, {"M": m, "N": n, "K": k})
+    np.testing.assert_array_equal(c, expected)
+
+
+size = st.integers(1, 40)
+
+
+@given(size, size, size, st.sampled_from([16, 32, 64]), st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
+@settings(max_examples=40, deadline=None)
+def test_default_vector_schedule_is_right(m, n, k, vector_bytes, dynamic, beta):
+    contraction = gemm(*((None, None, None) if dynamic else (m, n, k)), beta=beta)
+    check(contraction, vector_schedule(contraction, vector_bytes), m, n, k, beta)
+
+
+@given(size, size, size, st.sampled_from([4, 8, 16]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_default_subgroup_schedule_is_right(m, n, k, lanes, dynamic):
+    contraction = gemm(*((None, None, None) if dynamic else (m, n, k)))
+    check(contraction, subgroup_schedule(contraction, SubgroupLayout(lanes, 2, 2)), m, n, k)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_legal_sequence_keeps_the_result(data):
+    """Draw primitives at random; those that are refused leave the schedule as it was."""
+    m, n, k = (data.draw(st.integers(1, 12), label=name) for name in "mnk")
+    contraction = gemm(m, n, k)
+    schedule = Schedule(contraction.nest)
+    for _ in range(data.draw(st.integers(1, 8), label="steps")):
+        names = [loop.variable for loop in loops_of(schedule.nest.body)]
+        loop, other = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
+        primitive = data.draw(st.sampled_from(["split", "guard", "reorder", "unroll", "vectorize", "decompose"]))
+        before = schedule.nest
+        try:
+            match primitive:
+                case "split":
+                    schedule.split(loop, data.draw(st.integers(1, 5)))
+                case "guard":
+                    schedule.split(loop, data.draw(st.integers(1, 5)), tail="guard")
+                case "reorder":
+                    schedule.reorder(*{loop: None, other: None})
+                case "unroll":
+                    schedule.unroll(loop)
+                case "vectorize":
+                    schedule.vectorize(loop)
+                case "decompose":
+                    schedule.decompose_reduction(loop, above=other)
+        except ScheduleError:
+            assert schedule.nest is before
+        names = [loop.variable for loop in loops_of(schedule.nest.body)]
+        assert len(names) == len(set(names)), "loop names are unique"
+    check(contraction, schedule, m, n, k)
+
+
+def refused(schedule: Schedule, reason: str):
+    return pytest.raises(ScheduleError, match=f"gemm_0: .*{reason}")
+
+
+def test_unknown_loop_names_those_that_exist():
+    with pytest.raises(ScheduleError, match="there is no loop x; the loops are m, n, k"):
+        Schedule(gemm(4, 4, 4).nest).split("x", 2)
+
+
+def test_split_refuses_a_factor_larger_than_the_loop():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    with refused(schedule, "only 4 iterations"):
+        schedule.split("m", 8)
+
+
+def test_vectorize_refuses_a_reduction():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    with refused(schedule, "is a reduction"):
+        schedule.vectorize("k")
+
+
+def test_bind_refuses_a_reduction():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    with refused(schedule, "is a reduction"):
+        schedule.bind("k", "rows")
+
+
+def test_unroll_refuses_an_unknown_range():
+    schedule = Schedule(gemm(None, 4, 4).nest)
+    with refused(schedule, "range is not known"):
+        schedule.unroll("m")
+
+
+def test_a_loop_is_marked_once():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    schedule.unroll("m")
+    with refused(schedule, "unrolled already"):
+        schedule.vectorize("m")
+
+
+def test_reorder_refuses_loops_that_are_not_perfectly_nested():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    with refused(schedule, "holds more than a loop"):
+        schedule.reorder("k", "n")
+
+
+def test_reorder_keeps_a_guard_inside_the_loops_that_it_reads():
+    schedule = Schedule(gemm(5, 4, 4).nest)
+    schedule.split("m", 2, tail="guard")
+    with refused(schedule, "needs an outer loop"):
+        schedule.reorder("m.1", "m.0")
+
+
+def test_decompose_reduction_refuses_a_guard_in_between():
+    schedule = Schedule(gemm(5, 4, 4).nest)
+    schedule.split("m", 2, tail="guard")
+    with refused(schedule, "has a guard"):
+        schedule.decompose_reduction("k", above="m.1")
+
+
+def test_a_schedule_prints_its_steps_and_its_script():
+    schedule = Schedule(gemm(4, 2, 3).nest)
+    schedule.reorder("n", "m")
+    schedule.vectorize("m")
+    schedule.decompose_reduction("k", above="m")
+    assert str(schedule) == """\
+# reorder(n, m)
+# vectorize(m)
+# decompose_reduction(k, above=m)
+# gemm_0: gemm f32 4x2 := 4x3 · 3x2
+for n in serial(0, 2):
+    for m' in vectorized(0, 4):
+        T[m', n] = 0
+    for k in serial(0, 3):
+        for m in vectorized(0, 4):
+            T[m, n] = fma(A[m, k], B[k, n], T[m, n])
+    for m'' in vectorized(0, 4):
+        C[m'', n] = T[m'', n]"""
