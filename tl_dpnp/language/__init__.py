@@ -9,17 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tl_dpnp.language.builder import FunctionBuilder, ModuleBuilder, group, memref
+    from tl_dpnp.language.builder import ALL, FunctionBuilder, build_module, group, memref
     from tl_dpnp.language.parser import parse
     from tl_dpnp.language.printer import print_function, print_module, print_operation, print_region
     from tl_dpnp.language.types import GroupType, MemrefType
     from tl_dpnp.language.verifier import verify
 
 __all__ = [
+    "ALL",
     "FunctionBuilder",
     "GroupType",
     "MemrefType",
-    "ModuleBuilder",
+    "build_module",
     "group",
     "memref",
     "parse",
@@ -31,10 +32,11 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ALL": "builder",
     "FunctionBuilder": "builder",
     "GroupType": "types",
     "MemrefType": "types",
-    "ModuleBuilder": "builder",
+    "build_module": "builder",
     "group": "builder",
     "memref": "builder",
     "parse": "parser",

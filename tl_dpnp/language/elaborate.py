@@ -68,7 +68,8 @@ class Elaborator:
 
     def _function(self, tree: Tree[Token]) -> Function:
         name, arguments, attributes, body = tree.children
-        assert isinstance(name, Token) and isinstance(attributes, Tree) and isinstance(body, Tree)
+        assert isinstance(name, Token)
+        assert isinstance(attributes, Tree)
         self._scopes = [{}]
         parameters = [self._parameter(argument) for argument in _trees(arguments)]
         values = self._attributes(attributes)
@@ -114,7 +115,7 @@ class Elaborator:
             case "scalar_type":
                 return SCALAR_TYPES[str(node.children[0])]
             case "void_type":
-                self._report("a parameter cannot be void", self.source.span(node), "write a scalar, memref or group type")
+                self._report("a parameter cannot be void", self.source.span(node), "write a scalar or memref type")
                 return POISON
             case "memref_type":
                 return self._memref_type(node)
@@ -136,9 +137,8 @@ class Elaborator:
         if layout is None:
             type = MemrefType(SCALAR_TYPES[str(element)], sizes)
         else:
-            assert isinstance(layout, Tree)
-            (strides,) = layout.children
-            values = () if strides is None else tuple(self._size(size) for size in strides.children)
+            (strides,) = _children(layout)
+            values = () if strides is None else tuple(self._size(size) for size in _children(strides))
             type = MemrefType(SCALAR_TYPES[str(element)], sizes, values)
         invalid, self._broken = self._broken, broken
         if invalid:
@@ -380,7 +380,8 @@ class Elaborator:
                 "write one type for each value: yield %a, %b : f32, i32",
             )
             return ops.Yield(values=(MISSING,))
-        return ops.Yield(values=tuple(self._annotated(value, type)[0] for value, type in zip(values, types)))
+        pairs = zip(values, types, strict=True)
+        return ops.Yield(values=tuple(self._annotated(value, type)[0] for value, type in pairs))
 
     def _build_if_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         condition, types, then, otherwise = tree.children
@@ -392,7 +393,8 @@ class Elaborator:
                 "write one name for each type: %a, %b = if %c -> (f32, i32) { ... } else { ... }",
             )
             results = (*results, MISSING)
-        outputs = [value if value is MISSING else replace(value, type=type) for value, type in zip(results, returned)]
+        typed = zip(results, returned, strict=False)
+        outputs = [value if value is MISSING else replace(value, type=type) for value, type in typed]
         outputs += results[len(returned) :]
         return ops.If(
             condition=self._operand(condition, I1),
@@ -439,7 +441,7 @@ class Elaborator:
         modifiers = [_modifier(child) for child in children[:count]]
         rest = children[count:]
         half = len(rest) // 2
-        operands = [self._annotated(node, type)[0] for node, type in zip(rest[:half], rest[half:])]
+        operands = [self._annotated(node, type)[0] for node, type in zip(rest[:half], rest[half:], strict=True)]
         alpha, *inputs, beta, output = operands
         assert isinstance(output, Value)
         return _LINEAR_ALGEBRA[tree.data](

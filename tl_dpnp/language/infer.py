@@ -113,7 +113,7 @@ def check_type(type: Type) -> None:
                 f"the stride {stride} of mode {mode} is below {previous * size}, the extent of the mode before it",
                 f"write a stride of at least {previous * size}; the layout is column-major",
             )
-    for size, stride in zip(shape, strides):
+    for size, stride in zip(shape, strides, strict=True):
         if (size or 1) * (stride or 1) * type.element.bytes > LARGEST_INTEGER:
             raise RuleError("the memref spans more than 2^63 - 1 bytes", "write smaller sizes and strides")
 
@@ -184,7 +184,7 @@ def check_indices(memref: MemrefType, indices: Sequence[Operand], first: int) ->
             f"{memref} takes {_count(memref.order, 'index').replace('indexs', 'indices')}, but {len(indices)} given",
             "write one index for each mode",
         )
-    for mode, (index, size) in enumerate(zip(indices, memref.shape)):
+    for mode, (index, size) in enumerate(zip(indices, memref.shape, strict=True)):
         value = check_index(index, first + mode)
         if value is not None:
             _check_bounds(value, size, mode, first + mode)
@@ -263,7 +263,7 @@ def fuse_type(source: Type, first: int, last: int) -> MemrefType:
     _check_mode(first, memref)
     _check_mode(last, memref)
     if first >= last:
-        raise RuleError(f"fuse needs two modes in rising order, but got {first} and {last}", "write [from, to], from < to")
+        raise RuleError(f"fuse needs rising modes, but got {first} and {last}", "write [from, to] with from < to")
     shape, strides = memref.shape, memref.strides
     for mode in range(first, last):
         stride, size, following = strides[mode], shape[mode], strides[mode + 1]
@@ -329,7 +329,7 @@ def _slice_size(entry: Slice, offset: int | None, size: Size, mode: int, positio
         return None
     if extent < 1:
         raise RuleError(
-            f"the size {extent} of a slice is not positive", "write a size of at least 1, or ? for the rest", position + 1
+            f"the size {extent} of a slice is not positive", "write a size from 1 on, or ? for the rest", position + 1
         )
     end = extent + (offset or 0)
     if size is not None and end > size:

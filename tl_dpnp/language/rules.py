@@ -188,7 +188,8 @@ def _compare_errors(kind: str, lhs: Operand, rhs: Operand) -> Iterator[RuleError
         yield RuleError(f"cmp.{kind} works on scalars, not on {describe(lhs.type)}", None, 0)
         return
     if lhs.type.is_complex and kind not in ("eq", "ne"):
-        yield RuleError(f"cmp.{kind} does not work on {lhs.type}: complex numbers have no order", "use cmp.eq or cmp.ne")
+        message = f"cmp.{kind} does not work on {lhs.type}: complex numbers have no order"
+        yield RuleError(message, "use cmp.eq or cmp.ne")
     yield from _scalar_errors((rhs,), lhs.type, first=1)
 
 
@@ -244,17 +245,19 @@ def _linear_algebra_errors(operation: LinearAlgebra) -> Iterator[RuleError]:
         yield RuleError(f"{name} takes {TRANSPOSES[type(operation)]} transposes, but {len(operation.transposes)} given")
         return
     memrefs = (*operation.inputs, operation.output)
-    if len(memrefs) != len(_SHAPES[type(operation)][0]):
-        yield RuleError(f"{name} takes {len(_SHAPES[type(operation)][0]) - 1} inputs, but {len(operation.inputs)} given")
+    count = len(_SHAPES[type(operation)][0])
+    if len(memrefs) != count:
+        yield RuleError(f"{name} takes {count - 1} inputs, but {len(operation.inputs)} given")
         return
     positions = (*range(1, len(memrefs)), len(memrefs) + 1)
     sound = True
-    for memref, position in zip(memrefs, positions):
+    for memref, position in zip(memrefs, positions, strict=True):
         if not isinstance(memref.type, MemrefType):
             yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", None, position)
             sound = False
         elif memref.type.element == I1:
-            yield RuleError(f"{name} does not work on elements of type i1", "use an integer or floating-point type", position)
+            message = f"{name} does not work on elements of type i1"
+            yield RuleError(message, "use an integer or floating-point type", position)
             sound = False
     if sound:
         yield from _element_errors(operation, name, positions)
@@ -266,7 +269,7 @@ def _element_errors(operation: LinearAlgebra, name: str, positions: tuple[int, .
     assert isinstance(operation.output.type, MemrefType)
     target = operation.output.type.element
     operands: list[tuple[Operand, int]] = [(operation.alpha, 0), (operation.beta, len(operation.inputs) + 1)]
-    operands += zip(operation.inputs, positions)
+    operands += zip(operation.inputs, positions, strict=False)
     for operand, position in operands:
         source = operand.type.element if isinstance(operand.type, MemrefType) else operand.type
         if not isinstance(source, ScalarType):
@@ -287,7 +290,8 @@ def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...
     shapes = [memref.type.shape for memref in memrefs if isinstance(memref.type, MemrefType)]
     alternatives = _SHAPES[type(operation)]
     row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), alternatives[-1])
-    wrong = [(memref, dims, n) for memref, dims, shape, n in zip(memrefs, row, shapes, positions) if len(dims) != len(shape)]
+    entries = list(zip(memrefs, row, shapes, positions, strict=True))
+    wrong = [(memref, dims, position) for memref, dims, shape, position in entries if len(dims) != len(shape)]
     for memref, dims, position in wrong:
         orders = [len(dims)] if position > 1 else [len(row[0]) for row in alternatives]
         expected = " or ".join(_ORDERS[order] for order in orders)
@@ -296,9 +300,9 @@ def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...
         return
     known: dict[str, tuple[int, Value, bool]] = {}
     flags = (*operation.transposes, False, False, False)
-    for memref, dims, shape, position, flag in zip(memrefs, row, shapes, positions, flags):
+    for (memref, dims, shape, position), flag in zip(entries, flags, strict=False):
         transposed = flag and len(shape) == 2 and memref is not operation.output
-        for dim, size in zip(dims, reversed(shape) if transposed else shape):
+        for dim, size in zip(dims, shape[::-1] if transposed else shape, strict=True):
             if size is None:
                 continue
             first, owner, owner_transposed = known.setdefault(dim, (size, memref, transposed))

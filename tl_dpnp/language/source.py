@@ -35,8 +35,10 @@ class Source:
         """Return the place of a node of the parse tree, or of all nodes from `first` to `last`."""
         start = first if isinstance(first, Token) else first.meta
         end = start if last is None else (last if isinstance(last, Token) else last.meta)
-        assert start.line is not None and start.column is not None
-        assert end.end_line is not None and end.end_column is not None
+        assert start.line is not None
+        assert start.column is not None
+        assert end.end_line is not None
+        assert end.end_column is not None
         return Span(self.file, start.line, start.column, end.end_line, end.end_column)
 
     def diagnostic(

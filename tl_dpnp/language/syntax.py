@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from tl_dpnp.errors import Diagnostic, Span
 from tl_dpnp.language.source import Source
 from tl_dpnp.scalars import SCALAR_TYPES
 
 __all__ = ["FORMS", "syntax_errors"]
+
+#: lark's InteractiveParser, whose methods have no annotations.
+_Parser = Any
 
 _MAXIMUM_ERRORS = 20
 _MAXIMUM_BAD_CHARACTERS = 1000
@@ -97,12 +100,11 @@ _FOREIGN = {
 
 def syntax_errors(grammar: Lark, source: Source, error: UnexpectedInput) -> list[Diagnostic]:
     """Return the diagnostics of a text that raised `error`, in source order."""
-    literals = {terminal.name: str(terminal.pattern.value) for terminal in grammar.terminals if terminal.pattern.type == "str"}
-    recovery = _Recovery(literals, source)
+    recovery = _Recovery({t.name: t.pattern.value for t in grammar.terminals if t.pattern.type == "str"}, source)
     diagnostics: list[Diagnostic] = []
     while True:
         diagnostics.append(recovery.explain(error))
-        parser: InteractiveParser = error.interactive_parser  # type: ignore[attr-defined]
+        parser: _Parser = error.interactive_parser
         if len(diagnostics) == _MAXIMUM_ERRORS:
             return diagnostics
         try:
@@ -111,8 +113,8 @@ def syntax_errors(grammar: Lark, source: Source, error: UnexpectedInput) -> list
             parser.resume_parse()
             return diagnostics
         except UnexpectedInput as following:
-            if not hasattr(following, "interactive_parser") or following.interactive_parser is None:
-                following.interactive_parser = parser  # type: ignore[attr-defined]
+            if getattr(following, "interactive_parser", None) is None:
+                following.interactive_parser = parser
             error = following
 
 
@@ -128,7 +130,7 @@ class _Recovery:
 
     def explain(self, error: UnexpectedInput) -> Diagnostic:
         """Return the diagnostic of an error."""
-        parser: InteractiveParser = error.interactive_parser  # type: ignore[attr-defined]
+        parser: _Parser = error.interactive_parser
         accepted = self._accepted(parser)
         context = self._context(parser)
         if isinstance(error, UnexpectedCharacters):
@@ -160,7 +162,7 @@ class _Recovery:
 
     def _hint(self, token: Token, accepted: set[str], context: str | None) -> str | None:
         if token.type == "WORD":
-            words = [word for name in sorted(accepted) if (word := self.literals.get(name, "")).strip(".").isidentifier()]
+            words = [word for name, word in self.literals.items() if name in accepted and word[-1].isalpha()]
             if "LOCAL_IDENTIFIER" in accepted and "FOREACH" in accepted:
                 words += sorted(_VALUES)
             if "SCALAR_TYPE" in accepted:
@@ -177,13 +179,13 @@ class _Recovery:
             return f"give its result a name: {FORMS[word]}"
         return _form_hint(context)
 
-    def _accepted(self, parser: InteractiveParser) -> set[str]:
+    def _accepted(self, parser: _Parser) -> set[str]:
         """Return the terminals that may follow."""
         if len(parser.parser_state.state_stack) > _MAXIMUM_STACK:
             return {name for name in parser.choices() if name.isupper() or name == "$END"}
         return {name for name in parser.accepts() if name != "WORD"}
 
-    def _context(self, parser: InteractiveParser) -> str | None:
+    def _context(self, parser: _Parser) -> str | None:
         """Return the word that begins the unfinished instruction or type, if the parser is inside one."""
         for value in reversed(parser.parser_state.value_stack):
             if isinstance(value, Token):
@@ -218,7 +220,7 @@ class _Recovery:
 
     # --- recovery ----------------------------------------------------------------------------------------------------
 
-    def resynchronise(self, parser: InteractiveParser, error: UnexpectedInput) -> bool:
+    def resynchronise(self, parser: _Parser, error: UnexpectedInput) -> bool:
         """Skip to the next instruction, closing brace or function, and put the parser where it accepts it."""
         if isinstance(error, UnexpectedToken) and error.token.type == "$END":
             return False
@@ -248,10 +250,11 @@ class _Recovery:
         return False
 
     def _is_first_of_line(self, token: Token) -> bool:
-        assert token.line is not None and token.column is not None
+        assert token.line is not None
+        assert token.column is not None
         return not self.source.lines[token.line - 1][: token.column - 1].strip()
 
-    def _tokens(self, parser: InteractiveParser, first: Token | None) -> Iterator[Token]:
+    def _tokens(self, parser: _Parser, first: Token | None) -> Iterator[Token]:
         """Yield the offending token and those after it, skipping characters that begin none."""
         if first is not None:
             yield first
@@ -265,7 +268,7 @@ class _Recovery:
                     return
                 parser.lexer_thread.state.line_ctr.feed(error.char)
 
-    def _resume(self, parser: InteractiveParser, token: Token) -> bool:
+    def _resume(self, parser: _Parser, token: Token) -> bool:
         """Drop what the parser has begun until it accepts the token, and feed it; false if it never does."""
         state = parser.parser_state
         table = state.parse_conf.states
@@ -282,7 +285,7 @@ class _Recovery:
 
 #: Sets of terminals with a name of their own, the larger ones first.
 _SUMMARIES: tuple[tuple[set[str], str], ...] = (
-    ({"LOCAL_IDENTIFIER", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or a constant"),
+    ({"LOCAL_IDENTIFIER", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or constant"),
     ({"VOID", "SCALAR_TYPE", "MEMREF", "GROUP"}, "a type"),
     ({"MEMREF", "GROUP"}, "a memref or group type"),
     ({"FLOATING_CONSTANT", "INTEGER_CONSTANT"}, "a number"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import linecache
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -45,6 +46,8 @@ MAXIMUM_NESTING = 64
 #: Spelling suggestions are searched for this many undefined names; the search is slow.
 _MAXIMUM_SUGGESTIONS = 20
 
+_NAME = re.compile("[0-9]+|[A-Za-z][A-Za-z0-9_]*")
+_NAME_HINT = "a name is a letter followed by letters, digits or _, or a number"
 #: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
 OperandSpans = Mapping[int, tuple[Span, ...]]
 
@@ -145,6 +148,8 @@ class _Verifier:
             self.function(function)
 
     def function(self, function: Function) -> None:
+        if not _NAME.fullmatch(function.name):
+            self.diagnostics.append(self.diagnostic(f"@{function.name} is no legal name", function.span, _NAME_HINT))
         self.scopes = [{}]
         self.undefined = set()
         for parameter in function.parameters:
@@ -174,6 +179,9 @@ class _Verifier:
         """Make a value visible in the innermost scope; report it if its name is taken."""
         if not value.name:
             return
+        span = value.span if value.span != NO_SPAN or operation is None else operation.span
+        if not _NAME.fullmatch(value.name):
+            self.diagnostics.append(self.diagnostic(f"{value} is no legal name", span, _NAME_HINT))
         first = self.lookup(value.name)
         self.scopes[-1][value.name] = binding
         if first is None:
@@ -181,7 +189,6 @@ class _Verifier:
         before = first.value.span
         message = f"{value} is already defined" + ("" if before == NO_SPAN else f" in line {before.line}")
         notes = self.note("the first definition is here", before)
-        span = value.span if value.span != NO_SPAN or operation is None else operation.span
         self.diagnostics.append(self.diagnostic(message, span, "give the value a name of its own", notes))
 
     def use(self, operation: Operation, value: Value, position: int) -> _Binding | None:
@@ -273,7 +280,7 @@ class _Verifier:
             return
         memory = binding.allocation
         if memory is not binding:
-            hint = f"stop {memory.value}, the memory behind the view" if memory is not None else "only they can be freed"
+            hint = f"stop {memory.value}, the memory behind the view" if memory is not None else None
             self.report(operation, f"{operation.source} is not the result of an alloca", hint, 0)
         elif memory.region is not region:
             message = f"the lifetime of {operation.source} ends in another region than that of its alloca"
@@ -284,7 +291,7 @@ class _Verifier:
     def check_yield(self, operation: Yield, owner: Operation | None, is_last: bool) -> None:
         if not isinstance(owner, If | For):
             where = "a foreach" if isinstance(owner, Foreach) else "a function"
-            self.report(operation, f"yield stands in the body of {where}", "yield belongs at the end of a region of an if")
+            self.report(operation, f"yield stands in the body of {where}", "a yield ends a region of an if")
             return
         if not is_last:
             self.report(operation, "yield is not the last instruction of its region", "move it to the end")
@@ -300,7 +307,7 @@ class _Verifier:
                 f"write yield with {len(outputs)} values" if outputs else "write yield alone, or leave it out",
             )
             return
-        for position, (value, output) in enumerate(zip(operation.values, outputs)):
+        for position, (value, output) in enumerate(zip(operation.values, outputs, strict=True)):
             if POISON not in (value.type, output.type) and value.type != output.type:
                 name = str(value) if isinstance(value, Value) else "the constant"
                 message = f"{name} has type {value.type}, but the if returns {output.type} here"
