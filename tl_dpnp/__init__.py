@@ -1,0 +1,117 @@
+"""A compiler for a small tensor language, with kernels that run on dpnp arrays.
+
+>>> import tl_dpnp, dpnp                                                            # doctest: +SKIP
+>>> kernel = tl_dpnp.compile("func @scale(%a: f32, %x: memref<f32x?>) { axpby.n 0.0, %x, %a, %x : ... }")
+
+Importing this package loads neither numba nor dpctl nor numpy: the names below are loaded when they are first used.
+It does prepare the shared libraries that ``import dpnp`` needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.runtime import bootstrap as _bootstrap
+
+if TYPE_CHECKING:
+    from tl_dpnp.errors import (
+        CacheWarning,
+        LayoutError,
+        LoweringError,
+        ScheduleError,
+        TLBindingError,
+        TLBoundsError,
+        TLError,
+        TLSyntaxError,
+        TLTypeError,
+        TLVerifyError,
+        UnsupportedError,
+    )
+    from tl_dpnp.language.parser import parse
+    from tl_dpnp.runtime.api import compile
+    from tl_dpnp.runtime.arrays import rev
+    from tl_dpnp.runtime.devices import devices
+    from tl_dpnp.runtime.group import Group, group
+    from tl_dpnp.runtime.kernel import Kernel
+    from tl_dpnp.runtime.module import Module
+
+#: Public names and the modules that hold them.
+_NAMES = {
+    "compile": "runtime.api",
+    "Kernel": "runtime.kernel",
+    "Module": "runtime.module",
+    "group": "runtime.group",
+    "Group": "runtime.group",
+    "rev": "runtime.arrays",
+    "devices": "runtime.devices",
+    "parse": "language.parser",
+    **dict.fromkeys(
+        (
+            "CacheWarning",
+            "LayoutError",
+            "LoweringError",
+            "ScheduleError",
+            "TLBindingError",
+            "TLBoundsError",
+            "TLError",
+            "TLSyntaxError",
+            "TLTypeError",
+            "TLVerifyError",
+            "UnsupportedError",
+        ),
+        "errors",
+    ),
+}
+_SUBMODULES = ("config", "errors", "language", "lowering", "runtime")
+
+__all__ = [
+    "CacheWarning",
+    "Group",
+    "Kernel",
+    "LayoutError",
+    "LoweringError",
+    "Module",
+    "ScheduleError",
+    "TLBindingError",
+    "TLBoundsError",
+    "TLError",
+    "TLSyntaxError",
+    "TLTypeError",
+    "TLVerifyError",
+    "UnsupportedError",
+    "compile",
+    "config",
+    "devices",
+    "group",
+    "parse",
+    "rev",
+]
+
+_bootstrap.install()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
+    elif name == "__version__":
+        value = _version()
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES, "__version__"})
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("tl_dpnp")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"

@@ -1,0 +1,116 @@
+"""The entry: from source to kernels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from tl_dpnp import config
+from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.plan import Form
+from tl_dpnp.runtime.kernel import Kernel, KernelOptions, Target
+from tl_dpnp.runtime.module import Module
+from tl_dpnp.runtime.program import Program
+
+__all__ = ["compile"]
+
+_TARGETS = ("auto", "sycl", "reference")
+_FORMS = (None, "vector", "subgroup")
+
+
+def compile(
+    src: str | os.PathLike[str] | ops.Module | ops.Function | Any,
+    *,
+    name: str | None = None,
+    target: Literal["auto", "sycl", "reference"] = "auto",
+    queue: Any = None,
+    form: Form | None = None,
+    fastmath: bool = False,
+    cache: bool = True,
+    debug: bool | None = None,
+) -> Kernel | Module:
+    """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
+
+    `src` is the text, a path to it, or what a builder gives.  `name` picks one function.
+
+    `target` is ``"sycl"``, ``"reference"`` (the NumPy interpreter) or ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
+    kernel is compiled at its first call, for the device of its arguments; with `queue` (a `dpctl.SyclQueue`) at once,
+    and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
+    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `fastmath` allows sums
+    of floats in another order.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and
+    refuses written arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
+
+    Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
+    `TLBindingError` if there is no function `name`; with `queue`, what the compiler raises.
+    """
+    options = KernelOptions(
+        target=cast(Target, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
+        form=_choice("form", form, _FORMS) or (None if config.get("FORM") == "auto" else config.get("FORM")),
+        fastmath=_flag("fastmath", fastmath),
+        debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
+        cache=_flag("cache", cache),
+    )
+    _check_queue(queue)
+    module, text = _module_of(src)
+    functions = module.functions
+    if name is not None:
+        functions = tuple(function for function in functions if function.name == name)
+        if not functions:
+            known = ", ".join(function.name for function in module)
+            raise TLBindingError(f"the source has no function {name!r}; it has {known}")
+    kernels = {function.name: Kernel(Program(function, text), options, queue) for function in functions}
+    return next(iter(kernels.values())) if len(kernels) == 1 else Module(kernels)
+
+
+def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise TLTypeError(f"{option}={value!r} is not understood: it takes {', '.join(map(repr, choices))}")
+    return value
+
+
+def _flag(option: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TLTypeError(f"{option}={value!r} is not understood: it takes True or False")
+    return value
+
+
+def _check_queue(queue: Any) -> None:
+    if queue is not None:
+        import dpctl
+
+        if not isinstance(queue, dpctl.SyclQueue):
+            raise TLTypeError(f"queue= takes a dpctl.SyclQueue, not a {type(queue).__name__}: "
+                              "dpctl.SyclQueue(device) makes one")
+
+
+def _module_of(src: Any) -> tuple[ops.Module, str | None]:
+    """Return the verified IR of any kind of source, and the text where there is one."""
+    from tl_dpnp.language import parse, verify
+
+    match src:
+        case str():
+            if "{" not in src and os.path.isfile(src):
+                raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it")
+            return parse(src), src
+        case os.PathLike():
+            text = _read(src)
+            return parse(text, os.fspath(src)), text
+        case ops.Module() | ops.Function():
+            module = ops.Module((src,)) if isinstance(src, ops.Function) else src
+            verify(module)
+            return module, None
+    build = getattr(src, "build", None)
+    if build is None:
+        raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
+    return _module_of(build())
+
+
+def _read(path: os.PathLike[str]) -> str:
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TLSyntaxError(f"{os.fspath(path)} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") \
+            from None

@@ -1,0 +1,366 @@
+"""The arguments of a call, checked against the parameters and flattened as the kernel takes them.
+
+A `Binding` is made once for each program.  `bind` checks everything and is slow; what it returns can be used again
+as long as `key` of the arguments is the same, except for the scalars, which are converted at every call.
+Source: LANGUAGE.md, "The call"; the order of the flattened arguments is in `tl_dpnp.lowering.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, host_view, view_of
+from tl_dpnp.runtime.dpctl_adapter import Int64
+from tl_dpnp.runtime.group import Group, GroupTables
+from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
+from tl_dpnp.runtime.overlap import overlapping
+from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.scalar_arguments import carrier_of, scalar_value, usual_values
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Argument", "Binding", "BoundCall", "GroupArgument", "MemrefArgument", "Scalar"]
+
+
+@dataclass(frozen=True)
+class MemrefArgument:
+    """A checked memref argument: its view and the strides that the kernel uses."""
+
+    view: ArrayView
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GroupArgument:
+    """A checked group argument: the views of its elements, the strides of each, its offset, and its handle if any."""
+
+    views: tuple[ArrayView, ...]
+    strides: tuple[tuple[int, ...], ...]
+    offset: int
+    handle: Group | None
+
+
+Argument = MemrefArgument | GroupArgument | None
+
+
+class Scalar(NamedTuple):
+    """A scalar among the flattened arguments: its place there, the position of its parameter, and its conversion."""
+
+    place: int
+    position: int
+    convert: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """The checked arguments of a call: None for scalars; the queue that they share; the number of work-groups."""
+
+    arguments: tuple[Argument, ...]
+    queue: Any
+    groups: int
+
+
+class Binding:
+    """Checks the arguments of one program; `on_host` takes NumPy arrays instead of dpnp and dpctl arrays.
+
+    With `debug`, an array that is written may not overlap another argument.
+    """
+
+    def __init__(self, program: Program, *, on_host: bool = False, debug: bool = False) -> None:
+        self.program = program
+        self.parameters = program.function.parameters
+        self.debug = debug
+        self._view_of = host_view if on_host else view_of
+        self._scalar_positions = [
+            position for position, parameter in enumerate(self.parameters) if isinstance(parameter.type, ScalarType)
+        ]
+        self._kinds = [_KEYS[type(parameter.type)] for parameter in self.parameters]
+
+    # --- the quick way ---------------------------------------------------------------------------------------------
+
+    def key(self, arguments: Sequence[Any]) -> Hashable:
+        """Return all that `bind` depends on, apart from the values of scalars.
+
+        Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
+        """
+        return tuple([key(argument) for key, argument in zip(self._kinds, arguments, strict=True)])
+
+    # --- the thorough way ------------------------------------------------------------------------------------------
+
+    def bind(self, arguments: Sequence[Any], group_size: int | None = None) -> BoundCall:
+        """Check the arguments, one for each parameter, and infer the number of work-groups.
+
+        Raises `TLTypeError` for a wrong kind of argument or dtype, `TLBindingError` for wrong sizes or counts,
+        `LayoutError` for strides that do not fit, and `dpctl.utils.ExecutionPlacementError` for mixed queues.
+        """
+        self._check_count(arguments)
+        bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
+        queue = common_queue(self._queues(bound, arguments))
+        groups = self.program.group_count([_batch_shape(argument) for argument in bound], _as_count(group_size))
+        self._check_relations(bound)
+        if self.debug:
+            self._check_overlap(bound)
+        return BoundCall(bound, queue, groups)
+
+    def _check_count(self, arguments: Sequence[Any]) -> None:
+        if len(arguments) != len(self.parameters):
+            expected = ", ".join(f"{parameter}: {parameter.type}" for parameter in self.parameters)
+            raise self.program.error(
+                TLBindingError,
+                f"@{self.program.function.name} takes {len(self.parameters)} arguments ({expected}), "
+                f"{len(arguments)} were given",
+            )
+
+    def _bind_one(self, position: int, argument: Any) -> Argument:
+        parameter = self.parameters[position]
+        match parameter.type:
+            case MemrefType() as memref:
+                return self._memref(position, memref, argument, f"{parameter}")
+            case GroupType() as group:
+                return self._group(position, group, argument)
+            case _:
+                self.scalar(position, argument)
+                return None
+
+    def _memref(self, position: int, memref: MemrefType, argument: Any, name: str) -> MemrefArgument:
+        try:
+            view = self._view_of(argument)
+        except NotAnArray as problem:
+            raise self._error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
+                              f"{problem.what}", problem.hint) from None
+        return MemrefArgument(view, self._strides(position, memref, view, name))
+
+    def _strides(self, position: int, memref: MemrefType, view: ArrayView, name: str) -> tuple[int, ...]:
+        """Check one array against a memref type and return its strides as the kernel may use them."""
+        expected = memref.element.storage
+        if view.dtype != expected:
+            carried = " (bf16 travels as uint16)" if memref.element.name == "bf16" else ""
+            raise self._error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
+                              f"of {view.dtype}", f'convert it: array.astype("{expected}"), or declare another type')
+        sizes_fit = len(view.shape) == memref.order and all(
+            declared in (None, size) for declared, size in zip(memref.shape, view.shape, strict=True)
+        )
+        if not sizes_fit:
+            hint = layout_hint(memref, view.shape, view.strides, name)
+            wanted = "(" + ", ".join("any" if size is None else str(size) for size in memref.shape) + ")"
+            raise self._error(LayoutError if hint else TLBindingError, position,
+                              f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
+        if not view.writable and position in self.program.usage.written:
+            raise self._error(TLBindingError, position, f"{name} is written, but the array is read-only",
+                              "pass a writable array")
+        try:
+            return fitted_strides(memref, view.shape, view.strides)
+        except Misfit as problem:
+            hint = layout_hint(memref, view.shape, view.strides, name)
+            raise self._error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
+                              f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
+        parameter = self.parameters[position]
+        match argument:
+            case Group():
+                offset = self._offset(position, group, argument.offset)
+                if argument.known_tables(group.memref) is not None and position not in self.program.usage.written:
+                    return GroupArgument(argument.views, (), offset, argument)
+                return GroupArgument(argument.views, self._elements(position, group, argument.views), offset, argument)
+            case list() | tuple():
+                try:
+                    views = tuple(map(self._view_of, argument))
+                except NotAnArray:
+                    views = self._name_culprit(position, group, argument)
+                return GroupArgument(views, self._elements(position, group, views),
+                                     self._offset(position, group, 0), None)
+            case _:
+                hint = "pass a list of arrays or tl_dpnp.group(arrays)"
+                raise self._error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
+                                  f"was given a {type(argument).__name__}", hint)
+
+    def _name_culprit(self, position: int, group: GroupType, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
+        """Bind one element after another, so that the error names the one at fault."""
+        name = self.parameters[position]
+        return tuple(self._memref(position, group.memref, array, f"{name}[{element}]").view
+                     for element, array in enumerate(arrays))
+
+    def _elements(self, position: int, group: GroupType, views: Sequence[ArrayView]) -> tuple[tuple[int, ...], ...]:
+        """Check the elements of a group; those that look alike are looked at once."""
+        seen: dict[Hashable, tuple[int, ...]] = {}
+        result: list[tuple[int, ...]] = []
+        for element, view in enumerate(views):
+            look = (view.shape, view.strides, view.dtype, view.writable)
+            strides = seen.get(look)
+            if strides is None:
+                strides = self._strides(position, group.memref, view, f"{self.parameters[position]}[{element}]")
+                seen[look] = strides
+            result.append(strides)
+        return tuple(result)
+
+    def _offset(self, position: int, group: GroupType, given: int) -> int:
+        """Return the offset in effect: the type's, or where that is dynamic the argument's."""
+        if group.offset is None:
+            return given
+        if given not in (0, group.offset):
+            raise self._error(
+                TLBindingError, position, f"{self.parameters[position]} has the offset {group.offset}, the group that "
+                f"was given has {given}", 'declare it with "offset: ?" to take the offset of the argument',
+            )
+        return group.offset
+
+    def _queues(self, bound: Sequence[Argument], arguments: Sequence[Any]) -> list[tuple[str, Any]]:
+        """Return the queues of all arrays, each with a description."""
+        named: list[tuple[str, Any]] = []
+        for parameter, argument in zip(self.parameters, bound, strict=True):
+            match argument:
+                case MemrefArgument(view=view):
+                    named.append((f"the array for {parameter}", view.queue))
+                case GroupArgument(handle=Group(queue=queue)) if queue is not None:
+                    named.append((f"the group for {parameter}", queue))
+                case GroupArgument(views=views):
+                    named += [(f"the array for {parameter}[{p}]", view.queue) for p, view in enumerate(views)]
+                case None:
+                    pass
+        return [(name, queue) for name, queue in named if queue is not None]
+
+    def _check_relations(self, bound: Sequence[Argument]) -> None:
+        """Check what one argument's sizes demand of another's.
+
+        The place for sizes that only the call knows; see `tl_dpnp.runtime.relations`.
+        """
+
+    def _check_overlap(self, bound: Sequence[Argument]) -> None:
+        written = self.program.usage.written
+        found = overlapping([_views(argument) for argument in bound], written)
+        if found is not None:
+            output, other = (self.parameters[position] for position in found)
+            raise self._error(TLBindingError, found[0], f"the argument for {output} is written and overlaps the one "
+                              f"for {other}", "pass arrays that share no memory")
+
+    # --- scalars ---------------------------------------------------------------------------------------------------
+
+    def scalar(self, position: int, argument: Any) -> Any:
+        """Return the value of a scalar argument as a Python number; raises `TLTypeError` or `TLBindingError`."""
+        parameter = self.parameters[position]
+        scalar_type = parameter.type
+        assert isinstance(scalar_type, ScalarType)
+        try:
+            return scalar_value(scalar_type, argument)
+        except TypeError as problem:
+            raise self._error(TLTypeError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+                              problem.args[1]) from None
+        except OverflowError as problem:
+            raise self._error(TLBindingError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+                              problem.args[1]) from None
+
+    def _error(self, kind: type[TLError], position: int, message: str, hint: str | None = None) -> TLError:
+        return self.program.error(kind, f"argument {position + 1} of @{self.program.function.name}: {message}", hint,
+                                  self.parameters[position].span)
+
+    # --- flattening ------------------------------------------------------------------------------------------------
+
+    def flatten(self, call: BoundCall, queue: Any) -> tuple[list[Any], list[Scalar], list[GroupTables]]:
+        """Return the kernel's arguments as ctypes values, uploading the tables of groups to `queue`.
+
+        Also returned are the scalars, whose places are left open, and the tables, which must live until the kernel has
+        run.
+        """
+        flat: list[Any] = []
+        scalars: list[Scalar] = []
+        tables: list[GroupTables] = []
+        for position, (parameter, argument) in enumerate(zip(self.parameters, call.arguments, strict=True)):
+            match parameter.type, argument:
+                case MemrefType() as memref, MemrefArgument(view=view, strides=strides):
+                    flat.append(Int64(view.address))
+                    flat += [Int64(s) for declared, s in zip(memref.shape, view.shape, strict=True) if declared is None]
+                    flat += [Int64(s) for declared, s in zip(memref.strides, strides, strict=True) if declared is None]
+                case GroupType() as group, GroupArgument() as elements:
+                    table = _tables(group.memref, elements, queue)
+                    tables.append(table)
+                    flat.append(Int64(table.addresses.address))
+                    if group.offset is None:
+                        flat.append(Int64(elements.offset))
+                    if table.dope is not None:
+                        flat.append(Int64(table.dope.address))
+                case _:
+                    scalars.append(Scalar(len(flat), position, self._converter(position)))
+                    flat.append(None)
+        return flat, scalars, tables
+
+    def _converter(self, position: int) -> Callable[[Any], Any]:
+        """Return the function from a scalar argument to the ctypes value that the kernel takes."""
+        scalar_type = self.parameters[position].type
+        assert isinstance(scalar_type, ScalarType)
+        carrier = carrier_of(scalar_type)
+        if carrier is None:
+            raise self._error(UnsupportedError, position, f"scalars of type {scalar_type} cannot be passed to a device "
+                              "kernel", 'pass a memref of order 0, or use target="reference"')
+        usual, lowest, highest = usual_values(scalar_type)
+
+        def convert(value: Any) -> Any:
+            # Most calls pass the very type; the comparison is false for NaN, which goes the thorough way.
+            if type(value) is usual and lowest <= value <= highest:
+                return carrier(value)
+            return carrier(self.scalar(position, value))
+
+        return convert
+
+
+def _as_count(group_size: Any) -> int | None:
+    if group_size is None:
+        return None
+    if isinstance(group_size, bool) or not isinstance(group_size, int | np.integer):
+        raise TLTypeError(f"group_size= takes the number of work-groups, an int, not {group_size!r}")
+    return int(group_size)
+
+
+def _batch_shape(argument: Argument) -> tuple[int, ...]:
+    match argument:
+        case MemrefArgument(view=view):
+            return view.shape
+        case GroupArgument(views=views):
+            return (len(views),)
+        case None:
+            return ()
+
+
+def _views(argument: Argument) -> Sequence[ArrayView]:
+    match argument:
+        case MemrefArgument(view=view):
+            return (view,)
+        case GroupArgument(views=views):
+            return views
+        case None:
+            return ()
+
+
+def _tables(memref: MemrefType, elements: GroupArgument, queue: Any) -> GroupTables:
+    if elements.handle is None or not elements.views:
+        return GroupTables(memref, elements.views, elements.strides, queue)
+    return elements.handle.known_tables(memref) or elements.handle.make_tables(memref, elements.strides)
+
+
+# --- keys: what distinguishes arguments -----------------------------------------------------------------------------
+
+
+def _array_key(argument: Any) -> Hashable:
+    array = argument if type(argument) is usm_ndarray else argument._array_obj
+    return (array._pointer, array.shape, array.strides, array.dtype.num, id(array.sycl_queue), array.flags.writable)
+
+
+def _group_key(argument: Any) -> Hashable:
+    if type(argument) is Group:
+        return argument.serial
+    return tuple([_array_key(array) for array in argument])
+
+
+def _scalar_key(argument: Any) -> Hashable:
+    return None
+
+
+_KEYS: dict[type, Callable[[Any], Hashable]] = {
+    ScalarType: _scalar_key, MemrefType: _array_key, GroupType: _group_key,
+}

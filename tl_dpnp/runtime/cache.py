@@ -1,0 +1,144 @@
+"""The disk cache: compiled kernels in a private folder.
+
+An entry is a JSON file named by its key, with a checksum of its own, and a SPIR-V file named by its content.  Both are
+written to a temporary name and moved, so that readers and writers in other processes see all of a file or nothing.
+Whatever is wrong with the cache costs a warning and a compilation, never an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp import config
+from tl_dpnp.errors import CacheWarning
+
+__all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
+
+_FORMAT = 1
+
+
+class _Unusable(Exception):
+    """The folder or a file cannot be trusted or used; the text says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cached kernel: JSON-serialisable `facts` and the SPIR-V module."""
+
+    facts: dict[str, Any]
+    spirv: bytes
+
+
+def key_of(parts: Any) -> str:
+    """Return the key for JSON-serialisable `parts`: all that the compiled kernel depends on."""
+    return hashlib.sha256(_canonical([_FORMAT, parts])).hexdigest()
+
+
+def cache_folder() -> str:
+    """Return the folder of the cache: the setting ``CACHE_DIR``, else ``tl_dpnp`` in the user's cache folder."""
+    folder = config.get("CACHE_DIR")
+    if folder is None:
+        import platformdirs
+
+        folder = platformdirs.user_cache_dir("tl_dpnp", appauthor=False)
+    return str(folder)
+
+
+def open_cache() -> DiskCache | None:
+    """Return the disk cache, or None if it is switched off or cannot be used, with a `CacheWarning` for the latter."""
+    if not config.get("CACHE"):
+        return None
+    folder = cache_folder()
+    try:
+        _make_private(folder)
+    except (_Unusable, OSError) as problem:
+        _warn(f"the kernel cache in {folder} is not used: {problem}")
+        return None
+    return DiskCache(folder)
+
+
+class DiskCache:
+    """The entries below one folder, which must be private to the user."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def path(self, key: str) -> str:
+        """Return where the JSON file of an entry lies."""
+        return os.path.join(self.folder, key + ".json")
+
+    def load(self, key: str) -> Entry | None:
+        """Return the entry for `key`, or None; one that is damaged or not the user's is ignored with a warning."""
+        try:
+            document = json.loads(_read(self.path(key)))
+            body = document["body"]
+            if document["checksum"] != hashlib.sha256(_canonical(body)).hexdigest() or body["key"] != key:
+                raise _Unusable("its checksum does not match")
+            spirv = _read(os.path.join(self.folder, body["spirv"] + ".spv"))
+            if hashlib.sha256(spirv).hexdigest() != body["spirv"]:
+                raise _Unusable("the checksum of its SPIR-V does not match")
+            return Entry(body["facts"], spirv)
+        except FileNotFoundError:
+            return None
+        except (_Unusable, OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
+            _warn(f"the cached kernel {self.path(key)} is ignored: {problem or type(problem).__name__}")
+            return None
+
+    def store(self, key: str, entry: Entry) -> None:
+        """Write an entry; a failure costs a warning."""
+        body = {"key": key, "spirv": hashlib.sha256(entry.spirv).hexdigest(), "facts": entry.facts}
+        document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
+        try:
+            self._write(body["spirv"] + ".spv", entry.spirv)
+            self._write(key + ".json", _canonical(document))
+        except OSError as problem:
+            _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write a file so that it appears under its name only when it is complete."""
+        descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=self.folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, os.path.join(self.folder, name))
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _make_private(folder: str) -> None:
+    """Create the folder if need be, for the user alone, and refuse one that others own or may write to."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    _check_owner(os.stat(folder))
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        _check_owner(os.fstat(file.fileno()))
+        return file.read()
+
+
+def _check_owner(status: os.stat_result) -> None:
+    """Raise `_Unusable` unless the user alone may have written there: it holds code that will be run."""
+    if status.st_uid != os.geteuid():
+        raise _Unusable(f"it belongs to another user (id {status.st_uid})")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _Unusable(f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o}); chmod go-w would help")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CacheWarning, stacklevel=2)

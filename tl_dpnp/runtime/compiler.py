@@ -1,0 +1,110 @@
+"""From a program to SPIR-V, through the disk cache.
+
+Only a program that is not in the cache imports the compiler, and with it numba.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.fingerprint import compiler_fingerprint, package_versions
+from tl_dpnp.runtime.program import Program
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering import LoweredKernel
+
+__all__ = ["CompiledKernel", "cache_key", "compile_program", "llvm_of", "lowered"]
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A program compiled for one device: its plan, its SPIR-V module and the text of its kernel shell.
+
+    `seconds` is the wall-clock time that this took; `from_cache` says that it was only read from disk.
+    """
+
+    plan: LaunchPlan
+    spirv: bytes
+    source: str
+    seconds: float
+    from_cache: bool
+
+
+def lowered(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+    """Lower a program for a device and return all stages; raises `LoweringError` or `UnsupportedError`."""
+    from tl_dpnp import lowering
+
+    return lowering.lower(program.function, device, options)
+
+
+def llvm_of(kernel: LoweredKernel) -> str:
+    """Compile a lowered kernel and return its LLVM IR as text."""
+    from tl_dpnp.runtime import numba_dpex_adapter
+
+    llvm: str = numba_dpex_adapter.build(kernel).llvm
+    return llvm
+
+
+def cache_key(program: Program, device: DeviceDescription, options: LoweringOptions) -> str:
+    """Return the key of a compiled program: everything that its SPIR-V depends on."""
+    function = program.function
+    return key_of({
+        "source": _printed(function) if program.text is None else program.text,
+        "function": function.name,
+        # The checks that debug=True compiles in name the place in the source.
+        "file": function.span.file if options.debug else None,
+        "options": asdict(options),
+        "device": device.to_json(),
+        "packages": package_versions(),
+        "compiler": compiler_fingerprint(),
+        "python": list(sys.version_info[:2]),
+    })
+
+
+def _printed(function: ops.Function) -> str:
+    from tl_dpnp.language.printer import print_function
+
+    return print_function(function)
+
+
+def compile_program(
+    program: Program,
+    device: DeviceDescription,
+    options: LoweringOptions,
+    cache: DiskCache | None,
+    refresh: bool = False,
+) -> CompiledKernel:
+    """Return the program compiled for `device`, from the cache unless it is None, not there, or `refresh` is given.
+
+    Raises `LoweringError` or `UnsupportedError` for what the compiler does not do.
+    """
+    start = time.perf_counter()
+    key = "" if cache is None else cache_key(program, device, options)
+    if cache is not None and not refresh:
+        found = _from_entry(cache.load(key), start)
+        if found is not None:
+            return found
+    from tl_dpnp.runtime import numba_dpex_adapter
+
+    kernel = lowered(program, device, options)
+    code = numba_dpex_adapter.build(kernel)
+    plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
+    compiled = CompiledKernel(plan, code.spirv, kernel.source, time.perf_counter() - start, False)
+    if cache is not None:
+        cache.store(key, Entry({"plan": plan.to_json(), "source": compiled.source}, compiled.spirv))
+    return compiled
+
+
+def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:
+    if entry is None:
+        return None
+    facts: dict[str, Any] = entry.facts
+    plan = LaunchPlan.from_json(dict(facts["plan"]))
+    return CompiledKernel(plan, entry.spirv, facts["source"], time.perf_counter() - start, True)

@@ -1,0 +1,62 @@
+"""The devices that are there, described for the compiler."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import dpctl
+
+from tl_dpnp.lowering.device import DeviceDescription
+
+__all__ = ["describe", "devices"]
+
+_SYSFS_CACHES = "/sys/devices/system/cpu/cpu0/cache"
+
+
+def devices() -> list[DeviceDescription]:
+    """Return a description of every SYCL device that dpctl finds; empty if it finds none."""
+    return [describe(device) for device in dpctl.get_devices()]
+
+
+@functools.lru_cache(maxsize=64)
+def describe(device: Any) -> DeviceDescription:
+    """Return the description of a `dpctl.SyclDevice`."""
+    is_cpu = bool(device.is_cpu)
+    return DeviceDescription(
+        name=device.name,
+        vendor=device.vendor,
+        driver=device.driver_version,
+        backend=device.backend.name,
+        is_cpu=is_cpu,
+        subgroup_sizes=tuple(device.sub_group_sizes),
+        max_work_group_size=device.max_work_group_size,
+        local_memory=device.local_mem_size,
+        compute_units=device.max_compute_units,
+        # The CPU runtime reports the vectors that it compiles for: 16 floats with AVX-512, 8 with AVX2.
+        vector_bytes=min(64, max(16, 4 * device.native_vector_width_float)) if is_cpu else 16,
+        has_fp64=bool(device.has_aspect_fp64),
+        has_fp16=bool(device.has_aspect_fp16),
+        has_atomic64=bool(device.has_aspect_atomic64),
+        caches=_cpu_caches() if is_cpu else (device.global_mem_cache_size,),
+    )
+
+
+def _cpu_caches() -> tuple[int, ...]:
+    """Return the sizes of the data caches of the first core in bytes, or nothing where Linux does not tell."""
+    sizes: dict[int, int] = {}
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    try:
+        for index in sorted(name for name in os.listdir(_SYSFS_CACHES) if name.startswith("index")):
+            kind, level, size = (_read(index, name) for name in ("type", "level", "size"))
+            if kind != "Instruction" and size[-1:] in units:
+                sizes[int(level)] = int(size[:-1]) * units[size[-1]]
+    except (OSError, ValueError):
+        return ()
+    return tuple(sizes[level] for level in sorted(sizes))
+
+
+def _read(index: str, name: str) -> str:
+    with open(os.path.join(_SYSFS_CACHES, index, name)) as file:
+        return file.read().strip()

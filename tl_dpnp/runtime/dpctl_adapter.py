@@ -1,0 +1,115 @@
+"""Everything that the runtime asks of dpctl beyond its public arrays and queues.
+
+This is the only module that touches private parts of dpctl.  Tested with dpctl 0.17.0.  Private are:
+
+- ``usm_ndarray._pointer``: address of the first element, the offset of a view included (``usm_data._pointer`` and the
+  array interface give the base of the allocation);
+- ``SyclQueue._submit_keep_args_alive``: holds Python objects until events are complete, about 12 µs.
+
+``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
+floats do, and the address of USM memory may come as a 64-bit integer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dpctl
+import dpctl.memory
+import dpctl.program
+import numpy as np
+from dpctl.utils import ExecutionPlacementError
+
+from tl_dpnp.errors import LoweringError
+
+__all__ = [
+    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "address_of", "allocation_of", "completed_event",
+    "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
+]
+
+Int64 = ctypes.c_longlong
+
+
+def default_queue() -> Any:
+    """Return the queue that dpctl and dpnp use for arrays of the default device."""
+    return dpctl.get_device_cached_queue(dpctl.select_default_device())
+
+
+def address_of(array: Any) -> int:
+    """Return the address of the first element of a `usm_ndarray`."""
+    address: int = array._pointer
+    return address
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTable:
+    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
+
+    memory: Any
+    address: int
+
+
+def upload(values: Any, queue: Any) -> DeviceTable:
+    """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there.
+
+    CPUs take shared memory, which is written in place (3 µs); a copy to device memory takes ten times as long.
+    """
+    host = np.ascontiguousarray(values, dtype=np.int64)
+    if host.size == 0:
+        return DeviceTable(None, 0)
+    if queue.sycl_device.is_cpu:
+        memory = dpctl.memory.MemoryUSMShared(host.nbytes, queue=queue)
+        np.frombuffer(memory, dtype=np.int64)[:] = host.ravel()
+    else:
+        memory = dpctl.memory.MemoryUSMDevice(host.nbytes, queue=queue)
+        memory.copy_from_host(host.ravel().view(np.uint8))
+    return DeviceTable(memory, memory._pointer)
+
+
+def scratch(count: int, queue: Any) -> tuple[DeviceTable, Any]:
+    """Return a zeroed table of `count` integers that the device writes and the host reads, and its NumPy view."""
+    memory = dpctl.memory.MemoryUSMShared(8 * count, queue=queue)
+    view = np.frombuffer(memory, dtype=np.int64)
+    view[:] = 0
+    return DeviceTable(memory, memory._pointer), view
+
+
+@dataclass(frozen=True, eq=False)
+class KernelHandle:
+    """A kernel that the driver has loaded for one context; the program must live as long as the kernel."""
+
+    kernel: Any
+    program: Any
+
+
+def load_kernel(spirv: bytes, entry: str, queue: Any) -> KernelHandle:
+    """Hand SPIR-V to the driver of `queue` and return its kernel `entry`.
+
+    Raises `LoweringError` if the driver does not take the module or the module has no such kernel.
+    """
+    try:
+        program = dpctl.program.create_program_from_spirv(queue, spirv)
+    except dpctl.program.SyclProgramCompilationError as error:
+        raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: {error}") from error
+    if not program.has_sycl_kernel(entry):
+        raise LoweringError(f"the SPIR-V module has no kernel {entry!r}")
+    return KernelHandle(program.get_sycl_kernel(entry), program)
+
+
+def keep_alive(queue: Any, objects: Sequence[object], event: Any) -> None:
+    """Hold references to `objects` until `event` is complete."""
+    queue._submit_keep_args_alive(tuple(objects), [event])
+
+
+def completed_event(queue: Any, depends: Sequence[Any]) -> Any:
+    """Return an event that is complete as soon as `depends` are: that of a launch without work-groups."""
+    return queue.submit_barrier(list(depends)) if depends else dpctl.SyclEvent()
+
+
+def allocation_of(array: Any) -> tuple[Any, int]:
+    """Return the memory object that a `usm_ndarray` lies in, and the offset of its first element there, in bytes."""
+    memory = array.usm_data
+    return memory, address_of(array) - memory._pointer

@@ -1,0 +1,112 @@
+"""Groups: many arrays as one argument."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, view_of
+from tl_dpnp.runtime.dpctl_adapter import DeviceTable, upload
+
+__all__ = ["Group", "GroupTables", "group"]
+
+_serials = itertools.count()
+
+
+class GroupTables:
+    """The tables of a group in the device's memory, for one memref type: addresses, and sizes and strides.
+
+    See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides.
+    """
+
+    __slots__ = ("addresses", "dope")
+
+    def __init__(self, memref: MemrefType, views: Sequence[ArrayView], strides: Sequence[Sequence[int]], queue: Any):
+        self.addresses: DeviceTable = upload([view.address for view in views], queue)
+        self.dope: DeviceTable | None = None
+        sizes_at = [mode for mode, size in enumerate(memref.shape) if size is None]
+        strides_at = [mode for mode, stride in enumerate(memref.strides) if stride is None]
+        if sizes_at or strides_at:
+            rows = [
+                [*(view.shape[mode] for mode in sizes_at), *(fitted[mode] for mode in strides_at)]
+                for view, fitted in zip(views, strides, strict=True)
+            ]
+            self.dope = upload(np.array(rows, dtype=np.int64), queue)
+
+
+class Group:
+    """Arrays that kernels take as one ``group`` argument, with their tables kept on the device.
+
+    Made by `tl_dpnp.group`.  `arrays` are the arrays as they were given, kept alive; `offset` is added to each
+    address, in elements, by parameters whose type says ``offset: ?``.  A group is checked and uploaded once for each
+    memref type that it is used with, so that later calls cost no more than with a single array.
+    """
+
+    def __init__(self, arrays: Sequence[Any], offset: int = 0) -> None:
+        self.arrays = tuple(arrays)
+        self.offset = offset
+        self.views = tuple(_element(position, array) for position, array in enumerate(self.arrays))
+        self.queue = common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)])
+        self.serial = next(_serials)
+        self._tables: dict[MemrefType, GroupTables] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.arrays)
+
+    def __getitem__(self, position: int) -> Any:
+        return self.arrays[position]
+
+    def __repr__(self) -> str:
+        dtypes = ", ".join(dict.fromkeys(str(view.dtype) for view in self.views))
+        return f"<tl_dpnp.Group of {len(self)} arrays{f' of {dtypes}' if dtypes else ''}, offset {self.offset}>"
+
+    def known_tables(self, memref: MemrefType) -> GroupTables | None:
+        """Return the tables for `memref` if the group was used with it before."""
+        return self._tables.get(memref)
+
+    def make_tables(self, memref: MemrefType, strides: Sequence[Sequence[int]]) -> GroupTables:
+        """Upload the tables for `memref`, whose `strides` the caller has checked, once."""
+        with self._lock:
+            if memref not in self._tables:
+                self._tables[memref] = GroupTables(memref, self.views, strides, self.queue)
+            return self._tables[memref]
+
+
+def _element(position: int, array: Any) -> ArrayView:
+    try:
+        return view_of(array)
+    except NotAnArray as problem:
+        raise TLTypeError(f"array {position} of the group is {problem.what}" +
+                          (f"; {problem.hint}" if problem.hint else "")) from None
+
+
+def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
+    """Make a group of `arrays` that can be passed to kernels again and again without uploading its tables.
+
+    `arrays` is a sequence of dpnp or dpctl arrays on one queue, each with its own sizes and strides where the
+    parameter's memref type has ``?``; views count, and the sequence may be empty.  An array stands for the sequence
+    of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect with parameters of type
+    ``group<…, offset: ?>`` (tensor language reference, section "Group type").
+
+    Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
+    queues.  Fit with a parameter's type is checked when the group is passed.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
+        raise TLTypeError(f"the offset of a group is a number of elements, an int, not {offset!r}")
+    if not -(1 << 63) <= offset < 1 << 63:
+        raise TLBindingError(f"the offset of a group must fit 64 bits: {offset}")
+    try:
+        elements = list(arrays)
+    except TypeError:
+        raise TLTypeError(f"a group is made of a sequence of arrays, not of a {type(arrays).__name__}") from None
+    return Group(elements, int(offset))

@@ -1,0 +1,344 @@
+"""Kernels: compiled functions that are called with arrays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
+from tl_dpnp.language import ops
+from tl_dpnp.language.printer import print_function
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.plan import Form, LaunchPlan
+from tl_dpnp.runtime.arrays import common_queue
+from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.cache import open_cache
+from tl_dpnp.runtime.compiler import CompiledKernel, compile_program, llvm_of, lowered
+from tl_dpnp.runtime.devices import describe
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive, load_kernel
+from tl_dpnp.runtime.launch import Launch, prepare
+from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.reference import ReferenceTarget
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering import LoweredKernel
+
+__all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
+
+Target = Literal["sycl", "reference"]
+
+#: Prepared launches that a kernel remembers; beyond it, it forgets them all and starts again.
+_MEMO_LIMIT = 256
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """The options of `tl_dpnp.compile`, resolved: nothing is left to settings that may change later."""
+
+    target: Target = "sycl"
+    form: Form | None = None
+    fastmath: bool = False
+    debug: bool = False
+    cache: bool = True
+
+    @property
+    def lowering(self) -> LoweringOptions:
+        """The part that the compiler looks at."""
+        return LoweringOptions(self.form, self.fastmath, self.debug)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function was compiled for: the types of its parameters, the device, and the form of its kernel."""
+
+    parameters: tuple[str, ...]
+    device: str
+    form: str
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.parameters)}) on {self.device}, {self.form} form"
+
+
+@dataclass
+class Stats:
+    """How a kernel came to be: compilations found in and missing from the disk cache, and the time they took.
+
+    `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
+    where it is not used.
+    """
+
+    cache_path: str | None = None
+    cache_hits: int = 0
+    cache_misses: int = 0
+    compile_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Overload:
+    """One compilation of a kernel, and what the driver made of it for each context."""
+
+    compiled: CompiledKernel
+    device: DeviceDescription
+    handles: dict[Hashable, KernelHandle] = field(default_factory=dict)
+
+
+class Kernel:
+    """A function of the tensor language that can be called with arrays.
+
+    Made by `tl_dpnp.compile`.  It is compiled at its first call for the device of its arguments, and once for each
+    further device.  Calls from several threads are safe.  A kernel pickles as its source and options; the queue that
+    was given to `compile` stays behind.
+    """
+
+    def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
+        self.options = options
+        self._program = program
+        self._queue = queue
+        self._binding = Binding(program, debug=options.debug)
+        self._reference = ReferenceTarget(program, options.debug) if options.target == "reference" else None
+        self._memo: dict[Hashable, Launch] = {}
+        self._overloads: dict[DeviceDescription, _Overload] = {}
+        self._stats = Stats()
+        self._lock = threading.RLock()
+        if queue is not None and self._reference is None:
+            self._handle(queue)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{parameter}: {parameter.type}" for parameter in self.parameters)
+        return f"<tl_dpnp.Kernel @{self.name}({parameters}) for {self.options.target}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kernel, (self._program, self.options)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._program.function.name
+
+    @property
+    def parameters(self) -> tuple[ops.Value, ...]:
+        """The parameters, each with its ``name`` and ``type``."""
+        return self._program.function.parameters
+
+    @property
+    def source_text(self) -> str:
+        """The text that the kernel was compiled from; the printed function where it was built without text."""
+        return self._program.text if self._program.text is not None else print_function(self._program.function)
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arguments: Any, group_size: int | None = None) -> None:
+        """Run the kernel and wait until it is done.
+
+        One argument for each parameter: a Python or NumPy scalar; for a memref a dpnp or dpctl array whose axis i is
+        mode i, in column-major layout (see `tl_dpnp.rev`); for a group a list of arrays or a `tl_dpnp.group`.  With
+        ``target="reference"`` NumPy arrays do as well.  `group_size` is the number of work-groups, by default the
+        common length of the groups and sizes of the modes that ``group_id`` indexes.
+
+        Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
+        `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
+        """
+        if self._reference is not None:
+            self._reference.run(arguments, group_size)
+        else:
+            self._launch(arguments, group_size).start(arguments).wait()
+
+    def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
+        """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent` at once.
+
+        The queue of the arguments need not be in order: without `depends` nothing is waited for.  Arguments are kept
+        alive until the event is complete.  With ``debug=True`` and with ``target="reference"`` the work is done when
+        this returns, so that it can raise.  Otherwise as calling the kernel.
+        """
+        events = list(depends)
+        if self._reference is not None:
+            for event in events:
+                event.wait()
+            self._reference.run(arguments, group_size)
+            return completed_event(None, ())
+        launch = self._launch(arguments, group_size)
+        event = launch.start(arguments, events)
+        keep_alive(launch.queue, (arguments, launch), event)
+        return event
+
+    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
+        """Return the prepared launch for the arguments, from memory where the like was called before."""
+        try:
+            key = (self._binding.key(arguments), group_size)
+            launch = self._memo.get(key)
+        except (AttributeError, TypeError, ValueError):
+            key = launch = None  # something that binding refuses, with a better message
+        if launch is None:
+            launch = self._prepare(arguments, group_size)
+            if key is not None:
+                if len(self._memo) >= _MEMO_LIMIT:
+                    self._memo.clear()
+                self._memo[key] = launch
+        return launch
+
+    def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
+        call = self._binding.bind(arguments, group_size)
+        queue = call.queue
+        if self._queue is not None:
+            queue = self._queue if queue is None else common_queue([("the queue given to compile", self._queue),
+                                                                    ("the arguments", queue)])
+        elif queue is None:
+            queue = default_queue()
+        overload, handle = self._handle(queue)
+        return prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
+
+    # --- compilation -----------------------------------------------------------------------------------------------
+
+    def _handle(self, queue: Any) -> tuple[_Overload, KernelHandle]:
+        """Return the compilation for the device of a queue and the kernel that its context has loaded."""
+        with self._lock:
+            overload = self._overload(describe(queue.sycl_device))
+            context = (queue.sycl_context, queue.sycl_device)
+            if context not in overload.handles:
+                compiled = overload.compiled
+                overload.handles[context] = load_kernel(compiled.spirv, compiled.plan.entry, queue)
+            return overload, overload.handles[context]
+
+    def _overload(self, device: DeviceDescription, refresh: bool = False) -> _Overload:
+        """Return the compilation for a device, making it if it is not there; the lock is held."""
+        if device not in self._overloads or refresh:
+            cache = open_cache() if self.options.cache else None
+            compiled = compile_program(self._program, device, self.options.lowering, cache, refresh)
+            self._stats.cache_path = None if cache is None else cache.folder
+            self._stats.compile_seconds += compiled.seconds
+            if cache is not None:
+                self._stats.cache_hits += compiled.from_cache
+                self._stats.cache_misses += not compiled.from_cache
+            self._overloads[device] = _Overload(compiled, device)
+        return self._overloads[device]
+
+    def recompile(self) -> None:
+        """Compile again for every device that the kernel was compiled for, and replace it in the disk cache."""
+        self._require_device_target("recompile")
+        with self._lock:
+            for device in list(self._overloads):
+                self._overload(device, refresh=True)
+            self._memo.clear()
+
+    def lower(self, device: DeviceDescription | None = None) -> LoweredKernel:
+        """Return the kernel as the compiler lowers it for a device, here or not; by default the current one.
+
+        `tl_dpnp.devices` lists descriptions.  Nothing is compiled and nothing is cached.
+        """
+        self._require_device_target("lower")
+        return lowered(self._program, device or self._current_device(), self.options.lowering)
+
+    def _current_device(self) -> DeviceDescription:
+        for device in self._overloads:
+            return device
+        return describe((self._queue or default_queue()).sycl_device)
+
+    def _require_device_target(self, what: str) -> None:
+        if self._reference is not None:
+            raise UnsupportedError(f'{what}: @{self.name} has target="reference", for which no code is generated')
+
+    # --- inspection ------------------------------------------------------------------------------------------------
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """What the kernel has been compiled for so far."""
+        return [self._signature(overload) for overload in self._overloads.values()]
+
+    @property
+    def stats(self) -> Stats:
+        """Counts of the disk cache and the time spent compiling, so far."""
+        return replace(self._stats)
+
+    def _signature(self, overload: _Overload) -> Signature:
+        return Signature(tuple(str(parameter.type) for parameter in self.parameters), str(overload.device),
+                         overload.compiled.plan.form)
+
+    def _compiled(self) -> dict[Signature, _Overload]:
+        """Return the compilations by signature; where there is none yet, make the one for the current device."""
+        self._require_device_target("inspection")
+        with self._lock:
+            if not self._overloads:
+                self._overload(self._current_device())
+            return {self._signature(overload): overload for overload in self._overloads.values()}
+
+    def _inspect(self, signature: Signature | None, look: Any) -> Any:
+        compiled = self._compiled()
+        if signature is None:
+            return {key: look(overload) for key, overload in compiled.items()}
+        if signature not in compiled:
+            known = "; ".join(map(str, compiled))
+            raise TLBindingError(f"@{self.name} has not been compiled for {signature}; it has for {known}")
+        return look(compiled[signature])
+
+    def inspect_source(self, signature: Signature | None = None) -> Any:
+        """Return the kernel shell that numba-dpex compiles, as text.
+
+        Like all ``inspect_`` methods it returns a dict keyed by signature, or one value if a signature is given; a
+        kernel that has not been compiled yet is compiled for the current device first.
+        """
+        return self._inspect(signature, lambda overload: overload.compiled.source)
+
+    def inspect_ir(self, signature: Signature | None = None, *, stage: str | None = None) -> Any:
+        """Return the IR after one stage of lowering as text, by default after the last.
+
+        Raises `TLError` for an unknown stage, naming those that there are.
+        """
+        def look(overload: _Overload) -> str:
+            stages = self.lower(overload.device).stages
+            if stage is not None and stage not in stages:
+                raise TLError(f"there is no stage {stage!r}; there are {', '.join(stages)}")
+            return str(stages[stage or list(stages)[-1]])
+
+        return self._inspect(signature, look)
+
+    def inspect_schedule(self, signature: Signature | None = None) -> Any:
+        """Return the loop nests and the schedule primitives that were applied to them, as text."""
+        return self._inspect(signature, lambda overload: self.lower(overload.device).schedule)
+
+    def inspect_llvm(self, signature: Signature | None = None) -> Any:
+        """Return the LLVM IR as text; it is generated again, since only the SPIR-V is kept."""
+        return self._inspect(signature, lambda overload: llvm_of(self.lower(overload.device)))
+
+    def inspect_spirv(self, signature: Signature | None = None) -> Any:
+        """Return the SPIR-V module as bytes."""
+        return self._inspect(signature, lambda overload: overload.compiled.spirv)
+
+    def diagnostics(self, level: int = 1) -> str:
+        """Return how the kernel was compiled, as text.
+
+        Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules, 3 the kernel shell, 4
+        the IR after each stage.
+        """
+        self._require_device_target("diagnostics")
+        return "\n\n".join(
+            "\n".join(self._report(signature, overload, level)) for signature, overload in self._compiled().items()
+        )
+
+    def _report(self, signature: Signature, overload: _Overload, level: int) -> Iterable[str]:
+        compiled = overload.compiled
+        yield f"@{self.name}{signature}"
+        yield from _plan_lines(compiled.plan)
+        how = "read from the disk cache" if compiled.from_cache else "compiled"
+        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.spirv)} bytes of SPIR-V"
+        if level >= 2:
+            kernel = self.lower(overload.device)
+            yield from ("", "schedules:", kernel.schedule)
+            if level >= 3:
+                yield from ("", "kernel:", compiled.source)
+            if level >= 4:
+                for stage, text in kernel.stages.items():
+                    yield from ("", f"IR, {stage}:", text)
+
+
+def _plan_lines(plan: LaunchPlan) -> Iterable[str]:
+    if plan.form == "vector":
+        yield "  one work-item computes a work-group, with vectors"
+    else:
+        yield f"  {plan.subgroups} sub-groups of {plan.subgroup_size} work-items compute a work-group"
+    yield f"  {plan.work} vector multiply-adds and {plan.local_memory} bytes of local memory for each work-group"
+    if plan.checks:
+        yield f"  {len(plan.checks)} bounds checks"
+
+

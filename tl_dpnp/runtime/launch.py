@@ -1,0 +1,104 @@
+"""A launch with all its arguments checked and in place, to be used again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.errors import Diagnostic, Span, TLBoundsError
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.binding import Binding, BoundCall, Scalar
+from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, completed_event, scratch
+
+__all__ = ["Launch", "chunk_of", "prepare"]
+
+#: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
+#: against 15 µs.
+_TARGET_WORK = 60_000
+#: Work-items for each compute unit that must remain, so that the load can be balanced.
+_ITEMS_PER_UNIT = 4
+_CHECK_RECORD_LENGTH = 5
+
+
+def chunk_of(plan: LaunchPlan, groups: int, compute_units: int) -> int:
+    """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form."""
+    if plan.form != "vector":
+        return 1
+    most = -(-groups // (_ITEMS_PER_UNIT * compute_units))
+    return max(1, min(_TARGET_WORK // max(1, plan.work), most))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its ranges and arguments; the places of the scalars are filled at each call.
+
+    `keep` are objects that must live until the kernel has run.
+    """
+
+    kernel: Any
+    queue: Any
+    flat: list[Any]
+    scalars: tuple[Scalar, ...]
+    global_range: list[int]
+    local_range: list[int]
+    keep: tuple[object, ...]
+
+    def start(self, arguments: Sequence[Any], depends: list[Any] | None = None) -> Any:
+        """Submit the kernel and return its `dpctl.SyclEvent`."""
+        flat = self.flat
+        if self.scalars:
+            flat = flat.copy()
+            for place, position, convert in self.scalars:
+                flat[place] = convert(arguments[position])
+        if self.global_range[0] == 0:
+            return completed_event(self.queue, depends or ())
+        return self.queue.submit_async(self.kernel, flat, self.global_range, self.local_range, depends)
+
+
+@dataclass(frozen=True)
+class CheckedLaunch(Launch):
+    """A launch of a kernel that was compiled with ``debug=True``: it ends with the check of its record."""
+
+    plan: LaunchPlan
+    text: str | None
+
+    def start(self, arguments: Sequence[Any], depends: list[Any] | None = None) -> Any:
+        """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
+        table, record = scratch(_CHECK_RECORD_LENGTH, self.queue)
+        launch = Launch(self.kernel, self.queue, [*self.flat, Int64(table.address)], self.scalars, self.global_range,
+                        self.local_range, self.keep)
+        event = launch.start(arguments, depends)
+        event.wait()
+        claimed, number, group, index, bound = record.tolist()
+        if claimed:
+            raise self._error(number, group, index, bound)
+        return event
+
+    def _error(self, number: int, group: int, index: int, bound: int) -> TLBoundsError:
+        check = self.plan.checks[number]
+        span = Span(check.file, check.line, check.column, check.end_line, check.end_column)
+        lines = [] if self.text is None else self.text.splitlines()
+        line = lines[span.line - 1] if 0 < span.line <= len(lines) else None
+        message = f"{check.message}: {index}, where the bound is {bound} (in work-group {group})"
+        error = TLBoundsError.from_diagnostics([Diagnostic(message, span if span.line else None, None, line)])
+        assert isinstance(error, TLBoundsError)
+        return error
+
+
+def prepare(
+    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription
+) -> Launch:
+    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
+    flat, scalars, tables = binding.flatten(call, queue)
+    chunk = chunk_of(plan, call.groups, device.compute_units)
+    flat += [Int64(call.groups), Int64(chunk)]
+    if plan.form == "vector":
+        ranges = [-(-call.groups // chunk)], [1]
+    else:
+        ranges = [call.groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
+    launch = Launch(handle.kernel, queue, flat, tuple(scalars), *ranges, keep=(handle, *tables))
+    if not plan.checks:
+        return launch
+    return CheckedLaunch(**vars(launch), plan=plan, text=binding.program.text)

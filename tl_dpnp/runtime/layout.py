@@ -1,0 +1,79 @@
+"""Whether the strides of an array fit the layout of a memref, and what to do if they do not.
+
+Mode i of the memref is axis i of the array; strides count elements.  The language's layouts are column-major:
+1 ≤ S(1) and S(i−1)·s(i−1) ≤ S(i) (tensor language reference, section "Strided layout").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tl_dpnp.language.types import MemrefType, canonical_strides
+
+__all__ = ["Misfit", "fitted_strides", "layout_hint"]
+
+
+class Misfit(Exception):
+    """The strides do not fit; the text says which and why."""
+
+
+def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides that a kernel may use for an array of `shape` and `strides`.
+
+    They are the array's own, except where they mean nothing: an axis of size 1 and every axis of an empty array may
+    have any stride, and get the declared one or else the smallest that the layout allows.  Raises `Misfit`.
+    """
+    packed = canonical_strides(tuple(shape))
+    if 0 in shape:
+        return tuple(s if d is None else d for d, s in zip(memref.strides, packed, strict=True))
+    result: list[int] = []
+    required = 1
+    for mode, (size, stride, declared) in enumerate(zip(shape, strides, memref.strides, strict=True)):
+        if size == 1:
+            result.append(required if declared is None else declared)
+            continue
+        if declared is not None and stride != declared:
+            raise Misfit(f"the stride of axis {mode} is {stride}, the layout asks for {declared}")
+        if stride < required:
+            what = "1" if required == 1 else f"{required}, the extent of the axes before it"
+            raise Misfit(f"the stride of axis {mode} is {stride}; column-major layout asks for at least {what}")
+        result.append(stride)
+        required = stride * size
+    return tuple(result)
+
+
+def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int], name: str) -> str | None:
+    """Return how to make an array fit that does not, or None where nothing simple helps.
+
+    `name` is the parameter's.  Also of use where the sizes do not match: they may match in reverse.
+    """
+    reverse_shape, reverse_strides = tuple(reversed(shape)), tuple(reversed(strides))
+    if _fits(memref, reverse_shape, reverse_strides):
+        return "the array holds the axes in reverse: pass tl_dpnp.rev(array), a view that copies nothing"
+    if not _sizes_match(memref, shape):
+        return None
+    copy = 'dpnp.asarray(array, order="F") makes a column-major copy'
+    swapped = MemrefType(memref.element, tuple(reversed(memref.shape)))
+    if _fits(swapped, reverse_shape, reverse_strides):
+        return (f"the array is in C order: declare {name}: {swapped} and pass tl_dpnp.rev(array), a view that copies "
+                f'nothing; or allocate the array with order="F" ({copy})')
+    dynamic = MemrefType(memref.element, memref.shape, (None,) * memref.order)
+    if _fits(dynamic, shape, strides):
+        return f"declare {name}: {dynamic} to accept any column-major layout; or {copy}"
+    return f"{copy}" if memref.is_packed else None
+
+
+def _sizes_match(memref: MemrefType, shape: Sequence[int]) -> bool:
+    return len(shape) == memref.order and all(
+        declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
+    )
+
+
+def _fits(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    if not _sizes_match(memref, shape):
+        return False
+    try:
+        fitted_strides(memref, shape, strides)
+    except Misfit:
+        return False
+    return True

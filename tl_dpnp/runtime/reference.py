@@ -1,0 +1,107 @@
+"""The reference target: the interpreter, on dpnp and dpctl arrays as well as on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.binding import Argument, Binding, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.dpctl_adapter import allocation_of
+from tl_dpnp.runtime.program import Program
+
+__all__ = ["ReferenceTarget"]
+
+
+@dataclass(frozen=True)
+class _HostGroup:
+    """A group argument as the interpreter takes it."""
+
+    arrays: tuple[Any, ...]
+    offset: int
+
+
+class ReferenceTarget:
+    """Runs a program by interpretation, with the same rules for arguments as the devices have.
+
+    NumPy arrays are used in place.  Arrays on a device are copied to the host, one copy for each allocation, so that
+    views of it still share memory; afterwards the arguments that the program writes are copied back.
+    """
+
+    def __init__(self, program: Program, debug: bool) -> None:
+        self.program = program
+        self.debug = debug
+        self._on_host = Binding(program, on_host=True, debug=debug)
+        self._on_device = Binding(program, debug=debug)
+
+    def run(self, arguments: Sequence[Any], group_size: int | None) -> None:
+        """Run the program to its end; raises what binding the arguments and `interpret` raise."""
+        on_host = any(map(_is_host, arguments)) and not any(map(_is_device, arguments))
+        binding = self._on_host if on_host else self._on_device
+        call = binding.bind(arguments, group_size)
+        mirror = _Mirror()
+        host_arguments = [
+            binding.scalar(position, argument) if bound is None else _host_argument(bound, mirror)
+            for position, (argument, bound) in enumerate(zip(arguments, call.arguments, strict=True))
+        ]
+        interpret(self.program.function, host_arguments, call.groups, debug=self.debug, source=self.program.text)
+        if not on_host:
+            for position in self.program.usage.written:
+                _write_back(call.arguments[position], host_arguments[position])
+
+
+class _Mirror:
+    """Host copies of allocations on a device."""
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[int, int], tuple[Any, np.ndarray[Any, Any]]] = {}
+
+    def array(self, view: ArrayView) -> np.ndarray[Any, Any]:
+        """Return the host's array for a view, NumPy arrays as they are."""
+        if view.queue is None:
+            return view.array  # type: ignore[no-any-return]
+        memory, offset = allocation_of(view.array)
+        key = (view.address - offset, memory.nbytes)
+        if key not in self._copies:
+            self._copies[key] = memory, memory.copy_to_host()
+        strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
+        if 0 in view.shape:
+            return np.empty(view.shape, view.dtype, order="F")
+        return np.ndarray(view.shape, view.dtype, self._copies[key][1], offset, strides)
+
+
+def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
+    match argument:
+        case MemrefArgument(view=view):
+            return mirror.array(view)
+        case GroupArgument(views=views, offset=offset):
+            return _HostGroup(tuple(map(mirror.array, views)), offset)
+        case None:
+            raise AssertionError("scalars have no array")
+
+
+def _write_back(argument: Argument, host: Any) -> None:
+    match argument:
+        case MemrefArgument(view=view):
+            view.array[...] = host
+        case GroupArgument(views=views):
+            for view, array in zip(views, host.arrays, strict=True):
+                view.array[...] = array
+        case None:
+            pass
+
+
+def _is_host(argument: Any) -> bool:
+    if isinstance(argument, list | tuple):
+        return any(map(_is_host, argument))
+    return isinstance(argument, np.ndarray)
+
+
+def _is_device(argument: Any) -> bool:
+    if isinstance(argument, list | tuple):
+        return any(map(_is_device, argument))
+    return hasattr(argument, "__sycl_usm_array_interface__") or hasattr(argument, "serial")

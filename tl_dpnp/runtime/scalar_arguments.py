@@ -1,0 +1,89 @@
+"""Scalar arguments: which Python and NumPy values a parameter takes, and how they travel to the device."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["carrier_of", "scalar_value", "usual_values"]
+
+#: Scalars that travel as themselves, or not at all; every other one is a 64-bit integer.
+_CARRIERS: dict[str, Any] = {
+    "f32": ctypes.c_float, "f64": ctypes.c_double, **dict.fromkeys(("f16", "bf16", "c32", "c64")),
+}
+_LARGEST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127"), "f32": float.fromhex("0x1.fffffep127")}
+
+
+def carrier_of(scalar_type: ScalarType) -> Any:
+    """Return the ctypes type that carries a scalar to a kernel, or None where there is none.
+
+    Source: `tl_dpnp.lowering.plan`, calling convention.
+    """
+    return _CARRIERS.get(scalar_type.name, ctypes.c_longlong)
+
+
+def usual_values(scalar_type: ScalarType) -> tuple[type, Any, Any]:
+    """Return a Python type and the range of its values that `scalar_type` takes as they are."""
+    if scalar_type.is_float:
+        largest = _LARGEST.get(scalar_type.name, sys.float_info.max)
+        return float, -largest, largest
+    return (bool, False, True) if scalar_type.is_boolean else (int, scalar_type.minimum, scalar_type.maximum)
+
+
+def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
+    """Return a Python or NumPy scalar as the Python number that `scalar_type` takes.
+
+    Raises `TypeError` for another kind of value and `OverflowError` for one out of range, each with two arguments:
+    what is wrong and what to write instead, or None.
+    """
+    is_boolean = isinstance(argument, bool | np.bool_)
+    if scalar_type.is_boolean:
+        if not is_boolean:
+            raise TypeError(f"takes True or False, it was given {_short(argument)}", "compare it with zero: x != 0")
+        return bool(argument)
+    if is_boolean:
+        raise TypeError(f"takes a number, it was given {argument}", "convert it: int(x)")
+    if isinstance(argument, int | np.integer):
+        number: Any = int(argument)
+    elif isinstance(argument, float | np.floating):
+        number = float(argument)
+    elif isinstance(argument, complex | np.complexfloating):
+        number = complex(argument)
+    else:
+        hint = "take its value: x.item()" if hasattr(argument, "item") else "pass a Python or NumPy scalar"
+        raise TypeError(f"takes a Python or NumPy scalar, it was given {_short(argument)}", hint)
+    if scalar_type.is_integer:
+        if not isinstance(number, int):
+            raise TypeError(f"takes an integer, it was given {_short(argument)}", "round it yourself: int(x)")
+        if not scalar_type.minimum <= number <= scalar_type.maximum:
+            raise OverflowError(f"takes values from {scalar_type.minimum} to {scalar_type.maximum}, it was given "
+                                f"{number}", None)
+        return number
+    if scalar_type.is_complex:
+        return complex(number)
+    if isinstance(number, complex):
+        raise TypeError(f"takes a real number, it was given {_short(argument)}", "take its real part: x.real")
+    return _real(scalar_type, number)
+
+
+def _real(scalar_type: ScalarType, number: int | float) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.copysign(math.inf, number)
+    largest = _LARGEST.get(scalar_type.name, sys.float_info.max)
+    # Infinity is a value that was asked for; a number that would become infinite is not.
+    if abs(value) > largest and not (isinstance(number, float) and math.isinf(number)):
+        raise OverflowError(f"cannot hold {number!r}", None)
+    return value
+
+
+def _short(argument: Any) -> str:
+    text = repr(argument)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(argument).__name__}"
