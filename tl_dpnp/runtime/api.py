@@ -27,7 +27,6 @@ def compile(
     target: Literal["auto", "sycl", "reference"] = "auto",
     queue: Any = None,
     form: Form | None = None,
-    fastmath: bool = False,
     cache: bool = True,
     debug: bool | None = None,
 ) -> Kernel | Module:
@@ -38,9 +37,9 @@ def compile(
     `target` is ``"sycl"``, ``"reference"`` (the NumPy interpreter) or ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
     kernel is compiled at its first call, for the device of its arguments; with `queue` (a `dpctl.SyclQueue`) at once,
     and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
-    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `fastmath` allows sums
-    of floats in another order.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and
-    refuses written arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
+    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `cache=False`
+    leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that overlap others;
+    by default the setting ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
     `TLBindingError` if there is no function `name`; with `queue`, what the compiler raises.
@@ -48,7 +47,6 @@ def compile(
     options = KernelOptions(
         target=cast(Target, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
         form=_choice("form", form, _FORMS) or (None if config.get("FORM") == "auto" else config.get("FORM")),
-        fastmath=_flag("fastmath", fastmath),
         debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
         cache=_flag("cache", cache),
     )

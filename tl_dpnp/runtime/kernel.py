@@ -39,14 +39,13 @@ class KernelOptions:
 
     target: Target = "sycl"
     form: Form | None = None
-    fastmath: bool = False
     debug: bool = False
     cache: bool = True
 
     @property
     def lowering(self) -> LoweringOptions:
         """The part that the compiler looks at."""
-        return LoweringOptions(self.form, self.fastmath, self.debug)
+        return LoweringOptions(self.form, self.debug)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from tl_dpnp.errors import Diagnostic, Span, TLBoundsError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.binding import Binding, BoundCall, Scalar
+from tl_dpnp.runtime.binding import Binding, BoundCall, GroupArgument, Scalar
 from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, completed_event, scratch
 
 __all__ = ["Launch", "chunk_of", "prepare"]
@@ -63,12 +63,13 @@ class CheckedLaunch(Launch):
 
     plan: LaunchPlan
     text: str | None
+    group_lengths: tuple[int, ...]
 
     def start(self, arguments: Sequence[Any], depends: list[Any] | None = None) -> Any:
         """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
         table, record = scratch(_CHECK_RECORD_LENGTH, self.queue)
-        launch = Launch(self.kernel, self.queue, [*self.flat, Int64(table.address)], self.scalars, self.global_range,
-                        self.local_range, self.keep)
+        flat = [*self.flat, Int64(table.address), *map(Int64, self.group_lengths)]
+        launch = Launch(self.kernel, self.queue, flat, self.scalars, self.global_range, self.local_range, self.keep)
         event = launch.start(arguments, depends)
         event.wait()
         claimed, number, group, index, bound = record.tolist()
@@ -101,4 +102,5 @@ def prepare(
     launch = Launch(handle.kernel, queue, flat, tuple(scalars), *ranges, keep=(handle, *tables))
     if not plan.checks:
         return launch
-    return CheckedLaunch(**vars(launch), plan=plan, text=binding.program.text)
+    lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
+    return CheckedLaunch(**vars(launch), plan=plan, text=binding.program.text, group_lengths=lengths)
