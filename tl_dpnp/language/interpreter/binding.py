@@ -48,12 +48,12 @@ def _refuse(error: type[TLError], parameter: ops.Value, message: str) -> TLError
 
 
 def _scalar(parameter: ops.Value, scalar_type: ScalarType, argument: Any) -> Scalar:
-    kinds = {"boolean": "b", "signed": "iu", "unsigned": "iu", "float": "fiu", "complex": "cfiu"}[scalar_type.kind]
+    kinds = {"boolean": "biu", "signed": "iu", "unsigned": "iu", "float": "fiu", "complex": "cfiu"}[scalar_type.kind]
     number = np.asarray(argument)
     if number.ndim != 0 or number.dtype.kind not in kinds:
         raise _refuse(TLTypeError, parameter, f"{argument!r} is no {scalar_type}")
     value = number.item()
-    if scalar_type.is_integer and not scalar_type.minimum <= value <= scalar_type.maximum:
+    if (scalar_type.is_integer or scalar_type.is_boolean) and not scalar_type.minimum <= value <= scalar_type.maximum:
         raise _refuse(TLBindingError, parameter,
                       f"{value} is outside {scalar_type.minimum} to {scalar_type.maximum}")
     return from_python(value, scalar_type)

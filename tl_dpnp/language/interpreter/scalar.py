@@ -166,7 +166,7 @@ def _fma(a: np.float64, b: np.float64, c: np.float64) -> np.float64:
     try:
         return np.float64(float(total))
     except OverflowError:
-        return np.float64(math.copysign(math.inf, total))
+        return np.float64(math.inf if total > 0 else -math.inf)
 
 
 def _finish(value: Any, scalar_type: ScalarType) -> Scalar:
