@@ -16,11 +16,11 @@ from tl_dpnp import config
 from tl_dpnp.errors import TLError
 
 #: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
-STAGES: dict[str, tuple[str, Callable[[Any], str | bytes]]] = {
-    "parsed": ("the program as parsed, in the newer spelling", lambda kernel: kernel.inspect_ir("parsed")),
-    "canonical": ("after constant folding and dead code removal", lambda kernel: kernel.inspect_ir("canonical")),
-    "memory": ("with the places of temporaries in local memory", lambda kernel: kernel.inspect_ir("memory")),
-    "barriers": ("with the barriers that the compiler added", lambda kernel: kernel.inspect_ir("barriers")),
+STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
+    "parsed": ("the program as parsed, in the newer spelling", lambda kernel: kernel.inspect_ir(stage="parsed")),
+    "canonical": ("after constant folding and dead code removal", lambda kernel: kernel.inspect_ir(stage="canonical")),
+    "memory": ("with the places of temporaries in local memory", lambda kernel: kernel.inspect_ir(stage="memory")),
+    "barriers": ("with the barriers that the compiler added", lambda kernel: kernel.inspect_ir(stage="barriers")),
     "schedule": ("the loop nest of each collective instruction", lambda kernel: kernel.inspect_schedule()),
     "source": ("the kernel's shell in Python", lambda kernel: kernel.inspect_source()),
     "llvm": ("LLVM IR", lambda kernel: kernel.inspect_llvm()),
@@ -74,7 +74,7 @@ def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
     from tl_dpnp.language import parse
     from tl_dpnp.language.printer import print_function
 
-    binary = click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+    binary = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     path = "<stdin>" if file == "-" else file
     try:
         text = binary.decode()
@@ -94,7 +94,8 @@ def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
     from tl_dpnp import compile
 
     source = text if file == "-" else Path(file)
-    views = [STAGES[stage][1](compile(source, name=function)) for function in chosen]
+    inspect = STAGES[stage][1]
+    views = [view for function in chosen for view in inspect(compile(source, name=function)).values()]
     return views[0] if len(views) == 1 else "\n\n".join(map(str, views))
 
 
