@@ -1,0 +1,32 @@
+"""Options and fixtures of the whole test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options; pytest takes them only from the outermost conftest."""
+    parser.addoption(
+        "--differential-programs", default="60", help="random programs to run on the device in each layout"
+    )
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return a function that compares a text with the file of a name in ``golden/`` beside the test."""
+    folder = Path(str(request.path)).parent / "golden"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path.name} is missing; write it with --update-golden and read it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare

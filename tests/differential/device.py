@@ -1,0 +1,90 @@
+"""Runs a random program on the device, in each form, and compares it with the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import dpctl
+import dpctl.tensor as dpt
+import numpy as np
+
+import tl_dpnp
+from tests.strategies.arguments import (
+    Argument, ArrayArgument, GroupArgument, ScalarArgument, differences, numpy_arguments,
+)
+from tests.strategies.programs import Program
+from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter import interpret
+
+#: How a program is run: the form, the work-group size and the sub-group size.
+Layout = tuple[str, tuple[int, int] | None, int | None]
+
+#: The vector form, and the sub-group form with one and with several sub-groups along each mode.
+LAYOUTS: dict[str, Layout] = {
+    "vector": ("vector", None, None),
+    "one_subgroup": ("subgroup", (16, 1), 16),
+    "several_subgroups": ("subgroup", (16, 2), 8),
+    "many_subgroups": ("subgroup", (48, 3), 16),
+}
+
+_queue: dpctl.SyclQueue | None = None
+
+
+def queue() -> dpctl.SyclQueue:
+    """Return the queue of all arrays, made at its first use."""
+    global _queue
+    _queue = _queue or dpctl.SyclQueue()
+    return _queue
+
+
+def run_on_device(program: Program, layout: Layout, arguments: Sequence[Argument], debug: bool = False) -> list[Argument]:
+    """Run `program` on copies of the arguments and return them as they are afterwards."""
+    form, work_group_size, subgroup_size = layout
+    function = replace(program.function, work_group_size=work_group_size, subgroup_size=subgroup_size)
+    kernel = tl_dpnp.compile(ops.Module((function,)), form=form, cache=False, debug=debug)
+    held: list[tuple[ArrayArgument, Any]] = []
+
+    def make(array: ArrayArgument) -> Any:
+        assert array.buffer is not None
+        memory = dpt.asarray(array.buffer, sycl_queue=queue())
+        held.append((array, memory))
+        return dpt.usm_ndarray(
+            array.shape, dtype=array.buffer.dtype, buffer=memory, strides=array.strides, offset=array.offset
+        )
+
+    def group(argument: GroupArgument) -> Any:
+        return tl_dpnp.group([make(array) for array in argument.arrays], offset=argument.offset)
+
+    given: list[Any] = []
+    for argument in arguments:
+        match argument:
+            case ScalarArgument(value=value):
+                given.append(value)
+            case ArrayArgument():
+                given.append(make(argument))
+            case GroupArgument():
+                given.append(group(argument))
+    kernel(*given, group_size=program.group_size)
+    results = iter(replace(array, buffer=dpt.asnumpy(memory)) for array, memory in held)
+    after: list[Argument] = []
+    for argument in arguments:
+        match argument:
+            case ScalarArgument():
+                after.append(argument)
+            case ArrayArgument():
+                after.append(next(results))
+            case GroupArgument(arrays=arrays):
+                after.append(replace(argument, arrays=tuple(next(results) for _ in arrays)))
+    return after
+
+
+def disagreements(program: Program, layout: Layout, debug: bool = False) -> list[str]:
+    """Return what the device computes differently from the interpreter, one line for each buffer."""
+    seed = program.seed or 0
+    expected = program.make_arguments(seed)
+    with np.errstate(all="ignore"):
+        interpret(program.function, numpy_arguments(expected), program.group_size)
+    actual = run_on_device(program, layout, program.make_arguments(seed), debug)
+    return differences(expected, actual, program.tolerances)
