@@ -9,14 +9,14 @@ import sys
 
 PACKAGES = frozenset({"dpctl", "dpnp"})
 
-failure = None
+failure: "Exception | None" = None
 
 
 class LibraryFinder:
     """Meta-path finder that calls `tl_dpnp.runtime.bootstrap.prepare` and leaves finding to the others."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Prepare the libraries of `name` if it is one of `PACKAGES`; always return None."""
         if name in PACKAGES:
             try:
@@ -28,7 +28,7 @@ class LibraryFinder:
                 failure = error
 
 
-def install():
+def install() -> None:
     """Put the finder in front of the others, once."""
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)

@@ -208,8 +208,8 @@ def _name_cpu_target() -> str | None:
 def _is_registered(runtime: str) -> bool:
     """Return whether an OpenCL vendor file names `runtime` and the file that it names exists."""
     folders = [os.environ.get(name) for name in ("OPENCL_VENDOR_PATH", "OCL_ICD_VENDORS")]
-    for folder in [*folders, "/etc/OpenCL/vendors", os.path.join(sys.prefix, "etc", "OpenCL", "vendors")]:
-        names = os.listdir(folder) if folder and os.path.isdir(folder) else []
+    for folder in filter(None, [*folders, "/etc/OpenCL/vendors", os.path.join(sys.prefix, "etc/OpenCL/vendors")]):
+        names = os.listdir(folder) if os.path.isdir(folder) else []
         for name in names:
             if not name.endswith(".icd"):
                 continue
