@@ -29,7 +29,7 @@ class ReferenceTarget:
     """Runs a program by interpretation, with the same rules for arguments as the devices have.
 
     NumPy arrays are used in place.  Arrays on a device are copied to the host, one copy for each allocation, so that
-    views of it still share memory; afterwards the arguments that the program writes are copied back.
+    views of it still share memory; afterwards the allocations that the program writes are copied back.
     """
 
     def __init__(self, program: Program, debug: bool) -> None:
@@ -51,7 +51,7 @@ class ReferenceTarget:
         interpret(self.program.function, host_arguments, call.groups, debug=self.debug, source=self.program.text)
         if not on_host:
             for position in self.program.usage.written:
-                _write_back(call.arguments[position], host_arguments[position])
+                mirror.write_back(call.arguments[position])
 
 
 class _Mirror:
@@ -73,6 +73,15 @@ class _Mirror:
             return np.empty(view.shape, view.dtype, order="F")
         return np.ndarray(view.shape, view.dtype, self._copies[key][1], offset, strides)
 
+    def write_back(self, argument: Argument) -> None:
+        """Copy the allocations of an argument back whole: the offset of a group writes outside its arrays."""
+        views = (argument.view,) if isinstance(argument, MemrefArgument) else argument.views if argument else ()
+        for view in views:
+            memory, offset = allocation_of(view.array)
+            key = (view.address - offset, memory.nbytes)
+            if key in self._copies:
+                memory.copy_from_host(self._copies[key][1])
+
 
 def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
     match argument:
@@ -82,17 +91,6 @@ def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
             return _HostGroup(tuple(map(mirror.array, views)), offset)
         case None:
             raise AssertionError("scalars have no array")
-
-
-def _write_back(argument: Argument, host: Any) -> None:
-    match argument:
-        case MemrefArgument(view=view):
-            view.array[...] = host
-        case GroupArgument(views=views):
-            for view, array in zip(views, host.arrays, strict=True):
-                view.array[...] = array
-        case None:
-            pass
 
 
 def _is_host(argument: Any) -> bool:
