@@ -13,6 +13,7 @@ from tl_dpnp.lowering.plan import Form
 from tl_dpnp.runtime.kernel import Kernel, KernelOptions, Target
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.source_cache import parse
 
 __all__ = ["compile"]
 
@@ -51,7 +52,7 @@ def compile(
         cache=_flag("cache", cache),
     )
     _check_queue(queue)
-    module, text = _module_of(src)
+    module, text = _module_of(src, cache)
     functions = module.functions
     if name is not None:
         functions = tuple(function for function in functions if function.name == name)
@@ -83,26 +84,26 @@ def _check_queue(queue: Any) -> None:
                               "dpctl.SyclQueue(device) makes one")
 
 
-def _module_of(src: Any) -> tuple[ops.Module, str | None]:
+def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
     """Return the verified IR of any kind of source, and the text where there is one."""
-    from tl_dpnp.language import parse, verify
-
     match src:
         case str():
             if "{" not in src and os.path.isfile(src):
                 raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it")
-            return parse(src), src
+            return parse(src, cache=cache), src
         case os.PathLike():
             text = _read(src)
-            return parse(text, os.fspath(src)), text
+            return parse(text, os.fspath(src), cache), text
         case ops.Module() | ops.Function():
+            from tl_dpnp.language.verifier import verify
+
             module = ops.Module((src,)) if isinstance(src, ops.Function) else src
             verify(module)
             return module, None
     build = getattr(src, "build", None)
     if build is None:
         raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
-    return _module_of(build())
+    return _module_of(build(), cache)
 
 
 def _read(path: os.PathLike[str]) -> str:
