@@ -103,7 +103,7 @@ class Binding:
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
         queue = common_queue(self._queues(bound, arguments))
         groups = self.program.group_count([_batch_shape(argument) for argument in bound], _as_count(group_size))
-        self._check_relations(bound)
+        self.program.check_relations([_shapes(argument) for argument in bound], groups)
         if self.debug:
             self._check_overlap(bound)
         return BoundCall(bound, queue, groups)
@@ -147,7 +147,7 @@ class Binding:
             declared in (None, size) for declared, size in zip(memref.shape, view.shape, strict=True)
         )
         if not sizes_fit:
-            hint = layout_hint(memref, view.shape, view.strides, name)
+            hint = layout_hint(memref, view.shape, view.strides)
             wanted = "(" + ", ".join("any" if size is None else str(size) for size in memref.shape) + ")"
             raise self._error(LayoutError if hint else TLBindingError, position,
                               f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
@@ -157,7 +157,7 @@ class Binding:
         try:
             return fitted_strides(memref, view.shape, view.strides)
         except Misfit as problem:
-            hint = layout_hint(memref, view.shape, view.strides, name)
+            hint = layout_hint(memref, view.shape, view.strides)
             raise self._error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
 
@@ -225,12 +225,6 @@ class Binding:
                 case None:
                     pass
         return [(name, queue) for name, queue in named if queue is not None]
-
-    def _check_relations(self, bound: Sequence[Argument]) -> None:
-        """Check what one argument's sizes demand of another's.
-
-        The place for sizes that only the call knows; see `tl_dpnp.runtime.relations`.
-        """
 
     def _check_overlap(self, bound: Sequence[Argument]) -> None:
         written = self.program.usage.written
@@ -323,6 +317,16 @@ def _batch_shape(argument: Argument) -> tuple[int, ...]:
             return view.shape
         case GroupArgument(views=views):
             return (len(views),)
+        case None:
+            return ()
+
+
+def _shapes(argument: Argument) -> Sequence[Any]:
+    match argument:
+        case MemrefArgument(view=view):
+            return view.shape
+        case GroupArgument(views=views):
+            return [view.shape for view in views]
         case None:
             return ()
 

@@ -97,7 +97,7 @@ class DiskCache:
         body = {"key": key, "spirv": hashlib.sha256(entry.spirv).hexdigest(), "facts": entry.facts}
         document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
         try:
-            self._write(body["spirv"] + ".spv", entry.spirv)
+            self._write(f"{body['spirv']}.spv", entry.spirv)
             self._write(key + ".json", _canonical(document))
         except OSError as problem:
             _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")

@@ -168,13 +168,12 @@ class Kernel:
             key = (self._binding.key(arguments), group_size)
             launch = self._memo.get(key)
         except (AttributeError, TypeError, ValueError):
-            key = launch = None  # something that binding refuses, with a better message
+            return self._prepare(arguments, group_size)  # refuses such arguments, with a better message
         if launch is None:
             launch = self._prepare(arguments, group_size)
-            if key is not None:
-                if len(self._memo) >= _MEMO_LIMIT:
-                    self._memo.clear()
-                self._memo[key] = launch
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            self._memo[key] = launch
         return launch
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:

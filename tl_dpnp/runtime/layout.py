@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tl_dpnp.language.types import MemrefType, canonical_strides
+from tl_dpnp.language.types import MemrefType
 
 __all__ = ["Misfit", "fitted_strides", "layout_hint"]
 
@@ -23,14 +23,12 @@ def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[i
     They are the array's own, except where they mean nothing: an axis of size 1 and every axis of an empty array may
     have any stride, and get the declared one or else the smallest that the layout allows.  Raises `Misfit`.
     """
-    packed = canonical_strides(tuple(shape))
-    if 0 in shape:
-        return tuple(s if d is None else d for d, s in zip(memref.strides, packed, strict=True))
     result: list[int] = []
     required = 1
     for mode, (size, stride, declared) in enumerate(zip(shape, strides, memref.strides, strict=True)):
-        if size == 1:
+        if size == 1 or 0 in shape:
             result.append(required if declared is None else declared)
+            required = max(1, required * size)
             continue
         if declared is not None and stride != declared:
             raise Misfit(f"the stride of axis {mode} is {stride}, the layout asks for {declared}")
@@ -42,10 +40,10 @@ def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[i
     return tuple(result)
 
 
-def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int], name: str) -> str | None:
+def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> str | None:
     """Return how to make an array fit that does not, or None where nothing simple helps.
 
-    `name` is the parameter's.  Also of use where the sizes do not match: they may match in reverse.
+    Also of use where the sizes do not match: they may match in reverse.
     """
     reverse_shape, reverse_strides = tuple(reversed(shape)), tuple(reversed(strides))
     if _fits(memref, reverse_shape, reverse_strides):
@@ -55,12 +53,12 @@ def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]
     copy = 'dpnp.asarray(array, order="F") makes a column-major copy'
     swapped = MemrefType(memref.element, tuple(reversed(memref.shape)))
     if _fits(swapped, reverse_shape, reverse_strides):
-        return (f"the array is in C order: declare {name}: {swapped} and pass tl_dpnp.rev(array), a view that copies "
+        return (f"the array is in C order: declare the type {swapped} and pass tl_dpnp.rev(array), a view that copies "
                 f'nothing; or allocate the array with order="F" ({copy})')
     dynamic = MemrefType(memref.element, memref.shape, (None,) * memref.order)
     if _fits(dynamic, shape, strides):
-        return f"declare {name}: {dynamic} to accept any column-major layout; or {copy}"
-    return f"{copy}" if memref.is_packed else None
+        return f"declare the type {dynamic} to accept any column-major layout; or {copy}"
+    return copy if memref.is_packed else None
 
 
 def _sizes_match(memref: MemrefType, shape: Sequence[int]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
+from tl_dpnp.runtime.relations import Shapes
 from tl_dpnp.runtime.usage import BatchMode, Usage, analyse
 
 __all__ = ["Program"]
@@ -73,6 +74,13 @@ class Program:
                 "give it by hand: group_size=n",
             )
         return 1
+
+    def check_relations(self, shapes: Shapes, groups: int) -> None:
+        """Raise `TLBindingError` if sizes that an instruction requires to be equal are not."""
+        for relation in self.usage.relations if groups else ():
+            violation = relation.violation(shapes, groups)
+            if violation is not None:
+                raise self.error(TLBindingError, violation, "pass arrays of fitting shapes", relation.operation.span)
 
     def _batch_mode(self, mode: BatchMode, size: int) -> str:
         parameter = self.function.parameters[mode.parameter]

@@ -63,7 +63,7 @@ def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
             raise TypeError(f"takes an integer, it was given {_short(argument)}", "round it yourself: int(x)")
         if not scalar_type.minimum <= number <= scalar_type.maximum:
             raise OverflowError(f"takes values from {scalar_type.minimum} to {scalar_type.maximum}, it was given "
-                                f"{number}", None)
+                                f"{_short(number)}", None)
         return number
     if scalar_type.is_complex:
         return complex(number)
@@ -73,17 +73,15 @@ def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
 
 
 def _real(scalar_type: ScalarType, number: int | float) -> float:
-    try:
-        value = float(number)
-    except OverflowError:
-        value = math.copysign(math.inf, number)
     largest = _LARGEST.get(scalar_type.name, sys.float_info.max)
     # Infinity is a value that was asked for; a number that would become infinite is not.
-    if abs(value) > largest and not (isinstance(number, float) and math.isinf(number)):
-        raise OverflowError(f"cannot hold {number!r}", None)
-    return value
+    if abs(number) > largest and not (isinstance(number, float) and math.isinf(number)):
+        raise OverflowError(f"cannot hold {_short(number)}", None)
+    return float(number)
 
 
 def _short(argument: Any) -> str:
+    if isinstance(argument, int) and argument.bit_length() > 128:
+        return f"an integer of {argument.bit_length()} bits"  # Python refuses to print very long ones
     text = repr(argument)
     return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(argument).__name__}"

@@ -1,17 +1,20 @@
 """What a function does with its parameters, as far as a call has to know.
 
-One walk over the IR finds the parameters that are written and those that are indexed directly by ``group_id``, from
-which the number of work-groups is inferred (LANGUAGE.md, "The call").
+One walk over the IR finds the parameters that are written, those that are indexed directly by ``group_id``, from which
+the number of work-groups is inferred, and the dynamic sizes that must be equal (LANGUAGE.md, "The call").
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
+from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation
 
 __all__ = ["BatchMode", "Usage", "analyse"]
 
@@ -32,27 +35,31 @@ class BatchMode:
 
 @dataclass(frozen=True)
 class Usage:
-    """The result of `analyse`: positions of written parameters, batch modes, and whether ``group_id`` is used."""
+    """The result of `analyse`; `written` holds the positions of the parameters that are written."""
 
     written: frozenset[int]
     batch_modes: tuple[BatchMode, ...]
     uses_group_id: bool
+    relations: tuple[Relation, ...]
 
 
 @dataclass(frozen=True)
 class _View:
-    """A memref value as parameters know it: where it comes from, and which mode of the parameter each mode is.
+    """A memref or group value as parameters know it: where it comes from, and which mode each of its modes is.
 
-    `modes` holds None for a mode that is not a whole mode of the parameter.
+    `modes` holds None for a mode that is not a whole mode of the parameter or, after a load from a group, of its
+    element; `element` says which.
     """
 
     parameter: int
     modes: tuple[int | None, ...]
+    element: Element = None
 
 
-_GROUP_ID = "group_id"
 #: What a name stands for: a view of a parameter or the group id; other names are of no interest.
 _Scope = dict[str, "_View | str"]
+#: Where an operation stands: every work-group reaches it, unless a loop has no iterations or a branch is not taken.
+_Reach = Literal["always", "loop", "branch"]
 
 
 def analyse(function: ops.Function) -> Usage:
@@ -65,8 +72,9 @@ def analyse(function: ops.Function) -> Usage:
                 scope[parameter.name] = _View(position, tuple(range(order)))
             case _:
                 pass
-    walk.region(function.body, scope, conditional=False)
-    return Usage(frozenset(walk.written), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id)
+    walk.region(function.body, scope, "always")
+    return Usage(frozenset(walk.written), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id,
+                 tuple(dict.fromkeys(walk.relations)))
 
 
 @dataclass
@@ -76,16 +84,18 @@ class _Walk:
     written: set[int] = field(default_factory=set)
     batch_modes: list[BatchMode] = field(default_factory=list)
     uses_group_id: bool = False
+    relations: list[Relation] = field(default_factory=list)
 
-    def region(self, region: ops.Region, outer: _Scope, conditional: bool) -> None:
+    def region(self, region: ops.Region, outer: _Scope, reach: _Reach) -> None:
         """Walk a region; what it defines ends with it."""
         scope = dict(outer)
         for operation in region:
-            self.operation(operation, scope, conditional)
+            self.operation(operation, scope, reach)
+            inside: _Reach = "branch" if isinstance(operation, ops.If) or reach == "branch" else "loop"
             for inner in operation.regions:
-                self.region(inner, scope, conditional=True)
+                self.region(inner, scope, inside)
 
-    def operation(self, operation: ops.Operation, scope: _Scope, conditional: bool) -> None:
+    def operation(self, operation: ops.Operation, scope: _Scope, reach: _Reach) -> None:
         """Note what one operation writes and indexes, and what its result stands for."""
         if any(self._is_group_id(operand, scope) for operand in operation.operands):
             self.uses_group_id = True
@@ -93,32 +103,34 @@ class _Walk:
             scope.pop(result.name, None)
         match operation:
             case ops.GroupId(result=result):
-                scope[result.name] = _GROUP_ID
+                scope[result.name] = GROUP_ID
             case ops.Load(source=source, indices=indices, result=result):
-                view = self._index(source, indices, scope, conditional, operation.span)
+                view = self._index(source, indices, scope, reach, operation.span)
                 if view is not None and isinstance(source.type, GroupType):
-                    scope[result.name] = _View(view.parameter, (None,) * source.type.memref.order)
+                    scope[result.name] = _View(view.parameter, view.modes, self._element(indices[0], scope))
             case ops.Store(target=target, indices=indices):
-                self._index(target, indices, scope, conditional, operation.span)
+                self._index(target, indices, scope, reach, operation.span)
                 self._write(target, scope)
             case ops.Subview(source=source, slices=slices, result=result):
-                view = self._index(source, tuple(map(_index_of, slices)), scope, conditional, operation.span)
+                view = self._index(source, tuple(map(_index_of, slices)), scope, reach, operation.span)
                 if view is not None:
                     scope[result.name] = _View(view.parameter, tuple(
                         mode if entry.size is None and _is_zero(entry.offset) else None
                         for mode, entry in zip(view.modes, slices, strict=True) if not entry.is_index
-                    ))
-            case ops.Expand(source=source, result=result) | ops.Fuse(source=source, result=result):
-                match scope.get(source.name):
-                    case _View(parameter=parameter):
-                        scope[result.name] = _View(parameter, (None,) * ops.memref_type(result).order)
+                    ), view.element)
+            case ops.Expand(source=source, mode=mode, shape=shape, result=result):
+                self._reshape(source, result, mode, mode, len(shape), scope)
+            case ops.Fuse(source=source, first=first, last=last, result=result):
+                self._reshape(source, result, first, last, 1, scope)
             case ops.LinearAlgebra(output=output):
                 self._write(output, scope)
+                if reach != "branch":
+                    self._relate(operation, scope)
             case _:
                 pass
 
     def _index(
-        self, source: ops.Value, indices: Sequence[ops.Operand | None], scope: _Scope, conditional: bool, span: Span
+        self, source: ops.Value, indices: Sequence[ops.Operand | None], scope: _Scope, reach: _Reach, span: Span
     ) -> _View | None:
         """Note the modes of `source` that ``group_id`` indexes and return what `source` stands for."""
         view = scope.get(source.name)
@@ -127,9 +139,49 @@ class _Walk:
         is_group = isinstance(source.type, GroupType)
         modes = (None,) if is_group else view.modes
         for mode, index in zip(modes, indices, strict=True):
-            if self._is_group_id(index, scope) and (is_group or mode is not None):
-                self.batch_modes.append(BatchMode(view.parameter, mode, conditional, span))
+            if self._is_group_id(index, scope) and (is_group or mode is not None) and view.element is None:
+                self.batch_modes.append(BatchMode(view.parameter, mode, reach != "always", span))
         return view
+
+    @staticmethod
+    def _reshape(source: ops.Value, result: ops.Value, first: int, last: int, count: int, scope: _Scope) -> None:
+        """Note that modes `first` to `last` of `source` became `count` other modes."""
+        view = scope.get(source.name)
+        if isinstance(view, _View):
+            modes = (*view.modes[:first], *(None,) * count, *view.modes[last + 1 :])
+            scope[result.name] = _View(view.parameter, modes, view.element)
+
+    def _relate(self, operation: ops.LinearAlgebra, scope: _Scope) -> None:
+        """Note the dynamic sizes of a linear-algebra instruction that must equal another of its sizes."""
+        known: dict[str, tuple[Extent | int, ops.Value]] = {}
+        sizes = [(letter, self._extent(memref, mode, scope), memref)
+                 for memref, letters in dimension_names(operation) for mode, letter in enumerate(letters)]
+        for letter, extent, memref in sizes:
+            if extent is None:
+                continue
+            first, owner = known.setdefault(letter, (extent, memref))
+            if first != extent:
+                self.relations.append(Relation(letter, first, owner, extent, memref, operation))
+
+    @staticmethod
+    def _extent(memref: ops.Value, mode: int, scope: _Scope) -> Extent | int | None:
+        """Return a size as a constant or as that of a parameter, or None if it is neither."""
+        size = ops.memref_type(memref).shape[mode]
+        if size is not None:
+            return size
+        view = scope.get(memref.name)
+        if not isinstance(view, _View) or view.element == UNKNOWN:
+            return None
+        source = view.modes[mode]
+        return None if source is None else Extent(view.parameter, source, view.element)
+
+    def _element(self, index: ops.Operand, scope: _Scope) -> Element:
+        """Return which element of a group an index takes."""
+        match index:
+            case ops.Constant(value=int(value)):
+                return value
+            case _:
+                return GROUP_ID if self._is_group_id(index, scope) else UNKNOWN
 
     def _write(self, target: ops.Value, scope: _Scope) -> None:
         view = scope.get(target.name)
@@ -138,7 +190,7 @@ class _Walk:
 
     @staticmethod
     def _is_group_id(operand: ops.Operand | None, scope: _Scope) -> bool:
-        return isinstance(operand, ops.Value) and scope.get(operand.name) == _GROUP_ID
+        return isinstance(operand, ops.Value) and scope.get(operand.name) == GROUP_ID
 
 
 def _index_of(entry: ops.Slice) -> ops.Operand | None:

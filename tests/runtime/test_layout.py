@@ -1,0 +1,84 @@
+"""Strides and layouts, without arrays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tl_dpnp.language.types import MemrefType, canonical_strides
+from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
+from tl_dpnp.scalars import F32
+
+
+def memref(*shape, strides=None):
+    return MemrefType(F32, shape, strides)
+
+
+@pytest.mark.parametrize(("type_", "shape", "strides", "expected"), [
+    (memref(16, 8), (16, 8), (1, 16), (1, 16)),
+    (memref(16, None), (16, 5), (1, 16), (1, 16)),
+    (memref(None, None), (4, 5), (1, 9), (1, 9)),
+    (memref(4, 5, strides=(2, 10)), (4, 5), (2, 10), (2, 10)),
+    (memref(4, None, strides=(None, None)), (4, 5), (3, 20), (3, 20)),
+    (memref(), (), (), ()),
+    # an axis of size 1 may have any stride
+    (memref(1, 8), (1, 8), (77, 1), (1, 1)),
+    (memref(8, 1), (8, 1), (1, 1), (1, 8)),
+    (memref(None, None, None), (3, 1, 2), (1, 0, 3), (1, 3, 3)),
+    (memref(None, None, strides=(None, None)), (1, 1), (5, 7), (1, 1)),
+    # so may every axis of an empty array
+    (memref(None, None), (0, 3), (3, 1), (1, 1)),
+    (memref(4, None, strides=(1, None)), (4, 0), (0, 1), (1, 4)),
+])  # fmt: skip
+def test_fitting_strides(type_, shape, strides, expected):
+    assert fitted_strides(type_, shape, strides) == expected
+
+
+@pytest.mark.parametrize(("type_", "shape", "strides", "text"), [
+    (memref(16, 8), (16, 8), (8, 1), "the stride of axis 0 is 8, the layout asks for 1"),
+    (memref(16, 8), (16, 8), (1, 20), "the stride of axis 1 is 20, the layout asks for 16"),
+    (memref(None, None), (16, 4), (1, 8), "the stride of axis 1 is 8; column-major layout asks for at least 16"),
+    (memref(None, strides=(None,)), (4,), (0,), "the stride of axis 0 is 0; column-major layout asks for at least 1"),
+    (memref(None, strides=(None,)), (4,), (-1,), "the stride of axis 0 is -1"),
+    (memref(None, None), (4, 4), (1, -4), "the stride of axis 1 is -4"),
+])  # fmt: skip
+def test_strides_that_do_not_fit(type_, shape, strides, text):
+    with pytest.raises(Misfit, match=text):
+        fitted_strides(type_, shape, strides)
+
+
+@pytest.mark.parametrize(("type_", "shape", "strides", "text"), [
+    (memref(16, 8), (8, 16), (16, 1), "pass tl_dpnp.rev(array)"),
+    (memref(16, 8), (16, 8), (8, 1), "declare the type memref<f32x8x16> and pass tl_dpnp.rev(array)"),
+    (memref(16, 8), (16, 8), (8, 1), 'order="F"'),
+    (memref(16, 8), (16, 8), (1, 32), "declare the type memref<f32x16x8,strided<?,?>>"),
+    (memref(16, 8), (16, 8), (2, 1), "column-major copy"),
+])  # fmt: skip
+def test_hints(type_, shape, strides, text):
+    assert text in layout_hint(type_, shape, strides)
+
+
+def test_no_hint_where_the_sizes_are_simply_wrong():
+    assert layout_hint(memref(16, 8), (3, 5), (1, 3)) is None
+
+
+@given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(-2, 40), min_size=4, max_size=4))
+def test_what_is_accepted_obeys_the_layout_restriction(shape, strides):
+    """Source: tensor language reference, section "Strided layout"."""
+    type_ = MemrefType(F32, (None,) * len(shape), (None,) * len(shape))
+    try:
+        fitted = fitted_strides(type_, shape, strides[: len(shape)])
+    except Misfit:
+        return
+    assert not fitted or fitted[0] >= 1
+    for i in range(1, len(shape)):
+        assert fitted[i - 1] * shape[i - 1] <= fitted[i] or 0 in shape
+    for size, stride, own in zip(shape, fitted, strides, strict=False):
+        assert stride == own or size == 1 or 0 in shape
+
+
+@given(st.lists(st.integers(1, 9), max_size=4))
+def test_packed_arrays_always_fit(shape):
+    strides = canonical_strides(tuple(shape))
+    assert fitted_strides(MemrefType(F32, tuple(shape)), shape, strides) == strides
