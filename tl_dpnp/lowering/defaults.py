@@ -1,7 +1,8 @@
 """The default schedules: for each form of a kernel, a short function of the nest and the device.
 
-They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 24 vector registers, the K loop kept as a loop,
-full unrolling only where K is short, and tails by smaller vectors rather than by masks.
+They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 20 vector registers, two vectors high, so that one
+broadcast element of B serves two multiply-adds and loads do not outnumber them; the K loop kept as a loop, full
+unrolling only where K is short, and tails by smaller vectors rather than by masks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from tl_dpnp.lowering.schedule import Schedule
 __all__ = ["subgroup_schedule", "vector_schedule", "vector_width"]
 
 #: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
-_ACCUMULATORS = {64: 24, 32: 10, 16: 10}
+_ACCUMULATORS = {64: 20, 32: 10, 16: 10}
+#: Vectors that a tile is high, and the number of columns up to which it may be twice as high.
+_TILE_VECTORS, _FEW_COLUMNS = 2, 5
+#: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
+_MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 12
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 #: Products that one iteration of the K loop may hold after unrolling.
@@ -44,8 +49,9 @@ def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
     schedule = Schedule(contraction.nest)
     width = vector_width(contraction, vector_bytes)
     accumulators = _ACCUMULATORS[vector_bytes]
-    columns = _even_tile(contraction.columns, min(12, accumulators))
-    vectors = _row_vectors(contraction.rows, width, accumulators // columns)
+    vectors = _tile_height(contraction, width)
+    most = _MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS
+    columns = _even_tile(contraction.columns, min(most, accumulators // vectors))
     schedule.reorder("n", "m")
     for part in _tile_columns(schedule, contraction, columns):
         if part.columns is not None:
@@ -80,9 +86,13 @@ def _even_tile(size: Bound, largest: int) -> int:
     return -(-size // tiles)
 
 
-def _row_vectors(rows: Bound, width: int, largest: int) -> int:
+def _tile_height(contraction: Contraction, width: int) -> int:
     """Return how many vectors high a tile of C is."""
-    return _even_tile(-(-rows // width), max(1, min(4, largest))) if isinstance(rows, int) else 1
+    rows, columns = contraction.rows, contraction.columns
+    if not isinstance(rows, int):
+        return 1
+    few = isinstance(columns, int) and columns <= _FEW_COLUMNS
+    return _even_tile(-(-rows // width), 2 * _TILE_VECTORS if few else _TILE_VECTORS)
 
 
 def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:
