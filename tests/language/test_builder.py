@@ -1,0 +1,221 @@
+"""The builder writes the IR that the parser gives for the same program, and names the caller's line in its errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.language.test_reference_examples import FUSED_KERNEL
+from tl_dpnp.errors import TLVerifyError
+from tl_dpnp.language import ALL, FunctionBuilder, build_module, group, memref, parse, print_module
+from tl_dpnp.scalars import BF16, C32, F32, F64, I32, INDEX
+
+M, V = memref(F32, 4, 4), memref(F32, 4)
+
+
+def test_fused_kernel() -> None:
+    b = FunctionBuilder(
+        "fused_kernel",
+        alpha=F32,
+        A=group(memref(F32, 16, 8)),
+        B=memref(F32, 8, 8),
+        C=memref(F32, 8, 16),
+        D=memref(F32, 16, 16, None),
+    )
+    i = b.group_id()
+    a = b.load(b.A, i)
+    d = b.subview(b.D, ALL, ALL, i)
+    tmp = b.alloca(memref(F32, 16, 8), name="tmp0")
+    b.gemm(1.0, a, b.B, 0.0, tmp, transpose_b=True)
+    b.gemm(b.alpha, tmp, b.C, 1.0, d)
+    assert b.build() == parse(FUSED_KERNEL)
+
+
+def test_every_operation() -> None:
+    b = FunctionBuilder(
+        "f",
+        {"A": M, "v": V, "s": memref(F32), "G": group(M, offset=None), "a": F32, "n": I32},
+        work_group_size=(16, 1),
+        subgroup_size=16,
+    )
+    x = b.add(b.a, 1)
+    x = b.sub(x, b.mul(b.div(x, 2), b.rem(x, 3)))
+    x = b.neg(b.math("fma", x, 2.0, b.math("exp", b.a)))
+    n = b.arith("shl", b.n, 3)
+    n = b.arith("not", b.arith("add", 1, 2, type=I32))
+    k = b.cast(n, INDEX)
+    c = b.cmp("lt", k, b.group_size())
+    m = b.load(b.G, b.group_id())
+    t = b.alloca(V)
+    b.store(1.5, t, 0)
+    b.barrier()
+    e = b.expand(m, 0, 2, None)
+    f = b.fuse(m, 0, 1, name="fused")
+    u = b.subview(m, (1, 2), k)
+    w = b.subview(m, (k, None), (0, b.size(m, 0)))
+    assert [str(value.type) for value in (e, f, u, w)] == [
+        "memref<f32x2x2x4>", "memref<f32x16>", "memref<f32x2>", "memref<f32x?x?,strided<1,4>>",
+    ]  # fmt: skip
+    with b.if_(c, F32, I32, names=["r"]) as branch:
+        b.yield_(b.load(t, 1), 3)
+    with b.else_():
+        b.yield_(0.0, b.n)
+    b.add(branch.results[0], x)
+    with b.if_(True):
+        b.axpby(1, b.A, 0, m, transpose=True, atomic=True)
+    with b.for_(0, k, 2) as i, b.for_(0, 3, type=I32):
+        b.gemv(1, b.A, b.v, 0, t, transpose=True)
+        b.store(b.a, b.A, i, 0)
+    with b.foreach(0, 4, name="lane") as lane:
+        b.store(b.load(t, lane), b.v, lane)
+    b.ger(x, b.v, t, 1.0, m)
+    b.hadamard(1.0, b.v, t, 0.0, b.v)
+    b.sum(1.0, b.A, 0.0, t)
+    b.sum(1.0, t, 0.0, b.s)
+    b.lifetime_stop(t)
+    module = b.build()
+    assert parse(print_module(module)) == module
+    assert parse(print_module(module)).functions[0].work_group_size == (16, 1)
+
+
+def test_results_are_numbered_around_the_parameters() -> None:
+    b = FunctionBuilder("f", {"0": F32, "x": F32})
+    assert [str(b.group_id()), str(b.group_id(name="y")), str(b.group_id())] == ["%1", "%y", "%2"]
+    assert [value.name for value in b.parameters] == ["0", "x"]
+
+
+def test_numbers_take_the_type_of_their_place() -> None:
+    b = FunctionBuilder("f", h=BF16, z=C32, m=memref(F64, 8))
+    b.store(numpy.float32(0.5), b.m, numpy.int32(3))
+    b.mul(b.z, 2 + 1j)
+    assert b.add(b.h, 1.00390625).type == BF16
+    text = print_module(b.build())
+    assert "store 0.5, %m[3] : memref<f64x8>" in text
+    assert "arith.mul %z, [2.0, 1.0] : c32" in text
+    assert "arith.add %h, 1.0 : bf16" in text
+
+
+def test_several_functions() -> None:
+    module = build_module(FunctionBuilder("f"), FunctionBuilder("g"))
+    assert module == parse("func @f() {} func @g() {}")
+    with pytest.raises(TLVerifyError, match="the function @f is already defined"):
+        build_module(FunctionBuilder("f"), FunctionBuilder("f"))
+
+
+def misuse(number: int, b: FunctionBuilder) -> None:
+    """Break one rule; every case is on a line of its own."""
+    match number:
+        case 0:
+            b.load(b.A, 0)
+        case 1:
+            b.load(b.A, 4, 0)
+        case 2:
+            b.gemm(1.0, b.A, b.v, 0.0, b.A)
+        case 3:
+            b.add(1, 2)
+        case 4:
+            b.add(b.n, 1.5)
+        case 5:
+            b.store("text", b.v, 0)  # type: ignore[arg-type]
+        case 6:
+            b.alloca(memref(F32, None))
+        case 7:
+            b.subview(b.v, slice(1, 2))
+        case 8:
+            b.yield_(1.0)
+        case 9:
+            b.lifetime_stop("A")  # type: ignore[arg-type]
+        case 10:
+            b.gemm(1.0, b.G, b.A, 0.0, b.G)
+        case 11:
+            b.group_id(name="A")
+        case 12:
+            with b.else_():
+                pass
+        case 13:
+            with b.for_(0, 4, 0):
+                pass
+        case 14:
+            b.subview(b.v, (1, 2, 3))  # type: ignore[arg-type]
+        case 15:
+            b.add(b.A, 1)
+        case 16:
+            FunctionBuilder("f", A=memref(F32, 0))
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    list(
+        enumerate(
+            [
+                "takes 2 indices, but 1 given",
+                "the index 4 is out of bounds",
+                "%v is a memref<f32x4>",
+                "give the type: type=F32",
+                "1.5 is no value of i32",
+                "'text' is no operand",
+                "which has a dynamic mode",
+                "write (offset, size) or ALL",
+                "yield_ gives 1 values, but 0 are returned here",
+                "'A' is no operand",
+                "load one memref of the group first",
+                "%A is already defined",
+                "else_ does not follow an if_",
+                "the step of a for loop is 0",
+                "a slice is a pair",
+                "%A is a memref<f32x4x4>",
+                "the size of mode 0 is 0",
+            ]
+        )
+    ),
+)
+def test_errors_name_the_line_of_the_caller(number: int, message: str) -> None:
+    b = FunctionBuilder("f", A=M, v=V, n=I32, G=group(M))
+    with pytest.raises(TLVerifyError) as caught:
+        misuse(number, b)
+    assert message in str(caught.value).replace("a scalar is needed, but %A is a memref", "%A is a memref")
+    span = caught.value.diagnostics[0].span
+    assert span is not None
+    assert span.file == __file__
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[span.line - 1]
+    assert caught.value.diagnostics[0].source_line == line
+    assert line[span.column - 1] != " "
+    assert "b." in line or "FunctionBuilder" in line
+
+
+def test_values_end_with_their_region() -> None:
+    b = FunctionBuilder("f", v=V)
+    with b.for_(0, 4) as i:
+        pass
+    b.load(b.v, i)
+    with pytest.raises(TLVerifyError, match="%0 is not defined"):
+        b.build()
+
+
+def test_collective_in_foreach_is_found_by_its_place() -> None:
+    b = FunctionBuilder("f")
+    with b.foreach(0, 4):
+        b.barrier()
+    with pytest.raises(TLVerifyError, match="the collective instruction barrier stands inside a foreach") as caught:
+        b.build()
+    assert caught.value.diagnostics[0].source_line == "        b.barrier()"
+
+
+def test_region_is_dropped_when_its_block_fails() -> None:
+    b = FunctionBuilder("f", a=F32, v=V)
+    with pytest.raises(TLVerifyError), b.for_(0, 4) as i:
+        b.store(b.a, b.v, b.cast(i, I32))
+    assert b.build() == parse("func @f(%a: f32, %v: memref<f32x4>) {}")
+
+
+def test_unknown_attribute() -> None:
+    with pytest.raises(AttributeError, match="neither a method nor a parameter 'B'"):
+        _ = FunctionBuilder("f", A=M).B
+
+
+def test_unfinished_region() -> None:
+    b = FunctionBuilder("f")
+    with pytest.raises(TLVerifyError, match="still inside a region"), b.for_(0, 4):
+        b.build()
