@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tl_dpnp.errors import Span
-from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
+from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
@@ -33,16 +33,27 @@ class Value:
         return f"%{self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constant:
     """A literal with the type that the instruction annotates; `value` is exact in that type.
 
     bool for i1, int for integers, float for floats (rounded to the type), complex for complex types.
+    Constants are equal when they are the same bits: NaN equals NaN, and 0.0 differs from -0.0.
     """
 
     value: bool | int | float | complex
     type: ScalarType
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, str, ScalarType]:
+        return self.value.__class__, repr(self.value), self.type
 
 
 Operand = Value | Constant
