@@ -168,9 +168,7 @@ class FunctionBuilder:
         values = tuple(self._operand(argument, scalar) for argument in arguments)
         return self._add_value(ops.Math(kind=kind, arguments=values, result=self._result(scalar, name)))
 
-    def cmp(
-        self, kind: str, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = ""
-    ) -> Value:
+    def cmp(self, kind: str, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``cmp.<kind>``; `type` is needed where no operand is a value."""
         scalar = self._scalar_type(type, lhs, rhs)
         left, right = self._operand(lhs, scalar), self._operand(rhs, scalar)
@@ -258,9 +256,7 @@ class FunctionBuilder:
         self._regions[-1].append(replace(loop, body=Region(tuple(body))))
 
     @contextmanager
-    def foreach(
-        self, start: Argument, stop: Argument, *, type: ScalarType = INDEX, name: str = ""
-    ) -> Iterator[Value]:
+    def foreach(self, start: Argument, stop: Argument, *, type: ScalarType = INDEX, name: str = "") -> Iterator[Value]:
         """``foreach`` over [start, stop), as a context; gives the loop variable."""
         variable = self._result(type, name)
         bounds = [self._operand(bound, type) for bound in (start, stop)]

@@ -41,7 +41,7 @@ from tl_dpnp.language.ops import (
 )
 from tl_dpnp.scalars import INDEX
 
-__all__ = ["mnemonic", "print_function", "print_module", "print_operation", "print_region"]
+__all__ = ["headline", "mnemonic", "print_function", "print_module", "print_operation", "print_region"]
 
 _INDENT = "  "
 
@@ -73,6 +73,12 @@ def print_operation(operation: Operation, indent: int = 0) -> str:
     return "\n".join(_operation(operation, indent))
 
 
+def headline(operation: Operation) -> str:
+    """Return the text of an operation without its regions."""
+    results = ", ".join(map(str, operation.results))
+    return f"{results} = {_text(operation)}" if results else _text(operation)
+
+
 def _region(region: Region, indent: int) -> Iterator[str]:
     for operation in region:
         yield from _operation(operation, indent)
@@ -80,13 +86,11 @@ def _region(region: Region, indent: int) -> Iterator[str]:
 
 def _operation(operation: Operation, indent: int) -> Iterator[str]:
     margin = _INDENT * indent
-    results = ", ".join(map(str, operation.results))
-    head = f"{margin}{results} = " if results else margin
-    body = _text(operation)
+    head = margin + headline(operation)
     if not operation.regions:
-        yield head + body
+        yield head
         return
-    yield f"{head}{body} {{"
+    yield f"{head} {{"
     for number, region in enumerate(operation.regions):
         if number:
             yield f"{margin}}} else {{"

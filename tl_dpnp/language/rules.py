@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl_dpnp.language.constants import convert, format_constant
+from tl_dpnp.language.constants import convert
 from tl_dpnp.language.infer import POISON, check_indices, check_type, describe, result_type, same_type
 from tl_dpnp.language.ops import (
     ARITHMETIC,
@@ -37,12 +37,13 @@ from tl_dpnp.language.ops import (
     Sum,
     Unary,
     Value,
+    memref_type,
 )
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.scalars import I1, ScalarType, is_lossless
 
-__all__ = ["TRANSPOSES", "operation_errors"]
+__all__ = ["TRANSPOSES", "dimension_names", "operation_errors"]
 
 #: Linear algebra: number of transpose flags.
 TRANSPOSES: dict[type[LinearAlgebra], int] = {Gemm: 2, Gemv: 1, Ger: 0, Hadamard: 0, Axpby: 1, Sum: 1}
@@ -129,10 +130,8 @@ def _constant_errors(constant: Constant, position: int) -> Iterator[RuleError]:
     except RuleError as error:
         yield RuleError(error.message, error.hint, position)
         return
-    # NaN differs from itself, and 1 == 1.0 == True: the text tells all of these apart.
-    if type(exact) is not type(constant.value) or format_constant(exact, constant.type) != format_constant(
-        constant.value, constant.type
-    ):
+    is_nan = exact != exact
+    if type(exact) is not type(constant.value) or (exact != constant.value and not is_nan):
         yield RuleError(f"the constant {constant.value!r} is not exact in type {constant.type}", None, position)
 
 
@@ -289,13 +288,16 @@ def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...
     memrefs = (*operation.inputs, operation.output)
     shapes = [memref.type.shape for memref in memrefs if isinstance(memref.type, MemrefType)]
     alternatives = _SHAPES[type(operation)]
-    row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), alternatives[-1])
+    row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), None)
+    if row is None:
+        expected = " or ".join(_ORDERS[len(row[0])] for row in alternatives)
+        yield RuleError(f"{name} needs {expected}, but {memrefs[0]} is {describe(memrefs[0].type)}", None, positions[0])
+        return
     entries = list(zip(memrefs, row, shapes, positions, strict=True))
-    wrong = [(memref, dims, position) for memref, dims, shape, position in entries if len(dims) != len(shape)]
-    for memref, dims, position in wrong:
-        orders = [len(dims)] if position > 1 else [len(row[0]) for row in alternatives]
-        expected = " or ".join(_ORDERS[order] for order in orders)
-        yield RuleError(f"{name} needs {expected}, but {memref} is {describe(memref.type)}", None, position)
+    wrong = [entry for entry in entries if len(entry[1]) != len(entry[2])]
+    for memref, dims, _, position in wrong:
+        message = f"{name} needs {_ORDERS[len(dims)]} here, but {memref} is {describe(memref.type)}"
+        yield RuleError(message, None, position)
     if wrong:
         return
     known: dict[str, tuple[int, Value, bool]] = {}
@@ -313,6 +315,19 @@ def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...
                     f"{name} computes {_formula(row)}; change a size or a transpose",
                     position,
                 )
+
+
+def dimension_names(operation: LinearAlgebra) -> list[tuple[Value, str]]:
+    """Return each input and the output of a verified instruction with one letter for each of its modes.
+
+    Modes with the same letter have the same size: ``gemm.t.n`` gives KM, KN and MN.
+    """
+    memrefs = (*operation.inputs, operation.output)
+    order = memref_type(memrefs[0]).order
+    row = next(row for row in _SHAPES[type(operation)] if len(row[0]) == order)
+    flags = (*operation.transposes, False, False, False)
+    inputs = [dims[::-1] if flag else dims for dims, flag in zip(row[:-1], flags, strict=False)]
+    return list(zip(memrefs, [*inputs, row[-1]], strict=True))
 
 
 def _operand(memref: Value, transposed: bool) -> str:

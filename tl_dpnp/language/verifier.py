@@ -34,7 +34,7 @@ from tl_dpnp.language.ops import (
     Value,
     Yield,
 )
-from tl_dpnp.language.printer import mnemonic, print_operation
+from tl_dpnp.language.printer import headline, mnemonic
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.scalars import ScalarType
@@ -130,7 +130,7 @@ class _Verifier:
         spans = self.operand_spans.get(id(operation), ())
         span = spans[operand] if operand is not None and operand < len(spans) else operation.span
         if span == NO_SPAN:
-            message = f"{message}, in `{print_operation(operation).splitlines()[0].strip()}`"
+            message = f"{message}, in `{headline(operation)}`"
         self.diagnostics.append(self.diagnostic(message, span, hint, notes))
 
     # --- functions ---------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class _Verifier:
             self.operation(operation, region, foreach)
             if isinstance(operation, Yield):
                 self.check_yield(operation, owner, operation is last)
-        if isinstance(owner, If) and owner.outputs and not isinstance(last, Yield):
+        if isinstance(owner, If) and _returns(owner) and not any(isinstance(o, Yield) for o in region):
             which = "else" if region is owner.otherwise else "then"
             types = ", ".join(str(value.type) for value in owner.outputs)
             self.report(
@@ -258,7 +258,7 @@ class _Verifier:
                 self.report(operation, error.message, error.hint, error.operand)
         if isinstance(operation, LifetimeStop):
             self.check_lifetime_stop(operation, bindings[0], region)
-        if isinstance(operation, If) and operation.outputs and operation.otherwise is None:
+        if isinstance(operation, If) and _returns(operation) and operation.otherwise is None:
             self.report(operation, "an if that returns values has no else", "add else { ... yield ... }")
         inner = foreach or (operation if isinstance(operation, Foreach) else None)
         for nested in operation.regions:
@@ -317,6 +317,11 @@ class _Verifier:
                 elif isinstance(value, Constant):
                     hint = f"annotate it with {output.type}"
                 self.report(operation, message, hint, position)
+
+
+def _returns(operation: If) -> bool:
+    """Return whether an if returns values, and the source names all of them."""
+    return bool(operation.outputs) and all(value is not MISSING for value in operation.outputs)
 
 
 def _attribute_errors(function: Function) -> Iterator[tuple[str, str]]:
