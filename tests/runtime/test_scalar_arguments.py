@@ -15,11 +15,11 @@ from tl_dpnp.runtime.scalar_arguments import scalar_value, usual_values
 from tl_dpnp.scalars import SCALAR_TYPES
 
 ACCEPTED = [
-    ("i8", 127, 127), ("i8", -128, -128), ("i8", np.int64(5), 5), ("u8", np.uint64(255), 255), ("index", 2**63 - 1, None),
-    ("u64", 2**64 - 1, None), ("i64", np.uint8(3), 3), ("i1", True, True), ("i1", np.bool_(False), False),
-    ("bool", np.True_, True), ("f32", 1, 1.0), ("f32", np.float64(0.1), 0.1), ("f32", np.int32(-3), -3.0),
-    ("f32", math.inf, math.inf), ("f64", 2**100, 2.0**100), ("f64", np.float16(0.5), 0.5), ("f16", 65504, 65504.0),
-    ("bf16", 1e38, 1e38), ("c32", 2, 2 + 0j), ("c64", np.complex64(1j), 1j),
+    ("i8", 127, 127), ("i8", -128, -128), ("i8", np.int64(5), 5), ("u8", np.uint64(255), 255),
+    ("index", 2**63 - 1, None), ("u64", 2**64 - 1, None), ("i64", np.uint8(3), 3), ("i1", True, True),
+    ("i1", np.bool_(False), False), ("bool", np.True_, True), ("f32", 1, 1.0), ("f32", np.float64(0.1), 0.1),
+    ("f32", np.int32(-3), -3.0), ("f32", math.inf, math.inf), ("f64", 2**100, 2.0**100), ("f64", np.float16(0.5), 0.5),
+    ("f16", 65504, 65504.0), ("bf16", 1e38, 1e38), ("c32", 2, 2 + 0j), ("c64", np.complex64(1j), 1j),
 ]  # fmt: skip
 WRONG_KIND = [
     ("i32", 1.0), ("i32", np.float32(1)), ("i32", True), ("i1", 1), ("i1", 0.0), ("f32", True), ("f32", "1"),
@@ -75,8 +75,8 @@ def test_usual_values_need_no_conversion(name):
 def test_errors_name_the_parameter_and_the_fix(target):
     kernel = tl_dpnp.compile(COUNT, target=target)
     x = dpnp.zeros(3, dtype="int64")
-    with pytest.raises(tl_dpnp.TLTypeError, match=r"argument 2 of @count: %step: i64 takes an integer, it was given 1.5 "
-                                                  r"of type float(.|\n)*hint: round it yourself: int\(x\)"):
+    with pytest.raises(tl_dpnp.TLTypeError, match=r"argument 2 of @count: %step: i64 takes an integer, it was "
+                                                  r"given 1.5 of type float(.|\n)*hint: round it yourself: int"):
         kernel(x, 1.5)
     with pytest.raises(tl_dpnp.TLBindingError, match=r"%step: i64 takes values from -9223372036854775808 to"):
         kernel(x, 2**63)

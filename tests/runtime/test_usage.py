@@ -77,7 +77,8 @@ def test_names_end_with_their_region():
 
 
 def relations(body, parameters):
-    return [(r.letter, r.first, r.second) for r in usage_of(f"func @f({parameters}) {{ %0 = group_id {body} }}").relations]
+    usage = usage_of(f"func @f({parameters}) {{ %0 = group_id {body} }}")
+    return [(relation.letter, relation.first, relation.second) for relation in usage.relations]
 
 
 def test_relations_of_memrefs():

@@ -123,7 +123,10 @@ def _make_private(folder: str) -> None:
     os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    _check_owner(os.stat(folder))
+    status = os.stat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        raise _Unusable("it is no folder")
+    _check_owner(status)
 
 
 def _read(path: str) -> bytes:

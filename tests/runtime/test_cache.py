@@ -1,0 +1,347 @@
+"""The disk cache: what is wrong with it costs a warning, never an error and never a wrong kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+
+import dpnp
+import pytest
+
+import tl_dpnp
+from tests.runtime.support import AXPY, FUSED
+from tl_dpnp.errors import CacheWarning
+from tl_dpnp.lowering import LoweringOptions
+from tl_dpnp.runtime import cache as cache_module
+from tl_dpnp.runtime.cache import DiskCache, Entry, open_cache
+from tl_dpnp.runtime.compiler import cache_key
+from tl_dpnp.runtime.fingerprint import PACKAGES, package_versions
+from tl_dpnp.runtime.program import Program
+
+ENTRY = Entry({"plan": {"entry": "k"}, "text": "ü"}, bytes(range(256)))
+KEY = "a" * 64
+NOBODY = 65534
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change a file's owner")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache folder that does not exist yet, and no cache in this process that would hide it."""
+    path = tmp_path / "parent" / "tl_dpnp"
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(path))
+    return path
+
+
+@pytest.fixture
+def cache(folder):
+    """An open cache in that folder."""
+    cache = open_cache()
+    assert cache is not None
+    return cache
+
+
+@contextmanager
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def run_axpy(**options):
+    """Compile and run a kernel, check its result and return its statistics."""
+    kernel = tl_dpnp.compile(AXPY, **options)
+    x, y = dpnp.arange(5, dtype="float32"), dpnp.ones(5, dtype="float32")
+    kernel(3.0, x, y)
+    assert y.asnumpy().tolist() == [1, 4, 7, 10, 13]
+    return kernel.stats
+
+
+# --- entries ---------------------------------------------------------------------------------------------------------
+
+
+def test_entries_come_back_whole(cache):
+    with no_warnings():
+        assert cache.load(KEY) is None
+        cache.store(KEY, ENTRY)
+        assert cache.load(KEY) == ENTRY
+        cache.store(KEY, replace(ENTRY, spirv=b"other"))
+        assert cache.load(KEY).spirv == b"other"
+
+
+def test_the_folder_is_private(cache, folder):
+    assert folder.stat().st_mode & 0o777 == 0o700
+    cache.store(KEY, ENTRY)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+    assert not list(folder.glob("*.tmp"))
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".spv"])
+def test_every_damage_is_found(cache, folder, suffix):
+    cache.store(KEY, ENTRY)
+    (path,) = folder.glob("*" + suffix)
+    whole = path.read_bytes()
+    rng = random.Random(7)
+    for _ in range(300):
+        position = rng.randrange(len(whole))
+        damaged = rng.choice([
+            whole[:position],
+            whole[:position] + bytes([whole[position] ^ (1 << rng.randrange(8))]) + whole[position + 1 :],
+            whole[:position] + whole[position + 1 :],
+            rng.randbytes(len(whole)),
+            b"[" * 100_000,
+        ])
+        path.write_bytes(damaged)
+        with pytest.warns(CacheWarning, match="is ignored"):
+            assert cache.load(KEY) is None
+
+
+def test_entries_do_not_answer_for_one_another(cache, folder):
+    cache.store(KEY, ENTRY)
+    os.rename(cache.path(KEY), cache.path("b" * 64))
+    with pytest.warns(CacheWarning, match="checksum"):
+        assert cache.load("b" * 64) is None
+
+
+def test_an_entry_without_its_module_is_missing(cache, folder):
+    cache.store(KEY, ENTRY)
+    for path in folder.glob("*.spv"):
+        path.unlink()
+    with no_warnings():
+        assert cache.load(KEY) is None
+
+
+@pytest.mark.parametrize("body", [[], {}, 3, None, {"body": {}}, {"checksum": 1, "body": []}])
+def test_other_json_is_ignored(cache, body):
+    with open(cache.path(KEY), "w") as file:
+        json.dump(body, file)
+    with pytest.warns(CacheWarning, match="is ignored"):
+        assert cache.load(KEY) is None
+
+
+def test_a_failed_write_leaves_nothing_behind(cache, folder, monkeypatch):
+    def fail(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.warns(CacheWarning, match="cannot be written: .*No space left"):
+        cache.store(KEY, ENTRY)
+    assert list(folder.iterdir()) == []
+
+
+# --- folders that cannot be used -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_may_write_is_not_used(folder, mode):
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    with pytest.warns(CacheWarning, match="is not used: others may write to it"):
+        assert run_axpy().cache_path is None
+    assert list(folder.iterdir()) == []
+
+
+@AS_ROOT
+def test_a_folder_of_somebody_else_is_not_used(folder):
+    folder.mkdir(parents=True)
+    os.chown(folder, NOBODY, NOBODY)
+    with pytest.warns(CacheWarning, match="is not used: it belongs to another user"):
+        assert open_cache() is None
+
+
+@AS_ROOT
+def test_a_file_of_somebody_else_is_not_read(cache):
+    cache.store(KEY, ENTRY)
+    os.chown(cache.path(KEY), NOBODY, NOBODY)
+    with pytest.warns(CacheWarning, match="it belongs to another user"):
+        assert cache.load(KEY) is None
+
+
+def test_a_file_that_others_may_write_is_not_read(cache):
+    cache.store(KEY, ENTRY)
+    os.chmod(cache.path(KEY), 0o622)
+    with pytest.warns(CacheWarning, match="others may write"):
+        assert cache.load(KEY) is None
+
+
+def test_a_file_in_place_of_the_folder(folder):
+    folder.parent.mkdir()
+    folder.write_text("")
+    with pytest.warns(CacheWarning, match="is not used: it is no folder"):
+        assert run_axpy().cache_path is None
+
+
+def test_a_folder_that_cannot_be_made(monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", "/proc/tl_dpnp/cache")
+    with pytest.warns(CacheWarning, match="/proc/tl_dpnp/cache is not used"):
+        assert run_axpy().cache_path is None
+
+
+def test_a_read_only_cache_is_read_but_not_written(cache, folder):
+    cache.store(KEY, ENTRY)
+    for path in folder.iterdir():
+        os.chown(path, *((NOBODY, NOBODY) if os.geteuid() == 0 else (-1, -1)))
+    with _as_ordinary_user(folder):
+        folder_cache = DiskCache(str(folder))
+        assert folder_cache.load(KEY) == ENTRY
+        with pytest.warns(CacheWarning, match="cannot be written: .*Permission denied"):
+            folder_cache.store("b" * 64, ENTRY)
+
+
+@contextmanager
+def _as_ordinary_user(folder):
+    """Make a folder read-only and act as a user for whom that counts."""
+    folder.chmod(0o500)
+    parents = [path for path in folder.parents if path.stat().st_mode & 0o777 == 0o700]
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+        for path in parents:
+            path.chmod(0o711)
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if os.getuid() == 0:
+            os.seteuid(0)
+            for path in parents:
+                path.chmod(0o700)
+        folder.chmod(0o700)
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def test_kernels_are_found_again(folder):
+    with no_warnings():
+        first, second = run_axpy(), run_axpy()
+    assert (first.cache_hits, first.cache_misses, first.cache_path) == (0, 1, str(folder))
+    assert (second.cache_hits, second.cache_misses) == (1, 0)
+    assert 0 < second.compile_seconds < first.compile_seconds
+
+
+def test_a_damaged_kernel_is_compiled_and_stored_again(folder):
+    run_axpy()
+    for path in folder.glob("*.spv"):
+        path.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
+    with pytest.warns(CacheWarning, match="checksum of its SPIR-V"):
+        assert run_axpy().cache_misses == 1
+    with no_warnings():
+        assert run_axpy().cache_hits == 1
+
+
+@pytest.mark.parametrize("switch", ["option", "setting"])
+def test_the_cache_can_be_switched_off(folder, switch):
+    if switch == "option":
+        stats = run_axpy(cache=False)
+    else:
+        with tl_dpnp.config.scope(CACHE=False):
+            stats = run_axpy()
+    assert (stats.cache_hits, stats.cache_misses, stats.cache_path) == (0, 0, None)
+    assert not folder.exists()
+
+
+def test_recompile_replaces_the_entry(cache, folder):
+    kernel = tl_dpnp.compile(AXPY)
+    x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")
+    kernel(1.0, x, y)
+    key = cache_key(Program(tl_dpnp.parse(AXPY).functions[0], AXPY), kernel._current_device(), LoweringOptions())
+    before = os.stat(cache.path(key)).st_ino
+    kernel.recompile()
+    assert os.stat(cache.path(key)).st_ino != before
+    assert kernel.stats.cache_misses == 2
+    kernel(1.0, x, y)
+    assert y.asnumpy().tolist() == [3, 3, 3]
+
+
+def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
+    (device, *_) = tl_dpnp.devices()
+    program = Program(tl_dpnp.parse(AXPY).functions[0], AXPY)
+    built = Program(program.function)
+    keys = [
+        cache_key(program, device, LoweringOptions()),
+        cache_key(program, device, LoweringOptions(form="subgroup")),
+        cache_key(program, device, LoweringOptions(debug=True)),
+        cache_key(program, replace(device, driver="another"), LoweringOptions()),
+        cache_key(program, replace(device, vector_bytes=16), LoweringOptions()),
+        cache_key(replace(program, text=AXPY + " "), device, LoweringOptions()),
+        cache_key(Program(tl_dpnp.parse(FUSED).functions[0], FUSED), device, LoweringOptions()),
+        cache_key(built, device, LoweringOptions()),
+    ]
+    monkeypatch.setattr("tl_dpnp.runtime.compiler.package_versions", lambda: {"numba": "0.0"})
+    keys.append(cache_key(program, device, LoweringOptions()))
+    monkeypatch.setattr("tl_dpnp.runtime.compiler.compiler_fingerprint", lambda: "another")
+    keys.append(cache_key(program, device, LoweringOptions()))
+    assert len(set(keys)) == len(keys)
+
+
+def test_functions_of_one_text_have_entries_of_their_own(folder):
+    module = tl_dpnp.compile(AXPY + AXPY.replace("@axpy", "@axpy2").replace(", 1.0,", ", 2.0,"))
+    x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")
+    module.axpy(1.0, x, y)
+    module.axpy2(1.0, x, y)
+    assert y.asnumpy().tolist() == [5, 5, 5]
+    assert module.axpy2.stats.cache_misses == 1
+
+
+def test_versions_are_those_of_the_metadata():
+    from importlib import metadata
+
+    assert package_versions() == {package: metadata.version(package.replace("_", "-")) for package in PACKAGES}
+
+
+# --- several processes -----------------------------------------------------------------------------------------------
+
+CHILD = f"""
+import sys
+import dpnp, tl_dpnp
+imported = [name for name in ("numba", "numba_dpex", "llvmlite", "lark") if name in sys.modules]
+assert not imported, imported
+kernel = tl_dpnp.compile({FUSED!r})
+A = [dpnp.ones((16, 8), dtype="float32", order="F") for _ in range(9)]
+B, C = dpnp.ones((8, 8), dtype="float32", order="F"), dpnp.ones((8, 16), dtype="float32", order="F")
+D = dpnp.zeros((16, 16, 9), dtype="float32", order="F")
+kernel(0.5, A, B, C, D)
+assert (D.asnumpy() == 32).all()
+print(kernel.stats.cache_hits, *[name for name in ("numba", "numba_dpex", "llvmlite", "lark") if name in sys.modules])
+"""
+
+
+def start_child(folder):
+    root = os.path.dirname(os.path.dirname(tl_dpnp.__file__))
+    environment = {**os.environ, "TL_DPNP_CACHE_DIR": str(folder), "PYTHONWARNINGS": "error::UserWarning:tl_dpnp"}
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD], env={**environment, "PYTHONPATH": root}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+
+
+def outputs_of(children):
+    results = [child.communicate(timeout=300) for child in children]
+    assert all(child.returncode == 0 for child in children), results
+    return [output.split() for output, _ in results]
+
+
+def test_a_warm_start_imports_no_compiler(folder):
+    ((hits, *modules),) = outputs_of([start_child(folder)])
+    assert hits == "0"
+    assert "numba" in modules
+    assert outputs_of([start_child(folder)]) == [["1"]]
+
+
+def test_processes_that_compile_at_once_do_not_disturb_each_other(folder):
+    outputs_of([start_child(folder) for _ in range(4)])
+    assert not list(folder.glob(".*"))
+    assert outputs_of([start_child(folder)]) == [["1"]]
+
+
+def test_the_default_folder_is_the_users(monkeypatch):
+    import platformdirs
+
+    monkeypatch.delenv("TL_DPNP_CACHE_DIR")
+    assert cache_module.cache_folder() == platformdirs.user_cache_dir("tl_dpnp", appauthor=False)

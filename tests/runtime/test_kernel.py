@@ -1,0 +1,460 @@
+"""Kernels: calls, events, threads, inspection, pickling."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import multiprocessing
+import os
+import pathlib
+import pickle
+import statistics
+import threading
+import time
+
+import dpctl
+import dpctl.tensor as dpt
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
+from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
+
+TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
+FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])
+
+
+def fused_arguments(batch):
+    A = [on_device(random(16, 8, seed=i)) for i in range(batch)]
+    B, C = on_device(random(8, 8, seed=1000)), on_device(random(8, 16, seed=1001))
+    D = on_device(random(16, 16, batch, seed=1002))
+    expected = D.asnumpy() + 0.5 * np.stack([a.asnumpy() @ B.asnumpy().T @ C.asnumpy() for a in A], axis=-1)
+    return (0.5, A, B, C, D), expected
+
+
+@FORMS
+@pytest.mark.parametrize("batch", [1, 7, 300])
+def test_the_fused_sample(form, batch):
+    arguments, expected = fused_arguments(batch)
+    tl_dpnp.compile(FUSED, form=form)(*arguments)
+    assert (arguments[-1].asnumpy() == expected).all()
+
+
+def test_the_reference_target_takes_numpy_arrays_in_place():
+    arguments, expected = fused_arguments(3)
+    alpha, A, B, C, D = arguments
+    host = D.asnumpy()
+    kernel = tl_dpnp.compile(FUSED, target="reference")
+    kernel(alpha, [a.asnumpy() for a in A], B.asnumpy(), C.asnumpy(), host)
+    assert (host == expected).all()
+    with pytest.raises(TLTypeError, match="%B takes an array of float32, it was given a NumPy array"):
+        kernel(alpha, A, B.asnumpy(), C, D)
+
+
+def test_the_reference_target_sees_views_of_one_allocation_as_one():
+    kernel = tl_dpnp.compile(
+        "func @f(%x: memref<i32x3>, %y: memref<i32x3>) { for %i = 0, 3 { %0 = load %x[%i] : memref<i32x3>"
+        " %1 = arith.add %0, 1 : i32 store %1, %y[%i] : memref<i32x3> } }", target="reference")
+    base = dpnp.zeros(4, dtype="int32")
+    kernel(base[:3], base[1:])
+    assert base.asnumpy().tolist() == [0, 1, 2, 3]
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_submitted_kernels_wait_for_what_they_depend_on():
+    kernel = tl_dpnp.compile(COUNT)
+    x = dpt.zeros(3000, dtype="int64")
+    assert not x.sycl_queue.is_in_order
+    event = None
+    for step in range(500):
+        event = kernel.submit(x, step, depends=[] if event is None else [event])
+        assert isinstance(event, dpctl.SyclEvent)
+    event.wait()
+    assert set(dpt.to_numpy(x).tolist()) == {sum(range(500))}
+
+
+LONG = """
+func @long(%x: memref<i64x?>, %n: index) {
+  %g = group_id
+  for %i = 0, %n : index {
+    %0 = load %x[%g] : memref<i64x?>
+    %1 = arith.mul %0, 3 : i64
+    %2 = arith.add %1, 1 : i64
+    store %2, %x[%g] : memref<i64x?>
+  }
+}
+"""
+
+
+def test_submit_returns_before_the_kernel_is_done():
+    kernel = tl_dpnp.compile(LONG)
+    x = dpnp.zeros(1, dtype="int64")
+    kernel(x, 10)
+    start = time.perf_counter()
+    event = kernel.submit(x, 30_000_000)
+    submitted = time.perf_counter() - start
+    event.wait()
+    total = time.perf_counter() - start
+    assert submitted < total / 4
+
+
+def test_arguments_live_until_the_kernel_is_done():
+    """Memory that is freed too soon is taken by the next array, which the kernel would then overwrite."""
+    kernel = tl_dpnp.compile(LONG)
+    x = dpnp.zeros(256, dtype="int64")
+    kernel(x, 1)
+    for _ in range(5):
+        event = kernel.submit(dpnp.zeros(256, dtype="int64"), 100_000)
+        gc.collect()
+        others = [dpnp.zeros(256, dtype="int64") for _ in range(20)]
+        event.wait()
+        assert all((other.asnumpy() == 0).all() for other in others)
+
+
+@TARGETS
+def test_depends_may_be_any_iterable_of_events(target):
+    kernel = tl_dpnp.compile(COUNT, target=target)
+    x = dpnp.zeros(4, dtype="int64")
+    events = [kernel.submit(x[i : i + 1], 5) for i in range(4)]
+    kernel.submit(x, 1, depends=iter(events)).wait()
+    kernel.submit(x, 1, depends=(event for event in events), group_size=0).wait()
+    assert x.asnumpy().tolist() == [6, 6, 6, 6]
+
+
+# --- debug -----------------------------------------------------------------------------------------------------------
+
+
+@FORMS
+def test_bounds_are_checked_under_debug(form):
+    source = "func @f(%x: memref<f32x?>, %i: index) {\n  %g = group_id\n  store 1.0, %x[%i] : memref<f32x?>\n}"
+    kernel = tl_dpnp.compile(source, form=form, debug=True)
+    x = dpnp.zeros(5, dtype="float32")
+    kernel(x, 4)
+    assert x.asnumpy().tolist() == [0, 0, 0, 0, 1]
+    for index in (5, -1, 2**62):
+        for call in (kernel, kernel.submit):
+            with pytest.raises(TLBoundsError, match=rf"<string>:3:\d+: error: .*{index}, where the bound is 5 \(in "
+                                                    r"work-group 0\)\n  3 \|   store 1.0, %x\[%i\]"):
+                call(x, index)
+    kernel(x, 0)
+    assert x.asnumpy().tolist() == [1, 0, 0, 0, 1]
+
+
+def test_the_failing_work_group_is_named():
+    source = """func @f(%x: group<memref<f32x?>>) {
+      %g = group_id
+      %0 = load %x[%g] : group<memref<f32x?>>
+      store 1.0, %0[6] : memref<f32x?>
+    }"""
+    kernel = tl_dpnp.compile(source, debug=True)
+    x = [dpnp.zeros(6 if i == 23 else 7, dtype="float32") for i in range(40)]
+    with pytest.raises(TLBoundsError, match=r"6, where the bound is 6 \(in work-group 23\)"):
+        kernel(x)
+    with pytest.raises(TLBoundsError, match=r"6, where the bound is 6 \(in work-group 23\)"):
+        kernel(tl_dpnp.group(x))
+
+
+# --- threads and many calls ------------------------------------------------------------------------------------------
+
+
+def run_threads(count, work):
+    errors = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+def test_eight_threads_call_a_thousand_times():
+    kernel = tl_dpnp.compile(COUNT)  # not compiled yet: the first calls race
+    arrays = [dpnp.zeros(10 + number, dtype="int64") for number in range(8)]
+
+    def work(number):
+        for _ in range(1000):
+            kernel(arrays[number], number)
+
+    run_threads(8, work)
+    for number, array in enumerate(arrays):
+        assert set(array.asnumpy().tolist()) == {1000 * number}
+    assert len(kernel.signatures) == 1
+    assert kernel.stats.cache_hits + kernel.stats.cache_misses == 1
+
+
+def test_threads_compile_different_kernels_at_once():
+    results = dpnp.zeros(8, dtype="int64")
+
+    def work(number):
+        source = COUNT.replace("arith.add %0, %step", f"arith.add %0, {number + 1}")
+        tl_dpnp.compile(source, cache=False)(results[number : number + 1], 0)
+
+    run_threads(8, work)
+    assert results.asnumpy().tolist() == list(range(1, 9))
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_a_hundred_thousand_calls():
+    kernel = tl_dpnp.compile(COUNT)
+    x = dpnp.zeros(4, dtype="int64")
+    for _ in range(5_000):
+        kernel(x, 1)
+    before = resident_bytes()
+    for _ in range(95_000):
+        kernel(x, 1)
+    assert resident_bytes() - before < 2 << 20
+    assert x.asnumpy().tolist() == [100_000] * 4
+
+
+def test_memory_stays_flat_when_arguments_change():
+    kernel = tl_dpnp.compile(RAGGED)
+
+    def calls(count):
+        for _ in range(count):
+            a = on_device(random(3, 3))
+            kernel([a], [a], [dpnp.zeros((3, 3), dtype="float32", order="F")])
+            kernel.submit([a], [a], tl_dpnp.group([dpnp.zeros((3, 3), dtype="float32", order="F")])).wait()
+
+    calls(600)
+    before = resident_bytes()
+    calls(600)
+    assert resident_bytes() - before < 4 << 20
+
+
+def test_a_launch_costs_at_most_a_quarter_of_a_matmul_call():
+    kernel = tl_dpnp.compile(AXPY)
+    x, y = dpnp.ones(4, dtype="float32"), dpnp.ones(4, dtype="float32")
+    a = dpnp.ones((4, 4), dtype="float32")
+
+    def microseconds(function, *arguments):
+        times = []
+        for _ in range(300):
+            start = time.perf_counter()
+            function(*arguments)
+            times.append(1e6 * (time.perf_counter() - start))
+        return statistics.median(times)
+
+    microseconds(kernel, 1.0, x, y)
+    ours, theirs = microseconds(kernel, 0.0, x, y), microseconds(dpnp.matmul, a, a)
+    print(f"call {ours:.1f} µs, dpnp.matmul {theirs:.1f} µs")
+    assert ours <= theirs / 4
+
+
+def test_a_kernel_follows_its_arguments_to_another_context():
+    kernel = tl_dpnp.compile(AXPY)
+    device = dpctl.select_default_device()
+    for context in (dpctl.SyclContext(device), dpctl.SyclContext(device)):
+        queue = dpctl.SyclQueue(context, device)
+        x, y = (dpt.ones(4, dtype="float32", sycl_queue=queue) for _ in range(2))
+        kernel(2.0, x, y)
+        assert dpt.to_numpy(y).tolist() == [3, 3, 3, 3]
+    assert len(kernel.signatures) == 1
+
+
+# --- inspection ------------------------------------------------------------------------------------------------------
+
+
+def test_inspection_compiles_what_is_not_compiled_yet():
+    kernel = tl_dpnp.compile(FUSED)
+    assert kernel.signatures == []
+    sources = kernel.inspect_source()
+    assert kernel.signatures == list(sources)
+    (signature,) = sources
+    assert signature.parameters[1] == "group<memref<f32x16x8>>"
+    assert signature.form == "vector"
+    assert "gemm" in sources[signature]
+    assert kernel.inspect_source(signature) == sources[signature]
+    with pytest.raises(TLBindingError, match="has not been compiled for"):
+        kernel.inspect_source(type(signature)((), "nothing", "vector"))
+
+
+@FORMS
+def test_all_stages_can_be_looked_at(form):
+    kernel = tl_dpnp.compile(FUSED, form=form)
+    (signature,) = kernel.inspect_source()
+    assert kernel.inspect_spirv(signature)[:4] == b"\x03\x02\x23\x07"
+    assert "define" in kernel.inspect_llvm(signature)
+    assert "gemm" in kernel.inspect_schedule(signature) or "for" in kernel.inspect_schedule(signature)
+    for stage in kernel.lower().stages:
+        assert "func @fused" in kernel.inspect_ir(signature, stage=stage)
+    assert "func @fused" in kernel.inspect_ir()[signature]
+    with pytest.raises(TLError, match="there is no stage 'none'; there are "):
+        kernel.inspect_ir(stage="none")
+
+
+def test_diagnostics_say_more_with_each_level():
+    kernel = tl_dpnp.compile(FUSED)
+    reports = [kernel.diagnostics(level) for level in range(1, 5)]
+    assert all(len(less) < len(more) for less, more in zip(reports, reports[1:], strict=False))
+    assert reports[0].startswith("@fused(f32, group<memref<f32x16x8>>")
+
+
+def test_the_reference_target_has_no_code_to_look_at():
+    kernel = tl_dpnp.compile(FUSED, target="reference")
+    for look in (kernel.inspect_source, kernel.inspect_spirv, kernel.diagnostics, kernel.lower, kernel.recompile):
+        with pytest.raises(UnsupportedError, match="reference"):
+            look()
+    assert kernel.signatures == []
+
+
+def test_kernels_lower_for_devices_that_are_not_there():
+    from dataclasses import replace
+
+    (device, *_) = tl_dpnp.devices()
+    gpu = replace(device, name="another", is_cpu=False, subgroup_sizes=(16, 32), max_work_group_size=1024)
+    kernel = tl_dpnp.compile(FUSED)
+    assert kernel.lower(gpu).plan.form == "subgroup"
+    assert kernel.lower(device).plan.form == "vector"
+    assert kernel.signatures == []
+
+
+def test_names():
+    kernel = tl_dpnp.compile(AXPY)
+    assert kernel.name == "axpy"
+    assert [str(parameter) for parameter in kernel.parameters] == ["%alpha", "%x", "%y"]
+    assert kernel.source_text == AXPY
+    assert repr(kernel) == "<tl_dpnp.Kernel @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) for sycl>"
+
+
+# --- pickling --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicate", [lambda kernel: pickle.loads(pickle.dumps(kernel)), copy.copy, copy.deepcopy])
+def test_kernels_pickle_as_source_and_options(duplicate):
+    kernel = tl_dpnp.compile(COUNT, debug=True, form="subgroup")
+    x = dpnp.zeros(3, dtype="int64")
+    kernel(x, 1)
+    twin = duplicate(kernel)
+    assert twin.options == kernel.options
+    assert twin.source_text == kernel.source_text
+    twin(x, 10)
+    assert x.asnumpy().tolist() == [11, 11, 11]
+
+
+def test_modules_pickle():
+    module = pickle.loads(pickle.dumps(tl_dpnp.compile(AXPY + COUNT)))
+    x = dpnp.zeros(3, dtype="int64")
+    module.count(x, 4)
+    assert x.asnumpy().tolist() == [4, 4, 4]
+
+
+def test_groups_do_not_pickle():
+    with pytest.raises(TypeError):
+        pickle.dumps(tl_dpnp.group([dpnp.zeros(3)]))
+
+
+def _call_elsewhere(kernel, results):
+    x = dpnp.zeros(3, dtype="int64")
+    kernel(x, 6)
+    results.put(x.asnumpy().tolist())
+
+
+def test_kernels_cross_processes():
+    context = multiprocessing.get_context("spawn")  # a fork would inherit a SYCL runtime that hangs
+    results = context.Queue()
+    process = context.Process(target=_call_elsewhere, args=(tl_dpnp.compile(COUNT), results))
+    process.start()
+    assert results.get(timeout=120) == [6, 6, 6]
+    process.join(timeout=60)
+    assert process.exitcode == 0
+
+
+# --- compile ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_function_gives_a_kernel_and_several_a_module(tmp_path):
+    assert isinstance(tl_dpnp.compile(AXPY), tl_dpnp.Kernel)
+    module = tl_dpnp.compile(AXPY + COUNT)
+    assert isinstance(module, tl_dpnp.Module)
+    assert list(module) == ["axpy", "count"]
+    assert len(module) == 2
+    assert module["axpy"] is module.axpy
+    assert "count" in module
+    assert "nothing" not in module
+    assert repr(module) == "<tl_dpnp.Module of @axpy, @count>"
+    assert "count" in dir(module)
+    with pytest.raises(KeyError, match="no function 'nothing'; it has axpy, count"):
+        module["nothing"]
+    with pytest.raises(AttributeError, match="no function 'nothing'; it has axpy, count"):
+        module.nothing  # noqa: B018
+    assert tl_dpnp.compile(AXPY + COUNT, name="count").name == "count"
+    with pytest.raises(TLBindingError, match="no function 'nothing'; it has axpy, count"):
+        tl_dpnp.compile(AXPY + COUNT, name="nothing")
+
+
+def test_source_from_a_file(tmp_path):
+    path = tmp_path / "kernel.tl"
+    path.write_text(COUNT)
+    x = dpnp.zeros(2, dtype="int64")
+    tl_dpnp.compile(path)(x, 2)
+    assert x.asnumpy().tolist() == [2, 2]
+    with pytest.raises(TLTypeError, match="is the name of a file; compile"):
+        tl_dpnp.compile(str(path))
+    path.write_text(COUNT.replace("arith.add", "arith.plus"))
+    with pytest.raises(TLSyntaxError, match=r"kernel\.tl:5:"):
+        tl_dpnp.compile(path)
+    path.write_bytes(b"func @f() { } ; \xff")
+    with pytest.raises(TLSyntaxError, match="is not UTF-8 text: byte 16 is 0xff"):
+        tl_dpnp.compile(path)
+    with pytest.raises(FileNotFoundError):
+        tl_dpnp.compile(pathlib.Path(tmp_path / "nothing"))
+
+
+def test_source_from_the_parser_and_the_builder():
+    from tl_dpnp.language.builder import FunctionBuilder, memref
+    from tl_dpnp.scalars import F32
+
+    x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")
+    tl_dpnp.compile(tl_dpnp.parse(AXPY))(1.0, x, y)
+    tl_dpnp.compile(tl_dpnp.parse(AXPY).functions[0])(1.0, x, y)
+    builder = FunctionBuilder("twice", x=memref(F32, None))
+    builder.axpby(2.0, builder.x, 0.0, builder.x)
+    kernel = tl_dpnp.compile(builder)
+    kernel(y)
+    assert y.asnumpy().tolist() == [6, 6, 6]
+    assert "func @twice(%x: memref<f32x?>)" in kernel.source_text
+    pickle.loads(pickle.dumps(kernel))(y)
+    assert y.asnumpy().tolist() == [12, 12, 12]
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"target": "cuda"}, "target='cuda' is not understood: it takes 'auto', 'sycl', 'reference'"),
+    ({"form": "wide"}, "form='wide' is not understood"),
+    ({"debug": 1}, "debug=1 is not understood: it takes True or False"),
+    ({"cache": "yes"}, "cache='yes' is not understood"),
+    ({"queue": "cpu"}, "queue= takes a dpctl.SyclQueue, not a str"),
+])  # fmt: skip
+def test_unfit_options_are_refused(options, text):
+    with pytest.raises(TLTypeError, match=text):
+        tl_dpnp.compile(AXPY, **options)
+
+
+def test_other_sources_are_refused():
+    for source in (3, b"func @f() { }", None, [AXPY]):
+        with pytest.raises(TLTypeError, match="compile takes source text, a path or what a builder gives, not a"):
+            tl_dpnp.compile(source)
+
+
+def test_settings_stand_in_for_options():
+    with tl_dpnp.config.scope(TARGET="reference", DEBUG=True, FORM="subgroup"):
+        kernel = tl_dpnp.compile(AXPY)
+    assert (kernel.options.target, kernel.options.debug, kernel.options.form) == ("reference", True, "subgroup")
+    with tl_dpnp.config.scope(TARGET="reference", DEBUG=True, FORM="subgroup"):
+        kernel = tl_dpnp.compile(AXPY, target="sycl", debug=False, form="vector")
+    assert (kernel.options.target, kernel.options.debug, kernel.options.form) == ("sycl", False, "vector")
