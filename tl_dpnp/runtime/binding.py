@@ -17,7 +17,8 @@ from dpctl.tensor import usm_ndarray
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, host_view, view_of
-from tl_dpnp.runtime.dpctl_adapter import Int64
+from tl_dpnp.runtime.dpctl_adapter import Int64, array_facts
+from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.group import Group, GroupTables
 from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
 from tl_dpnp.runtime.overlap import overlapping
@@ -101,7 +102,7 @@ class Binding:
         """
         self._check_count(arguments)
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
-        queue = common_queue(self._queues(bound, arguments))
+        queue = self._queue(bound)
         groups = self.program.group_count([_batch_shape(argument) for argument in bound], _as_count(group_size))
         self.program.check_relations([_shapes(argument) for argument in bound], groups)
         if self.debug:
@@ -211,20 +212,16 @@ class Binding:
             )
         return group.offset
 
-    def _queues(self, bound: Sequence[Argument], arguments: Sequence[Any]) -> list[tuple[str, Any]]:
-        """Return the queues of all arrays, each with a description."""
-        named: list[tuple[str, Any]] = []
-        for parameter, argument in zip(self.parameters, bound, strict=True):
-            match argument:
-                case MemrefArgument(view=view):
-                    named.append((f"the array for {parameter}", view.queue))
-                case GroupArgument(handle=Group(queue=queue)) if queue is not None:
-                    named.append((f"the group for {parameter}", queue))
-                case GroupArgument(views=views):
-                    named += [(f"the array for {parameter}[{p}]", view.queue) for p, view in enumerate(views)]
-                case None:
-                    pass
-        return [(name, queue) for name, queue in named if queue is not None]
+    def _queue(self, bound: Sequence[Argument]) -> Any:
+        """Return the queue that all arrays share, or None if there are none or only NumPy arrays."""
+        queues = [view.queue for argument in bound for view in _views(argument) if view.queue is not None]
+        if all(queue is queues[0] for queue in queues):
+            return queues[0] if queues else None
+        return common_queue([
+            (f"the array for {parameter}" + (f"[{element}]" if isinstance(argument, GroupArgument) else ""), view.queue)
+            for parameter, argument in zip(self.parameters, bound, strict=True)
+            for element, view in enumerate(_views(argument))
+        ])
 
     def _check_overlap(self, bound: Sequence[Argument]) -> None:
         written = self.program.usage.written
@@ -351,8 +348,7 @@ def _tables(memref: MemrefType, elements: GroupArgument, queue: Any) -> GroupTab
 
 
 def _array_key(argument: Any) -> Hashable:
-    array = argument if type(argument) is usm_ndarray else argument._array_obj
-    return (array._pointer, array.shape, array.strides, array.dtype.num, id(array.sycl_queue), array.flags.writable)
+    return array_facts(argument if type(argument) is usm_ndarray else usm_array_of(argument))
 
 
 def _group_key(argument: Any) -> Hashable:

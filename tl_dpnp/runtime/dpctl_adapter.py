@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import dpctl
@@ -26,8 +27,8 @@ from dpctl.utils import ExecutionPlacementError
 from tl_dpnp.errors import LoweringError
 
 __all__ = [
-    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "address_of", "allocation_of", "completed_event",
-    "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
+    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "address_of", "allocation_of", "array_facts",
+    "completed_event", "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
 ]
 
 Int64 = ctypes.c_longlong
@@ -36,6 +37,10 @@ Int64 = ctypes.c_longlong
 def default_queue() -> Any:
     """Return the queue that dpctl and dpnp use for arrays of the default device."""
     return dpctl.get_device_cached_queue(dpctl.select_default_device())
+
+
+#: All facts of a `usm_ndarray` that a call depends on, in one go: this is on the path of every call.
+array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
 
 
 def address_of(array: Any) -> int:
