@@ -116,7 +116,9 @@ def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int
 ) -> None:
     """Append the code of `nest` at the builder's position."""
-    _Emitter(builder, arguments, layout, vector_width).nodes(nest.body)
+    emitter = _Emitter(builder, arguments, layout, vector_width)
+    emitter.find_subgroup()
+    emitter.nodes(nest.body)
 
 
 @dataclass
@@ -129,6 +131,8 @@ class _Emitter:
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Values loaded in the current block since the last store.
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+    #: This sub-group's position along rows and columns; None where there is one sub-group only.
+    position: dict[str, ir.Value | None] = field(default_factory=lambda: {"rows": None, "columns": None})
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class _Emitter:
                 self.lanes(loop)
             case "rows" | "columns":
                 count = self.layout.rows if loop.kind == "rows" else self.layout.columns
-                self.counted(loop, self.subgroup(loop.kind), count)
+                self.counted(loop, self.position[loop.kind], count)
             case "serial":
                 self.counted(loop, None, 1)
 
@@ -229,17 +233,20 @@ class _Emitter:
             self.builder, "_Z12get_local_idj", I64, [ir.Constant(I32, dimension)], ("nounwind", "readnone")
         )
 
-    def subgroup(self, axis: str) -> ir.Value | None:
-        """Return this sub-group's position along rows or columns; rows vary fastest."""
+    def find_subgroup(self) -> None:
+        """Emit this sub-group's position; rows vary fastest.
+
+        It must be done where all lanes are together: a broadcast under a condition on the lane is undefined.
+        """
         if self.layout.subgroups == 1:
-            return None
+            return
         # The broadcast tells the back end that the value is the same for all lanes.
         own = builtin(
             self.builder, "_Z19sub_group_broadcastlj", I64, [self.local_id(1), ir.Constant(I32, 0)],
             ("nounwind", "convergent"),
         )
         rows = index(self.layout.rows)
-        return self.builder.urem(own, rows) if axis == "rows" else self.builder.udiv(own, rows)
+        self.position = {"rows": self.builder.urem(own, rows), "columns": self.builder.udiv(own, rows)}
 
     # --- values ------------------------------------------------------------------------------------------------------
 
