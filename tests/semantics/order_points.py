@@ -70,8 +70,11 @@ BARRIERS = {
         lambda x, y, u, v: (0 * x + 5, x.T, u, v),
     ),
     "write after write": (
-        # By rows, then by columns: different work-items write the same element.
-        f"axpby.n 1.0, %z, 0.0, %y {COPY}\n axpby.t 3.0, %x, 0.0, %y {COPY}",
+        # As a vector, then as a matrix: different work-items write the same element.
+        f"""%a = fuse %z[0, 1] : {SQUARE}
+        %b = fuse %y[0, 1] : {SQUARE}
+        axpby.n 1.0, %a, 0.0, %b : f32, {memref("f32", N * N)}, f32, {memref("f32", N * N)}
+        axpby.t 3.0, %x, 0.0, %y {COPY}""",
         lambda x, y, u, v: (x, 3 * x.T, u, v),
     ),
     "accumulation": (
