@@ -12,7 +12,12 @@ import numpy as np
 
 import tl_dpnp
 from tests.strategies.arguments import (
-    Argument, ArrayArgument, GroupArgument, ScalarArgument, differences, numpy_arguments,
+    Argument,
+    ArrayArgument,
+    GroupArgument,
+    ScalarArgument,
+    differences,
+    numpy_arguments,
 )
 from tests.strategies.programs import Program
 from tl_dpnp.language import ops
@@ -39,7 +44,9 @@ def queue() -> dpctl.SyclQueue:
     return _queue
 
 
-def run_on_device(program: Program, layout: Layout, arguments: Sequence[Argument], debug: bool = False) -> list[Argument]:
+def run_on_device(
+    program: Program, layout: Layout, arguments: Sequence[Argument], debug: bool = False
+) -> list[Argument]:
     """Run `program` on copies of the arguments and return them as they are afterwards."""
     form, work_group_size, subgroup_size = layout
     function = replace(program.function, work_group_size=work_group_size, subgroup_size=subgroup_size)

@@ -102,13 +102,13 @@ AXPBY = "axpby.n 1.0, {0}, 0.0, {1} : f32, memref<f32x16>, f32, memref<f32x16>"
 
 
 def test_read_after_write_is_ordered():
-    assert with_barriers(AXPBY.format("%x", "%y") + "\n" + "sum.n 1.0, %y, 0.0, %s : f32, memref<f32x16>, f32, memref<f32>") == [
-        "axpby", "barrier", "sum"]
+    program = AXPBY.format("%x", "%y") + "\nsum.n 1.0, %y, 0.0, %s : f32, memref<f32x16>, f32, memref<f32>"
+    assert with_barriers(program) == ["axpby", "barrier", "sum"]
 
 
 def test_write_after_read_is_ordered():
-    assert with_barriers("sum.n 1.0, %y, 0.0, %s : f32, memref<f32x16>, f32, memref<f32>\n" + AXPBY.format("%x", "%y")) == [
-        "sum", "barrier", "axpby"]
+    program = "sum.n 1.0, %y, 0.0, %s : f32, memref<f32x16>, f32, memref<f32>\n" + AXPBY.format("%x", "%y")
+    assert with_barriers(program) == ["sum", "barrier", "axpby"]
 
 
 def test_reads_need_no_barrier():
