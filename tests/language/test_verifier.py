@@ -74,6 +74,7 @@ CASES = [
     ("%x = alloca -> memref<f32x4x4,strided<1,3>>", 16, "the stride 3 of mode 1 is below 4", "at least 4"),
     ("%x = alloca -> memref<f32x9223372036854775807x4>", 16, "more than 2^63 - 1 bytes", None),
     ("%x = alloca -> memref<f32x9223372036854775808>", 27, "is out of range", None),
+    (f"%x = alloca -> memref<f32{'x1' * 65}>", 16, "the memref has 65 modes", "at most 64"),
     ("%x = alloca -> memref<f32x?>", 1, "which has a dynamic mode", "constant"),
     ("%x = alloca -> memref<f32x4x4,strided<1,?>>", 1, "which has a dynamic stride", None),
     # load, store

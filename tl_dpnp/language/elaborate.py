@@ -16,7 +16,7 @@ from lark import Token, Tree
 from tl_dpnp.errors import Diagnostic, Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
-from tl_dpnp.language.infer import MISSING, POISON, check_type, result_type, same_type
+from tl_dpnp.language.infer import MISSING, POISON, check_order, check_type, result_type, same_type
 from tl_dpnp.language.ops import Constant, Function, Module, Operand, Operation, Region, Slice, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.source import Node, Source
@@ -132,6 +132,11 @@ class Elaborator:
     def _memref_type(self, tree: Tree[Token]) -> Type:
         element, shape, layout = tree.children
         assert isinstance(shape, Tree)
+        try:
+            check_order(len(shape.children))
+        except RuleError as error:
+            self._report_rule(error, self.source.span(tree))
+            return POISON
         broken, self._broken = self._broken, False
         sizes = tuple(self._size(size) for size in shape.children)
         if layout is None:

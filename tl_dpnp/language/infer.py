@@ -33,10 +33,12 @@ from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
+    "MAXIMUM_ORDER",
     "MISSING",
     "POISON",
     "check_index",
     "check_indices",
+    "check_order",
     "check_type",
     "describe",
     "expand_type",
@@ -49,6 +51,8 @@ __all__ = [
     "subview_type",
 ]
 
+#: A memref has at most so many modes: as many as an array of NumPy.
+MAXIMUM_ORDER = 64
 #: Type of a value whose definition is wrong: no rule is applied to it, so that one mistake gives one diagnostic.
 POISON = ScalarType("<error>", 0, "signed", "void")
 
@@ -84,10 +88,10 @@ def describe(type: Type) -> str:
 
 
 def check_type(type: Type) -> None:
-    """Check the sizes and the layout of a type.
+    """Check the order, the sizes and the layout of a type.
 
-    Raises `RuleError` for a static size or stride below 1, a layout of another order than the shape, a stride below
-    the extent of the mode before it, and for an extent beyond 63 bits.
+    Raises `RuleError` for more than `MAXIMUM_ORDER` modes, a static size or stride below 1, a layout of another order
+    than the shape, a stride below the extent of the mode before it, and for an extent beyond 63 bits.
     """
     if isinstance(type, GroupType):
         check_type(type.memref)
@@ -95,6 +99,7 @@ def check_type(type: Type) -> None:
     if not isinstance(type, MemrefType):
         return
     shape, strides = type.shape, type.strides
+    check_order(len(shape))
     for mode, size in enumerate(shape):
         if size is not None and size < 1:
             raise RuleError(f"the size of mode {mode} is {size}", "write a size of at least 1, or ? for a dynamic one")
@@ -116,6 +121,12 @@ def check_type(type: Type) -> None:
     for size, stride in zip(shape, strides, strict=True):
         if (size or 1) * (stride or 1) * type.element.bytes > LARGEST_INTEGER:
             raise RuleError("the memref spans more than 2^63 - 1 bytes", "write smaller sizes and strides")
+
+
+def check_order(order: int) -> None:
+    """Check the number of modes of a memref, before its strides are computed: they grow with each."""
+    if order > MAXIMUM_ORDER:
+        raise RuleError(f"the memref has {order} modes", f"write at most {MAXIMUM_ORDER}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -174,6 +174,8 @@ class _Recovery:
                 return f"did you mean %{token}?"
         if token.type == "WORD" and token.startswith("X"):
             return "hexadecimal constants start with a small 0x, as in 0x1.8p3"
+        if token.type == "_X" and context not in ("memref", "expand"):
+            return f"a tensor is written {FORMS['memref']}"
         word = self.literals.get(token.type, "")
         if word in _VALUES and "FOREACH" in accepted:
             return f"give its result a name: {FORMS[word]}"
