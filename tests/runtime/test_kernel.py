@@ -22,6 +22,9 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
+from tl_dpnp.lowering import LaunchPlan
+from tl_dpnp.runtime.compiler import compile_program
+from tl_dpnp.runtime.launch import chunk_of
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])
@@ -61,6 +64,15 @@ def test_the_reference_target_sees_views_of_one_allocation_as_one():
     base = dpnp.zeros(4, dtype="int32")
     kernel(base[:3], base[1:])
     assert base.asnumpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("work", "groups", "units", "chunk"), [
+    (100, 10**6, 2, 600), (100, 10, 2, 2), (100, 1, 2, 1), (100, 0, 2, 1), (0, 800, 2, 100), (70_000, 10**6, 2, 1),
+    (100, 10**6, 1000, 250),
+])  # fmt: skip
+def test_a_work_item_gets_enough_work_groups_and_not_too_many(work, groups, units, chunk):
+    assert chunk_of(LaunchPlan("k", "vector", work=work), groups, units) == chunk
+    assert chunk_of(LaunchPlan("k", "subgroup", work=work), groups, units) == 1
 
 
 # --- events ----------------------------------------------------------------------------------------------------------
@@ -179,19 +191,27 @@ def run_threads(count, work):
     assert not errors, errors
 
 
-def test_eight_threads_call_a_thousand_times():
-    kernel = tl_dpnp.compile(COUNT)  # not compiled yet: the first calls race
+def test_eight_threads_call_a_thousand_times(monkeypatch):
+    compilations = []
+
+    def counting(*arguments):
+        compilations.append(arguments)
+        return compile_program(*arguments)
+
+    monkeypatch.setattr("tl_dpnp.runtime.kernel.compile_program", counting)
+    kernel = tl_dpnp.compile(COUNT, cache=False)
     arrays = [dpnp.zeros(10 + number, dtype="int64") for number in range(8)]
+    barrier = threading.Barrier(8)
 
     def work(number):
+        barrier.wait()  # the first calls race for the compilation
         for _ in range(1000):
             kernel(arrays[number], number)
 
     run_threads(8, work)
     for number, array in enumerate(arrays):
         assert set(array.asnumpy().tolist()) == {1000 * number}
-    assert len(kernel.signatures) == 1
-    assert kernel.stats.cache_hits + kernel.stats.cache_misses == 1
+    assert len(compilations) == 1
 
 
 def test_threads_compile_different_kernels_at_once():
