@@ -158,7 +158,7 @@ def misuse(number: int, b: FunctionBuilder) -> None:
                 "'text' is no operand",
                 "which has a dynamic mode",
                 "write (offset, size) or ALL",
-                "yield_ gives 1 values, but 0 are returned here",
+                "yield_ gives 1 value, but 0 are returned here",
                 "'A' is no operand",
                 "load one memref of the group first",
                 "%A is already defined",

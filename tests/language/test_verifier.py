@@ -133,15 +133,15 @@ CASES = [
     (
         "%x = if %p -> (f32) { yield %a, %a : f32 } else { yield %a : f32 }",
         23,
-        "yield names 2 values but 1 types",
+        "yield names 2 values but 1 type",
         None,
     ),
-    ("%x = if %p { }", 6, "the if returns 0 values, but 1 names stand before it", None),
-    ("if %p -> (f32) { yield %a : f32 } else { yield %a : f32 }", 1, "the if returns 1 values, but 0 names", None),
-    ("if %p { yield %a : f32 }", 9, "yield gives 1 values, but its if returns 0", "leave it out"),
+    ("%x = if %p { }", 6, "the if returns 0 values, but has 1 name before it", None),
+    ("if %p -> (f32) { yield %a : f32 } else { yield %a : f32 }", 1, "the if returns 1 value, but has 0 names", None),
+    ("if %p { yield %a : f32 }", 9, "yield gives 1 value, but its if returns 0", "leave it out"),
     ("yield", 1, "yield stands in the body of a function", None),
     ("foreach %x = 0, 4 { yield }", 21, "yield stands in the body of a foreach", None),
-    ("for %x = 0, 4 { yield %a : f32 }", 17, "yield gives 1 values, but its for returns 0", None),
+    ("for %x = 0, 4 { yield %a : f32 }", 17, "yield gives 1 value, but its for returns 0", None),
     # collective instructions
     (
         f"foreach %x = 0, 4 {{ axpby.n 1.0, %A, 0.0, %A : f32, {M}, f32, {M} }}",
@@ -373,7 +373,7 @@ X = Value("x", F32)
             "used as f32, but it is defined as i32",
         ),
         (ops.Axpby(alpha=X, inputs=(X,), beta=X, output=X, transposes=(False,)), "axpby needs a memref"),
-        (ops.Axpby(alpha=X, inputs=(X,), beta=X, output=X), "axpby takes 1 transposes, but 0 given"),
+        (ops.Axpby(alpha=X, inputs=(X,), beta=X, output=X), "axpby takes 1 transpose, but 0 given"),
     ],
 )
 def test_verify(operation: ops.Operation, message: str) -> None:

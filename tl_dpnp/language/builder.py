@@ -27,7 +27,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.infer import POISON, check_type, describe, result_type
 from tl_dpnp.language.ops import Constant, Function, Module, Operand, Operation, Region, Slice, Value
-from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import verify
@@ -291,7 +291,7 @@ class FunctionBuilder:
         """``yield``; numbers take the types that the ``if`` returns."""
         types = self._returned[-1]
         if len(values) != len(types):
-            raise self._error(f"yield_ gives {len(values)} values, but {len(types)} are returned here")
+            raise self._error(f"yield_ gives {counted(len(values), 'value')}, but {len(types)} are returned here")
         self._add(ops.Yield(values=tuple(map(self._operand, values, types))))
 
     # --- linear algebra ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
 from tl_dpnp.language.infer import MISSING, POISON, check_order, check_type, result_type, same_type
 from tl_dpnp.language.ops import Constant, Function, Module, Operand, Operation, Region, Slice, Value
-from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.source import Node, Source
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
@@ -380,7 +380,7 @@ class Elaborator:
         values, types = parts.get("identifier_or_constant_list", []), parts.get("scalar_type_list", [])
         if len(values) != len(types):
             self._report(
-                f"yield names {len(values)} values but {len(types)} types",
+                f"yield names {counted(len(values), 'value')} but {counted(len(types), 'type')}",
                 self.source.span(tree),
                 "write one type for each value: yield %a, %b : f32, i32",
             )
@@ -393,7 +393,7 @@ class Elaborator:
         returned = [] if types is None else [self._type(type) for type in _children(types)]
         if len(returned) != len(results):
             self._report(
-                f"the if returns {len(returned)} values, but {len(results)} names stand before it",
+                f"the if returns {counted(len(returned), 'value')}, but has {counted(len(results), 'name')} before it",
                 self._head(tree),
                 "write one name for each type: %a, %b = if %c -> (f32, i32) { ... } else { ... }",
             )

@@ -28,7 +28,7 @@ from tl_dpnp.language.ops import (
     Subview,
     Value,
 )
-from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
@@ -75,13 +75,8 @@ def same_type(a: Type, b: Type) -> bool:
 
 
 def describe(type: Type) -> str:
-    """Return a noun phrase for a type: ``a value of type f32``."""
-    match type:
-        case ScalarType():
-            return f"a scalar of type {type}"
-        case MemrefType():
-            return f"a {type}"
-    return f"a {type}"
+    """Return a noun phrase for a type: ``a scalar of type f32``, ``a memref<f32x4>``."""
+    return f"a scalar of type {type}" if isinstance(type, ScalarType) else f"a {type}"
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -105,7 +100,7 @@ def check_type(type: Type) -> None:
             raise RuleError(f"the size of mode {mode} is {size}", "write a size of at least 1, or ? for a dynamic one")
     if len(strides) != len(shape):
         raise RuleError(
-            f"the layout has {_count(len(strides), 'stride')} but the shape has {_count(len(shape), 'mode')}",
+            f"the layout has {counted(len(strides), 'stride')} but the shape has {counted(len(shape), 'mode')}",
             "write one stride for each mode",
         )
     for mode, stride in enumerate(strides):
@@ -127,10 +122,6 @@ def check_order(order: int) -> None:
     """Check the number of modes of a memref, before its strides are computed: they grow with each."""
     if order > MAXIMUM_ORDER:
         raise RuleError(f"the memref has {order} modes", f"write at most {MAXIMUM_ORDER}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _check_result(type: MemrefType) -> MemrefType:
@@ -192,7 +183,7 @@ def check_indices(memref: MemrefType, indices: Sequence[Operand], first: int) ->
     """Check number, types and bounds of the indices of a load or a store; `first` is the position of the first."""
     if len(indices) != memref.order:
         raise RuleError(
-            f"{memref} takes {_count(memref.order, 'index').replace('indexs', 'indices')}, but {len(indices)} given",
+            f"{memref} takes {counted(memref.order, 'index', 'indices')}, but {len(indices)} given",
             "write one index for each mode",
         )
     for mode, (index, size) in enumerate(zip(indices, memref.shape, strict=True)):
@@ -301,8 +292,7 @@ def subview_type(source: Type, slices: Sequence[Slice]) -> MemrefType:
     memref = _memref(source, "subview")
     if len(slices) != memref.order:
         raise RuleError(
-            f"subview of {memref} takes {_count(memref.order, 'entry').replace('entrys', 'entries')}, "
-            f"but {len(slices)} given",
+            f"subview of {memref} takes {counted(memref.order, 'entry', 'entries')}, but {len(slices)} given",
             "write one index or slice for each mode",
         )
     shape: list[Size] = []

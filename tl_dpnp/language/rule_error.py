@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RuleError"]
+__all__ = ["RuleError", "counted"]
 
 
 class RuleError(Exception):
@@ -17,3 +17,8 @@ class RuleError(Exception):
         self.message = message
         self.hint = hint
         self.operand = operand
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun: ``1 value``, ``2 values``."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -39,7 +39,7 @@ from tl_dpnp.language.ops import (
     Value,
     memref_type,
 )
-from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.scalars import I1, ScalarType, is_lossless
 
@@ -86,7 +86,7 @@ def operation_errors(operation: Operation) -> Iterator[RuleError]:
             count, kinds = MATHEMATICS.get(kind, (len(arguments), None))
             yield from _kind_errors(f"math.{kind}", result.type, kinds)
             if len(arguments) != count:
-                yield RuleError(f"math.{kind} takes {count} operands, but {len(arguments)} given")
+                yield RuleError(f"math.{kind} takes {counted(count, 'operand')}, but {len(arguments)} given")
             yield from _scalar_errors(arguments, result.type, first=0)
         case Compare(kind=kind, lhs=lhs, rhs=rhs):
             yield from _compare_errors(kind, lhs, rhs)
@@ -241,12 +241,14 @@ def _store_errors(value: Operand, target: Value, indices: tuple[Operand, ...]) -
 def _linear_algebra_errors(operation: LinearAlgebra) -> Iterator[RuleError]:
     name = type(operation).__name__.lower()
     if len(operation.transposes) != TRANSPOSES[type(operation)]:
-        yield RuleError(f"{name} takes {TRANSPOSES[type(operation)]} transposes, but {len(operation.transposes)} given")
+        yield RuleError(
+            f"{name} takes {counted(TRANSPOSES[type(operation)], 'transpose')}, but {len(operation.transposes)} given"
+        )
         return
     memrefs = (*operation.inputs, operation.output)
     count = len(_SHAPES[type(operation)][0])
     if len(memrefs) != count:
-        yield RuleError(f"{name} takes {count - 1} inputs, but {len(operation.inputs)} given")
+        yield RuleError(f"{name} takes {counted(count - 1, 'input')}, but {len(operation.inputs)} given")
         return
     positions = (*range(1, len(memrefs)), len(memrefs) + 1)
     sound = True

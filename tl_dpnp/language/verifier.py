@@ -35,7 +35,7 @@ from tl_dpnp.language.ops import (
     Yield,
 )
 from tl_dpnp.language.printer import headline, mnemonic
-from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.scalars import ScalarType
 
@@ -303,8 +303,10 @@ class _Verifier:
             name = "if" if isinstance(owner, If) else "for"
             self.report(
                 operation,
-                f"yield gives {len(operation.values)} values, but its {name} returns {len(outputs)}",
-                f"write yield with {len(outputs)} values" if outputs else "write yield alone, or leave it out",
+                f"yield gives {counted(len(operation.values), 'value')}, but its {name} returns {len(outputs)}",
+                f"write yield with {counted(len(outputs), 'value')}"
+                if outputs
+                else "write yield alone, or leave it out",
             )
             return
         for position, (value, output) in enumerate(zip(operation.values, outputs, strict=True)):
