@@ -1,6 +1,6 @@
 """The default schedules: for each form of a kernel, a short function of the nest and the device.
 
-They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 20 vector registers, two vectors high, so that one
+They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 21 vector registers, two vectors high, so that one
 broadcast element of B serves two multiply-adds and loads do not outnumber them; the K loop kept as a loop, full
 unrolling only where K is short, and tails by smaller vectors rather than by masks.
 """
@@ -17,9 +17,9 @@ from tl_dpnp.lowering.schedule import Schedule
 __all__ = ["subgroup_schedule", "vector_schedule", "vector_width"]
 
 #: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
-_ACCUMULATORS = {64: 20, 32: 10, 16: 10}
+_ACCUMULATORS = {64: 21, 32: 10, 16: 10}
 #: Vectors that a tile is high, and the number of columns up to which it may be twice as high.
-_TILE_VECTORS, _FEW_COLUMNS = 2, 5
+_TILE_VECTORS, _FEW_COLUMNS = 2, 10
 #: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
 _MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 12
 #: Columns of a tile of C in the sub-group form.
@@ -91,8 +91,11 @@ def _tile_height(contraction: Contraction, width: int) -> int:
     rows, columns = contraction.rows, contraction.columns
     if not isinstance(rows, int):
         return 1
+    vectors = -(-rows // width)
+    if vectors == _TILE_VECTORS + 1:
+        return vectors  # rather than a tile and a half
     few = isinstance(columns, int) and columns <= _FEW_COLUMNS
-    return _even_tile(-(-rows // width), 2 * _TILE_VECTORS if few else _TILE_VECTORS)
+    return _even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
 
 
 def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:

@@ -8,7 +8,7 @@ only in this form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -101,9 +101,20 @@ class _Lane:
 _Variable: TypeAlias = int | ir.Value | _Piece | _Lane
 
 
-def pieces(count: int, width: int) -> list[tuple[int, int]]:
-    """Cut `count` iterations into vectors: full ones of `width` lanes, then halves as long as they fit."""
-    result, start = [], 0
+def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, int]]:
+    """Cut `count` iterations into vectors: full ones of `width` lanes, then smaller ones for the rest.
+
+    The result lists first iteration and width of each.  With `reach`, the last vector may reach back over its
+    predecessors and over that many iterations in front of the first one; they are then computed twice.
+    """
+    full = count // width * width
+    result = [(start, width) for start in range(0, full, width)]
+    rest = count - full
+    if rest and reach is not None:
+        covering = 1 << (rest - 1).bit_length()
+        if covering <= count + reach:
+            return [*result, (count - covering, covering)]
+    start = full
     while start < count:
         while width > count - start:
             width //= 2
@@ -112,11 +123,42 @@ def pieces(count: int, width: int) -> list[tuple[int, int]]:
     return result
 
 
+def _computes_twice(nest: Nest) -> bool:
+    """Whether an element may be computed and stored twice: it is a reduction that does not read what it stores."""
+    assigns = list(_assigns(nest.body))
+    stores = [assign for assign in assigns if not assign.target.buffer.in_registers]
+    return any(assign.part == "update" for assign in assigns) and all(
+        assign.update == "set" and not _reads(assign.value, assign.target) for assign in stores
+    )
+
+
+def _assigns(nodes: Sequence[Node]) -> Iterator[Assign]:
+    for node in nodes:
+        if isinstance(node, Assign):
+            yield node
+        else:
+            yield from _assigns(node.body)
+
+
+def _reads(expression: Expression, target: Access) -> bool:
+    match expression:
+        case Access(buffer):
+            return buffer == target.buffer
+        case Convert(operand):
+            return _reads(operand, target)
+        case Product(lhs, rhs) | Total(lhs, rhs):
+            return _reads(lhs, target) or _reads(rhs, target)
+        case MultiplyAdd(lhs, rhs, addend):
+            return any(_reads(operand, target) for operand in (lhs, rhs, addend))
+        case _:
+            return False
+
+
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int
 ) -> None:
     """Append the code of `nest` at the builder's position."""
-    emitter = _Emitter(builder, arguments, layout, vector_width)
+    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
 
@@ -127,6 +169,7 @@ class _Emitter:
     arguments: NestArguments
     layout: SubgroupLayout
     vector_width: int
+    computes_twice: bool = False
     variables: dict[str, _Variable] = field(default_factory=dict)
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Values loaded in the current block since the last store.
@@ -151,14 +194,14 @@ class _Emitter:
                     self.iteration(loop, value)
             case "vectorized":
                 assert loop.static_range is not None
-                for start, width in pieces(len(loop.static_range), self.vector_width):
-                    first = loop.static_range[start]
-                    self.iteration(loop, _Piece(first, width) if width > 1 else first)
+                first = loop.static_range.start
+                reach = first if self.computes_twice else None
+                for start, width in pieces(len(loop.static_range), self.vector_width, reach):
+                    self.iteration(loop, _Piece(first + start, width) if width > 1 else first + start)
             case "lanes":
                 self.lanes(loop)
             case "rows" | "columns":
-                count = self.layout.rows if loop.kind == "rows" else self.layout.columns
-                self.counted(loop, self.position[loop.kind], count)
+                self.dealt(loop)
             case "serial":
                 self.counted(loop, None, 1)
 
@@ -201,6 +244,21 @@ class _Emitter:
         self.loaded = {}
         self.registers = registers
 
+    def dealt(self, loop: Loop) -> None:
+        """Emit a loop whose iterations are dealt out to the sub-groups along rows or columns."""
+        count = self.layout.rows if loop.kind == "rows" else self.layout.columns
+        position = self.position[loop.kind]
+        range_ = loop.static_range
+        if position is None or (range_ is not None and len(range_) >= count) or self.registers:
+            self.counted(loop, position, count)
+            return
+        # Some sub-groups may have no iteration.  They are kept out by their own id as well: where only a broadcast
+        # value keeps them out, Intel's CPU runtime lets all of them run the body if it does not depend on it.
+        own = self.along(loop.kind, self.local_id(1))
+        first = self.builder.add(self.bound(loop.start), self.builder.mul(own, index(loop.step)))
+        inside = self.builder.icmp_signed("<", first, self.bound(loop.stop))
+        self.branch(inside, lambda: self.counted(loop, position, count))
+
     def counted(self, loop: Loop, first: ir.Value | None, share: int) -> None:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
         range_ = loop.static_range
@@ -234,7 +292,7 @@ class _Emitter:
         )
 
     def find_subgroup(self) -> None:
-        """Emit this sub-group's position; rows vary fastest.
+        """Emit this sub-group's position.
 
         It must be done where all lanes are together: a broadcast under a condition on the lane is undefined.
         """
@@ -245,8 +303,12 @@ class _Emitter:
             self.builder, "_Z19sub_group_broadcastlj", I64, [self.local_id(1), ir.Constant(I32, 0)],
             ("nounwind", "convergent"),
         )
+        self.position = {"rows": self.along("rows", own), "columns": self.along("columns", own)}
+
+    def along(self, axis: str, subgroup: ir.Value) -> ir.Value:
+        """Return the position of a sub-group along rows or columns; rows vary fastest."""
         rows = index(self.layout.rows)
-        self.position = {"rows": self.builder.urem(own, rows), "columns": self.builder.udiv(own, rows)}
+        return self.builder.urem(subgroup, rows) if axis == "rows" else self.builder.udiv(subgroup, rows)
 
     # --- values ------------------------------------------------------------------------------------------------------
 
