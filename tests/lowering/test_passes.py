@@ -72,6 +72,14 @@ def test_integers_fold_as_they_wrap():
         store 1.0, %x[%d] : memref<f32x16>""") == ["store 1.0, %x[6] : memref<f32x16>"]
 
 
+def test_integers_that_have_no_spelling_are_left_to_run_time():
+    lines = canonical("""
+        %a = arith.sub 0, 1 : u64
+        %b = cast %a : u64 -> index
+        store 1.0, %x[%b] : memref<f32x16>""")
+    assert lines[0] == "%a = arith.sub 0, 1 : u64"
+
+
 def test_division_by_zero_is_left_to_run_time():
     assert "arith.div" in canonical("""
         %m = arith.mul %n, 0 : index

@@ -148,11 +148,14 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
             return None
 
 
-def _constant(value: object, result: ops.Value) -> ops.Constant:
+def _constant(value: object, result: ops.Value) -> ops.Constant | None:
+    """Return a constant of the result's type, or None for an integer that the language cannot spell."""
     type_ = result.type
     assert isinstance(type_, ScalarType)
     plain = value.item() if hasattr(value, "item") else value
     kind = bool if type_.is_boolean else int if type_.is_integer else float if type_.is_float else complex
+    if type_.is_integer and abs(int(plain)) >= 1 << 63:  # type: ignore[call-overload]
+        return None
     return ops.Constant(kind(plain), type_)  # type: ignore[arg-type]
 
 
