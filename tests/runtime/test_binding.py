@@ -108,8 +108,8 @@ def test_a_wrong_argument_after_a_right_one_is_not_taken_for_it():
     integers = dpt.usm_ndarray((16, 8), dtype="int32", buffer=b.get_array().usm_data, order="F")
     wrong = dpt.usm_ndarray((8, 16), dtype="float32", buffer=b.get_array().usm_data, order="F")
     c_order = dpt.usm_ndarray((16, 8), dtype="float32", buffer=b.get_array().usm_data, order="C")
-    for argument, error in [(integers, TLTypeError), (wrong, TLBindingError), (c_order, LayoutError), ([b], TLTypeError),
-                            (3, TLTypeError)]:
+    for argument, error in [(integers, TLTypeError), (wrong, TLBindingError), (c_order, LayoutError),
+                            ([b], TLTypeError), (3, TLTypeError)]:
         with pytest.raises(error):
             kernel(a, argument)
     b.get_array().flags.writable = False

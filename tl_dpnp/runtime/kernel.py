@@ -20,10 +20,10 @@ from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive, load_kernel
 from tl_dpnp.runtime.launch import Launch, prepare
 from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.reference import ReferenceTarget
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
+    from tl_dpnp.runtime.reference import ReferenceTarget
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
@@ -96,7 +96,7 @@ class Kernel:
         self._program = program
         self._queue = queue
         self._binding = Binding(program, debug=options.debug)
-        self._reference = ReferenceTarget(program, options.debug) if options.target == "reference" else None
+        self._reference = _reference_target(program, options) if options.target == "reference" else None
         self._memo: dict[Hashable, Launch] = {}
         self._overloads: dict[DeviceDescription, _Overload] = {}
         self._stats = Stats()
@@ -328,6 +328,12 @@ class Kernel:
             if level >= 4:
                 for stage, text in kernel.stages.items():
                     yield from ("", f"IR, {stage}:", text)
+
+
+def _reference_target(program: Program, options: KernelOptions) -> ReferenceTarget:
+    from tl_dpnp.runtime.reference import ReferenceTarget  # brings the interpreter, which device kernels do not need
+
+    return ReferenceTarget(program, options.debug)
 
 
 def _plan_lines(plan: LaunchPlan) -> Iterable[str]:

@@ -33,6 +33,7 @@ from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa:
 from numba_dpex.kernel_api_impl.spirv import spirv_generator  # noqa: E402
 from numba_dpex.kernel_api_impl.spirv.target import LLVM_SPIRV_ARGS, SPIRV_TARGET_NAME  # noqa: E402
 
+from tl_dpnp.errors import UnsupportedError  # noqa: E402
 from tl_dpnp.kernels.llvm import Intrinsic  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
 from tl_dpnp.scalars import ScalarType  # noqa: E402
@@ -102,7 +103,11 @@ def _as_numba(entry: Intrinsic) -> Any:
 
 
 def _numba_type(scalar: ScalarType | None) -> Any:
-    return types.void if scalar is None else _NUMBA_TYPES[scalar.name]
+    if scalar is None:
+        return types.void
+    if scalar.name not in _NUMBA_TYPES:
+        raise UnsupportedError(f"the sycl target does not compute with {scalar} yet; use target='reference'")
+    return _NUMBA_TYPES[scalar.name]
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
