@@ -154,7 +154,7 @@ def _constant(value: object, result: ops.Value) -> ops.Constant | None:
     assert isinstance(type_, ScalarType)
     plain = value.item() if hasattr(value, "item") else value
     kind = bool if type_.is_boolean else int if type_.is_integer else float if type_.is_float else complex
-    if type_.is_integer and abs(int(plain)) >= 1 << 63:  # type: ignore[call-overload]
+    if type_.is_integer and abs(int(plain)) >= 1 << 63:  # type: ignore[arg-type]
         return None
     return ops.Constant(kind(plain), type_)  # type: ignore[arg-type]
 
