@@ -1,70 +1,32 @@
-"""The arguments of a call, checked against the parameters and flattened as the kernel takes them.
+"""The arguments of a call, checked against the parameters.
 
 A `Binding` is made once for each program.  `bind` checks everything and is slow; what it returns can be used again
 as long as `key` of the arguments is the same, except for the scalars, which are converted at every call.
-Source: LANGUAGE.md, "The call"; the order of the flattened arguments is in `tl_dpnp.lowering.plan`.
+Source: LANGUAGE.md, "The call".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
-from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, host_view, view_of
-from tl_dpnp.runtime.dpctl_adapter import Int64, array_facts
+from tl_dpnp.runtime.dpctl_adapter import array_facts
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
-from tl_dpnp.runtime.group import Group, GroupTables
+from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
 from tl_dpnp.runtime.overlap import overlapping
 from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.scalar_arguments import carrier_of, scalar_value, usual_values
+from tl_dpnp.runtime.scalar_arguments import scalar_value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Argument", "Binding", "BoundCall", "GroupArgument", "MemrefArgument", "Scalar"]
-
-
-@dataclass(frozen=True)
-class MemrefArgument:
-    """A checked memref argument: its view and the strides that the kernel uses."""
-
-    view: ArrayView
-    strides: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class GroupArgument:
-    """A checked group argument: the views of its elements, the strides of each, its offset, and its handle if any."""
-
-    views: tuple[ArrayView, ...]
-    strides: tuple[tuple[int, ...], ...]
-    offset: int
-    handle: Group | None
-
-
-Argument = MemrefArgument | GroupArgument | None
-
-
-class Scalar(NamedTuple):
-    """A scalar among the flattened arguments: its place there, the position of its parameter, and its conversion."""
-
-    place: int
-    position: int
-    convert: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class BoundCall:
-    """The checked arguments of a call: None for scalars; the queue that they share; the number of work-groups."""
-
-    arguments: tuple[Argument, ...]
-    queue: Any
-    groups: int
+__all__ = ["Binding"]
 
 
 class Binding:
@@ -78,9 +40,6 @@ class Binding:
         self.parameters = program.function.parameters
         self.debug = debug
         self._view_of = host_view if on_host else view_of
-        self._scalar_positions = [
-            position for position, parameter in enumerate(self.parameters) if isinstance(parameter.type, ScalarType)
-        ]
         self._kinds = [_KEYS[type(parameter.type)] for parameter in self.parameters]
 
     # --- the quick way ---------------------------------------------------------------------------------------------
@@ -103,8 +62,9 @@ class Binding:
         self._check_count(arguments)
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
         queue = self._queue(bound)
-        groups = self.program.group_count([_batch_shape(argument) for argument in bound], _as_count(group_size))
-        self.program.check_relations([_shapes(argument) for argument in bound], groups)
+        shapes = [argument.shape for argument in bound]
+        groups = self.program.group_count(shapes, _as_count(group_size))
+        self.program.check_relations(shapes, groups)
         if self.debug:
             self._check_overlap(bound)
         return BoundCall(bound, queue, groups)
@@ -127,13 +87,13 @@ class Binding:
                 return self._group(position, group, argument)
             case _:
                 self.scalar(position, argument)
-                return None
+                return ScalarArgument()
 
     def _memref(self, position: int, memref: MemrefType, argument: Any, name: str) -> MemrefArgument:
         try:
             view = self._view_of(argument)
         except NotAnArray as problem:
-            raise self._error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
+            raise self.error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
                               f"{problem.what}", problem.hint) from None
         return MemrefArgument(view, self._strides(position, memref, view, name))
 
@@ -142,7 +102,7 @@ class Binding:
         expected = memref.element.storage
         if view.dtype != expected:
             carried = " (bf16 travels as uint16)" if memref.element.name == "bf16" else ""
-            raise self._error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
+            raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
                               f"of {view.dtype}", f'convert it: array.astype("{expected}"), or declare another type')
         sizes_fit = len(view.shape) == memref.order and all(
             declared in (None, size) for declared, size in zip(memref.shape, view.shape, strict=True)
@@ -150,16 +110,16 @@ class Binding:
         if not sizes_fit:
             hint = layout_hint(memref, view.shape, view.strides)
             wanted = "(" + ", ".join("any" if size is None else str(size) for size in memref.shape) + ")"
-            raise self._error(LayoutError if hint else TLBindingError, position,
+            raise self.error(LayoutError if hint else TLBindingError, position,
                               f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
         if not view.writable and position in self.program.usage.written:
-            raise self._error(TLBindingError, position, f"{name} is written, but the array is read-only",
+            raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
                               "pass a writable array")
         try:
             return fitted_strides(memref, view.shape, view.strides)
         except Misfit as problem:
             hint = layout_hint(memref, view.shape, view.strides)
-            raise self._error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
+            raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
 
     def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
@@ -179,7 +139,7 @@ class Binding:
                                      self._offset(position, group, 0), None)
             case _:
                 hint = "pass a list of arrays or tl_dpnp.group(arrays)"
-                raise self._error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
+                raise self.error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
                                   f"was given a {type(argument).__name__}", hint)
 
     def _name_culprit(self, position: int, group: GroupType, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
@@ -206,7 +166,7 @@ class Binding:
         if group.offset is None:
             return given
         if given not in (0, group.offset):
-            raise self._error(
+            raise self.error(
                 TLBindingError, position, f"{self.parameters[position]} has the offset {group.offset}, the group that "
                 f"was given has {given}", 'declare it with "offset: ?" to take the offset of the argument',
             )
@@ -214,21 +174,21 @@ class Binding:
 
     def _queue(self, bound: Sequence[Argument]) -> Any:
         """Return the queue that all arrays share, or None if there are none or only NumPy arrays."""
-        queues = [view.queue for argument in bound for view in _views(argument) if view.queue is not None]
+        queues = [view.queue for argument in bound for view in argument.views if view.queue is not None]
         if all(queue is queues[0] for queue in queues):
             return queues[0] if queues else None
         return common_queue([
             (f"the array for {parameter}" + (f"[{element}]" if isinstance(argument, GroupArgument) else ""), view.queue)
             for parameter, argument in zip(self.parameters, bound, strict=True)
-            for element, view in enumerate(_views(argument))
+            for element, view in enumerate(argument.views)
         ])
 
     def _check_overlap(self, bound: Sequence[Argument]) -> None:
         written = self.program.usage.written
-        found = overlapping([_views(argument) for argument in bound], written)
+        found = overlapping([argument.views for argument in bound], written)
         if found is not None:
             output, other = (self.parameters[position] for position in found)
-            raise self._error(TLBindingError, found[0], f"the argument for {output} is written and overlaps the one "
+            raise self.error(TLBindingError, found[0], f"the argument for {output} is written and overlaps the one "
                               f"for {other}", "pass arrays that share no memory")
 
     # --- scalars ---------------------------------------------------------------------------------------------------
@@ -241,63 +201,16 @@ class Binding:
         try:
             return scalar_value(scalar_type, argument)
         except TypeError as problem:
-            raise self._error(TLTypeError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+            raise self.error(TLTypeError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
                               problem.args[1]) from None
         except OverflowError as problem:
-            raise self._error(TLBindingError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+            raise self.error(TLBindingError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
                               problem.args[1]) from None
 
-    def _error(self, kind: type[TLError], position: int, message: str, hint: str | None = None) -> TLError:
+    def error(self, kind: type[TLError], position: int, message: str, hint: str | None = None) -> TLError:
+        """Return an error about one argument, which points at its parameter."""
         return self.program.error(kind, f"argument {position + 1} of @{self.program.function.name}: {message}", hint,
                                   self.parameters[position].span)
-
-    # --- flattening ------------------------------------------------------------------------------------------------
-
-    def flatten(self, call: BoundCall, queue: Any) -> tuple[list[Any], list[Scalar], list[GroupTables]]:
-        """Return the kernel's arguments as ctypes values, uploading the tables of groups to `queue`.
-
-        Also returned are the scalars, whose places are left open, and the tables, which must live until the kernel has
-        run.
-        """
-        flat: list[Any] = []
-        scalars: list[Scalar] = []
-        tables: list[GroupTables] = []
-        for position, (parameter, argument) in enumerate(zip(self.parameters, call.arguments, strict=True)):
-            match parameter.type, argument:
-                case MemrefType() as memref, MemrefArgument(view=view, strides=strides):
-                    flat.append(Int64(view.address))
-                    flat += [Int64(s) for declared, s in zip(memref.shape, view.shape, strict=True) if declared is None]
-                    flat += [Int64(s) for declared, s in zip(memref.strides, strides, strict=True) if declared is None]
-                case GroupType() as group, GroupArgument() as elements:
-                    table = _tables(group.memref, elements, queue)
-                    tables.append(table)
-                    flat.append(Int64(table.addresses.address))
-                    if group.offset is None:
-                        flat.append(Int64(elements.offset))
-                    if table.dope is not None:
-                        flat.append(Int64(table.dope.address))
-                case _:
-                    scalars.append(Scalar(len(flat), position, self._converter(position)))
-                    flat.append(None)
-        return flat, scalars, tables
-
-    def _converter(self, position: int) -> Callable[[Any], Any]:
-        """Return the function from a scalar argument to the ctypes value that the kernel takes."""
-        scalar_type = self.parameters[position].type
-        assert isinstance(scalar_type, ScalarType)
-        carrier = carrier_of(scalar_type)
-        if carrier is None:
-            raise self._error(UnsupportedError, position, f"scalars of type {scalar_type} cannot be passed to a device "
-                              "kernel", 'pass a memref of order 0, or use target="reference"')
-        usual, lowest, highest = usual_values(scalar_type)
-
-        def convert(value: Any) -> Any:
-            # Most calls pass the very type; the comparison is false for NaN, which goes the thorough way.
-            if type(value) is usual and lowest <= value <= highest:
-                return carrier(value)
-            return carrier(self.scalar(position, value))
-
-        return convert
 
 
 def _as_count(group_size: Any) -> int | None:
@@ -306,42 +219,6 @@ def _as_count(group_size: Any) -> int | None:
     if isinstance(group_size, bool) or not isinstance(group_size, int | np.integer):
         raise TLTypeError(f"group_size= takes the number of work-groups, an int, not {group_size!r}")
     return int(group_size)
-
-
-def _batch_shape(argument: Argument) -> tuple[int, ...]:
-    match argument:
-        case MemrefArgument(view=view):
-            return view.shape
-        case GroupArgument(views=views):
-            return (len(views),)
-        case None:
-            return ()
-
-
-def _shapes(argument: Argument) -> Sequence[Any]:
-    match argument:
-        case MemrefArgument(view=view):
-            return view.shape
-        case GroupArgument(views=views):
-            return [view.shape for view in views]
-        case None:
-            return ()
-
-
-def _views(argument: Argument) -> Sequence[ArrayView]:
-    match argument:
-        case MemrefArgument(view=view):
-            return (view,)
-        case GroupArgument(views=views):
-            return views
-        case None:
-            return ()
-
-
-def _tables(memref: MemrefType, elements: GroupArgument, queue: Any) -> GroupTables:
-    if elements.handle is None or not elements.views:
-        return GroupTables(memref, elements.views, elements.strides, queue)
-    return elements.handle.known_tables(memref) or elements.handle.make_tables(memref, elements.strides)
 
 
 # --- keys: what distinguishes arguments -----------------------------------------------------------------------------

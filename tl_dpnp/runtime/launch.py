@@ -9,8 +9,10 @@ from typing import Any
 from tl_dpnp.errors import Diagnostic, Span, TLBoundsError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.binding import Binding, BoundCall, GroupArgument, Scalar
+from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, completed_event, scratch
+from tl_dpnp.runtime.flattening import Scalar, flatten
 
 __all__ = ["Launch", "chunk_of", "prepare"]
 
@@ -92,14 +94,14 @@ def prepare(
     binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription
 ) -> Launch:
     """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
-    flat, scalars, tables = binding.flatten(call, queue)
+    flat = flatten(binding, call, queue)
     chunk = chunk_of(plan, call.groups, device.compute_units)
-    flat += [Int64(call.groups), Int64(chunk)]
+    values = [*flat.values, Int64(call.groups), Int64(chunk)]
     if plan.form == "vector":
         ranges = [-(-call.groups // chunk)], [1]
     else:
         ranges = [call.groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
-    launch = Launch(handle.kernel, queue, flat, tuple(scalars), *ranges, keep=(handle, *tables))
+    launch = Launch(handle.kernel, queue, values, flat.scalars, *ranges, keep=(handle, *flat.tables))
     if not plan.checks:
         return launch
     lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
@@ -38,16 +37,15 @@ class Program:
         line = lines[span.line - 1] if 0 < span.line <= len(lines) else None
         return kind.from_diagnostics([Diagnostic(message, span, hint, line)])
 
-    def group_count(self, shapes: Sequence[Sequence[int]], given: int | None) -> int:
+    def group_count(self, shapes: Shapes, given: int | None) -> int:
         """Return the number of work-groups of a launch (LANGUAGE.md, "The call").
 
-        `shapes` holds for each parameter its array's shape, ``(length,)`` for a group and ``()`` for a scalar.
         `given` is what the caller asked for, or None.  Raises `TLBindingError` if the batch modes do not agree, if
         nothing says how many there are, or if `given` is negative or reaches beyond a batch mode that every
         work-group indexes.
         """
         name = f"@{self.function.name}"
-        sizes = [(shapes[mode.parameter][mode.mode or 0], mode) for mode in self.usage.batch_modes]
+        sizes = [(mode.size(shapes), mode) for mode in self.usage.batch_modes]
         if given is not None:
             if given < 0:
                 raise self.error(TLBindingError, f"group_size={given}: the number of work-groups cannot be negative")

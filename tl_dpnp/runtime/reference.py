@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.runtime.arguments import GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.binding import Argument, Binding, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.dpctl_adapter import allocation_of
 from tl_dpnp.runtime.program import Program
 
@@ -45,13 +46,13 @@ class ReferenceTarget:
         call = binding.bind(arguments, group_size)
         mirror = _Mirror()
         host_arguments = [
-            binding.scalar(position, argument) if bound is None else _host_argument(bound, mirror)
+            binding.scalar(position, argument) if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
             for position, (argument, bound) in enumerate(zip(arguments, call.arguments, strict=True))
         ]
         interpret(self.program.function, host_arguments, call.groups, debug=self.debug, source=self.program.text)
         if not on_host:
-            for position in self.program.usage.written:
-                mirror.write_back(call.arguments[position])
+            written = [call.arguments[position] for position in self.program.usage.written]
+            mirror.write_back(view for argument in written for view in argument.views)
 
 
 class _Mirror:
@@ -65,7 +66,7 @@ class _Mirror:
         if view.queue is None:
             return view.array  # type: ignore[no-any-return]
         memory, offset = allocation_of(view.array)
-        key = (view.address - offset, memory.nbytes)
+        key = self._key(view)
         if key not in self._copies:
             self._copies[key] = memory, memory.copy_to_host()
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
@@ -73,24 +74,25 @@ class _Mirror:
             return np.empty(view.shape, view.dtype, order="F")
         return np.ndarray(view.shape, view.dtype, self._copies[key][1], offset, strides)
 
-    def write_back(self, argument: Argument) -> None:
-        """Copy the allocations of an argument back whole: the offset of a group writes outside its arrays."""
-        views = (argument.view,) if isinstance(argument, MemrefArgument) else argument.views if argument else ()
-        for view in views:
-            memory, offset = allocation_of(view.array)
-            key = (view.address - offset, memory.nbytes)
-            if key in self._copies:
-                memory.copy_from_host(self._copies[key][1])
+    def write_back(self, views: Iterable[ArrayView]) -> None:
+        """Copy the allocations of `views` back whole: the offset of a group writes outside its arrays."""
+        for key in dict.fromkeys(map(self._key, views)):
+            memory, copy = self._copies[key]
+            memory.copy_from_host(copy)
+
+    @staticmethod
+    def _key(view: ArrayView) -> tuple[int, int]:
+        """Return what identifies the allocation of a view: its address and size."""
+        memory, offset = allocation_of(view.array)
+        return view.address - offset, memory.nbytes
 
 
-def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
+def _host_argument(argument: MemrefArgument | GroupArgument, mirror: _Mirror) -> Any:
     match argument:
         case MemrefArgument(view=view):
             return mirror.array(view)
         case GroupArgument(views=views, offset=offset):
             return _HostGroup(tuple(map(mirror.array, views)), offset)
-        case None:
-            raise AssertionError("scalars have no array")
 
 
 def _is_host(argument: Any) -> bool:

@@ -14,7 +14,7 @@ from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation
+from tl_dpnp.runtime.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
 
 __all__ = ["BatchMode", "Usage", "analyse"]
 
@@ -31,6 +31,11 @@ class BatchMode:
     mode: int | None
     conditional: bool
     span: Span = field(compare=False)
+
+    def size(self, shapes: Shapes) -> int:
+        """Return the size of the mode or the number of elements, given the shapes of the arguments."""
+        shape = shapes[self.parameter]
+        return len(shape) if self.mode is None else shape[self.mode]  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
