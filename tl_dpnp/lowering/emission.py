@@ -201,7 +201,8 @@ class _Emitter:
             case "lanes":
                 self.lanes(loop)
             case "rows" | "columns":
-                self.dealt(loop)
+                count = self.layout.rows if loop.kind == "rows" else self.layout.columns
+                self.counted(loop, self.position[loop.kind], count)
             case "serial":
                 self.counted(loop, None, 1)
 
@@ -244,21 +245,6 @@ class _Emitter:
         self.loaded = {}
         self.registers = registers
 
-    def dealt(self, loop: Loop) -> None:
-        """Emit a loop whose iterations are dealt out to the sub-groups along rows or columns."""
-        count = self.layout.rows if loop.kind == "rows" else self.layout.columns
-        position = self.position[loop.kind]
-        range_ = loop.static_range
-        if position is None or (range_ is not None and len(range_) >= count) or self.registers:
-            self.counted(loop, position, count)
-            return
-        # Some sub-groups may have no iteration.  They are kept out by their own id as well: where only a broadcast
-        # value keeps them out, Intel's CPU runtime lets all of them run the body if it does not depend on it.
-        own = self.along(loop.kind, self.local_id(1))
-        first = self.builder.add(self.bound(loop.start), self.builder.mul(own, index(loop.step)))
-        inside = self.builder.icmp_signed("<", first, self.bound(loop.stop))
-        self.branch(inside, lambda: self.counted(loop, position, count))
-
     def counted(self, loop: Loop, first: ir.Value | None, share: int) -> None:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
         range_ = loop.static_range
@@ -292,23 +278,15 @@ class _Emitter:
         )
 
     def find_subgroup(self) -> None:
-        """Emit this sub-group's position.
+        """Emit this sub-group's position; rows vary fastest.
 
-        It must be done where all lanes are together: a broadcast under a condition on the lane is undefined.
+        The id is that of a work-group dimension along which lanes do not differ.  Intel's CPU runtime gives some
+        kernels 0 for every sub-group where the id goes through a sub-group broadcast, or is ``get_sub_group_id``.
         """
         if self.layout.subgroups == 1:
             return
-        # The broadcast tells the back end that the value is the same for all lanes.
-        own = builtin(
-            self.builder, "_Z19sub_group_broadcastlj", I64, [self.local_id(1), ir.Constant(I32, 0)],
-            ("nounwind", "convergent"),
-        )
-        self.position = {"rows": self.along("rows", own), "columns": self.along("columns", own)}
-
-    def along(self, axis: str, subgroup: ir.Value) -> ir.Value:
-        """Return the position of a sub-group along rows or columns; rows vary fastest."""
-        rows = index(self.layout.rows)
-        return self.builder.urem(subgroup, rows) if axis == "rows" else self.builder.udiv(subgroup, rows)
+        own, rows = self.local_id(1), index(self.layout.rows)
+        self.position = {"rows": self.builder.urem(own, rows), "columns": self.builder.udiv(own, rows)}
 
     # --- values ------------------------------------------------------------------------------------------------------
 
