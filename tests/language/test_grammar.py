@@ -330,7 +330,7 @@ def test_empty_program(text: str) -> None:
         ("func @f() { %x = lod %a }", "1:18", "found the unknown word 'lod'", "did you mean load?"),
         ("func @f(%a f32) {}", "1:12", "expected ':', found 'f32'", "the form is: func @name"),
         ("func @f(%a: f32x8) {}", "1:16", "expected ')' or ',', found 'x'", "a tensor is written memref<"),
-        ("func @f(%a: float) {}", "1:13", "expected a type, found the unknown word 'float'", "form"),
+        ("func @f(%a: float) {}", "1:13", "expected a type, found the unknown word 'float'", "the type is written f32"),
         ("func @f() {", "1:12", "the program ends where an instruction or '}' is expected", "add }"),
         ("func @f() { group_id }", "1:13", "expected an instruction or '}'", "give its result a name: %i = group_id"),
         ("func @f() {\n  # text\n}", "2:3", "unexpected character '#'", "a comment starts with ;"),

@@ -40,7 +40,8 @@ class Elaborator:
     """Builds the module of one parse tree.
 
     `diagnostics` collects what is wrong; `operand_spans` says, for each operation by its `id`, where its operands are
-    written; `too_deep` is set when regions were left out because they are nested too deeply.
+    written and, behind them, its modes or its type, and for each function where its attributes are; `too_deep` is set
+    when regions were left out because they are nested too deeply.
     """
 
     def __init__(self, source: Source) -> None:
@@ -72,9 +73,9 @@ class Elaborator:
         assert isinstance(attributes, Tree)
         self._scopes = [{}]
         parameters = [self._parameter(argument) for argument in _trees(arguments)]
-        values = self._attributes(attributes)
+        values, places = self._attributes(attributes)
         size, subgroup = values.get("work_group_size"), values.get("subgroup_size")
-        return Function(
+        function = Function(
             name[1:],
             tuple(parameters),
             self._region(body, scope=self._scopes[0]),
@@ -82,6 +83,9 @@ class Elaborator:
             None if subgroup is None else subgroup[0],
             self.source.span(name),
         )
+        names = ("work_group_size", "subgroup_size")
+        self.operand_spans[id(function)] = tuple(places.get(name, function.span) for name in names)
+        return function
 
     def _parameter(self, tree: Tree[Token]) -> Value:
         name, type = tree.children
@@ -90,7 +94,8 @@ class Elaborator:
         self._scopes[-1][value.name] = value
         return value
 
-    def _attributes(self, tree: Tree[Token]) -> dict[str, tuple[int, ...]]:
+    def _attributes(self, tree: Tree[Token]) -> tuple[dict[str, tuple[int, ...]], dict[str, Span]]:
+        """Return the numbers and the place of each attribute by its name."""
         values: dict[str, tuple[int, ...]] = {}
         places: dict[str, Span] = {}
         for attribute in _trees(tree):
@@ -104,7 +109,7 @@ class Elaborator:
             numbers = tuple(self._integer(number) for number in attribute.children)
             if not self._broken:
                 values[name], places[name] = numbers, span
-        return values
+        return values, places
 
     # --- types -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +156,9 @@ class Elaborator:
         try:
             check_type(type)
         except RuleError as error:
-            self._report_rule(error, self.source.span(tree))
+            entries = [*shape.children, *([] if layout is None or strides is None else _children(strides))]
+            blamed = tree if error.operand is None else entries[min(error.operand, len(entries) - 1)]
+            self._report_rule(error, self.source.span(blamed))
             return POISON
         return type
 
@@ -197,6 +204,12 @@ class Elaborator:
             self._report_rule(error, span)
         return Constant(0, POISON, span)
 
+    def _mode(self, node: Node | None) -> int:
+        """Return the number of a mode; its place counts behind those of the operands."""
+        assert isinstance(node, Token)
+        self._uses.append(self.source.span(node))
+        return self._integer(node)
+
     def _index(self, node: Node | None) -> Operand:
         return self._operand(node, INDEX)
 
@@ -211,7 +224,7 @@ class Elaborator:
         if isinstance(operand, Constant) or POISON in (operand.type, type) or same_type(operand.type, type):
             return operand
         span = self.source.span(annotation)
-        self._report(f"{operand} has type {operand.type}, not {type}", span, f"write {operand.type}")
+        self._report(f"{operand} has type {operand.type}, not {type}", span, _agreement_hint(operand, type))
         return replace(operand, type=POISON)
 
     def _memref(self, node: Node | None, annotation: Node | None) -> Value:
@@ -317,7 +330,9 @@ class Elaborator:
     # --- memory and views --------------------------------------------------------------------------------------------
 
     def _build_alloca_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
-        return ops.Alloca(result=replace(results[0], type=self._type(tree.children[0])))
+        (annotation,) = tree.children
+        self._uses.append(self.source.span(annotation))
+        return ops.Alloca(result=replace(results[0], type=self._type(annotation)))
 
     def _build_lifetime_stop_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         return ops.LifetimeStop(source=self._use(tree.children[0]))
@@ -343,18 +358,18 @@ class Elaborator:
 
     def _build_size_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         source, mode, annotation = tree.children
-        return ops.SizeOf(source=self._memref(source, annotation), mode=self._integer(mode), result=results[0])
+        return ops.SizeOf(source=self._memref(source, annotation), mode=self._mode(mode), result=results[0])
 
     def _build_expand_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         source, mode, shape, annotation = tree.children
         memref = self._memref(source, annotation)
         sizes = tuple(None if _is_dynamic(size) else self._index(size) for size in _children(shape))
-        return ops.Expand(source=memref, mode=self._integer(mode), shape=sizes, result=results[0])
+        return ops.Expand(source=memref, mode=self._mode(mode), shape=sizes, result=results[0])
 
     def _build_fuse_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         source, first, last, annotation = tree.children
         memref = self._memref(source, annotation)
-        return ops.Fuse(source=memref, first=self._integer(first), last=self._integer(last), result=results[0])
+        return ops.Fuse(source=memref, first=self._mode(first), last=self._mode(last), result=results[0])
 
     def _build_subview_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         source, slices, annotation = tree.children
@@ -467,6 +482,20 @@ def _children(node: Node | None) -> list[Node]:
 def _trees(node: Node | None) -> list[Tree[Token]]:
     """Return the children of a rule that are rules themselves; none if the rule is left out."""
     return [] if node is None else [child for child in _children(node) if isinstance(child, Tree)]
+
+
+def _agreement_hint(operand: Value, annotation: Type) -> str:
+    """Return what to write where a value is annotated with another type than its own."""
+    match operand.type, annotation:
+        case ScalarType() as own, ScalarType() if not own.is_complex or annotation.is_complex or annotation == I1:
+            return f"write {own}, or cast {operand} before: %x = cast {operand} : {own} -> {annotation}"
+        case GroupType() as group, MemrefType():
+            return f"a group gives its memrefs by load: %m = load {operand}[...] : {group}"
+        case MemrefType() as memref, ScalarType():
+            return f"a memref gives its elements by load: %x = load {operand}[...] : {memref}"
+        case own, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
+            return f"write {own}"
+    return f"use a value of type {annotation}"
 
 
 def _modifier(node: Node | None) -> str:

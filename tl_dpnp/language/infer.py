@@ -86,7 +86,8 @@ def check_type(type: Type) -> None:
     """Check the order, the sizes and the layout of a type.
 
     Raises `RuleError` for more than `MAXIMUM_ORDER` modes, a static size or stride below 1, a layout of another order
-    than the shape, a stride below the extent of the mode before it, and for an extent beyond 63 bits.
+    than the shape, a stride below the extent of the mode before it, and for an extent beyond 63 bits; its `operand`
+    counts the sizes and, behind them, the strides.
     """
     if isinstance(type, GroupType):
         check_type(type.memref)
@@ -97,7 +98,8 @@ def check_type(type: Type) -> None:
     check_order(len(shape))
     for mode, size in enumerate(shape):
         if size is not None and size < 1:
-            raise RuleError(f"the size of mode {mode} is {size}", "write a size of at least 1, or ? for a dynamic one")
+            hint = "write a size of at least 1, or ? for a dynamic one"
+            raise RuleError(f"the size of mode {mode} is {size}", hint, mode)
     if len(strides) != len(shape):
         raise RuleError(
             f"the layout has {counted(len(strides), 'stride')} but the shape has {counted(len(shape), 'mode')}",
@@ -105,13 +107,15 @@ def check_type(type: Type) -> None:
         )
     for mode, stride in enumerate(strides):
         if stride is not None and stride < 1:
-            raise RuleError(f"the stride of mode {mode} is {stride}", "write a stride of at least 1, or ?")
+            position = len(shape) + mode
+            raise RuleError(f"the stride of mode {mode} is {stride}", "write a stride of at least 1, or ?", position)
     for mode in range(1, len(shape)):
         previous, size, stride = strides[mode - 1], shape[mode - 1], strides[mode]
         if previous is not None and size is not None and stride is not None and stride < previous * size:
             raise RuleError(
                 f"the stride {stride} of mode {mode} is below {previous * size}, the extent of the mode before it",
                 f"write a stride of at least {previous * size}; the layout is column-major",
+                len(shape) + mode,
             )
     for size, stride in zip(shape, strides, strict=True):
         if (size or 1) * (stride or 1) * type.element.bytes > LARGEST_INTEGER:
@@ -140,18 +144,21 @@ def _memref(type: Type, operation: str) -> MemrefType:
     return type
 
 
-def _check_mode(mode: int, type: MemrefType) -> None:
+def _check_mode(mode: int, type: MemrefType, position: int) -> None:
+    """Check that a memref has a mode; `position` is that of the mode, which counts behind the operands."""
     if not 0 <= mode < type.order:
-        legal = f"write a mode from 0 to {type.order - 1}" if type.order else "a memref of order 0 has no modes"
-        raise RuleError(f"mode {mode} is out of range of {type}", legal)
+        last = type.order - 1
+        legal = (f"write a mode from 0 to {last}" if last else "write mode 0") if type.order else None
+        hint = legal or "use a memref of higher order: one of order 0 has no modes"
+        raise RuleError(f"mode {mode} is out of range of {type}", hint, position)
 
 
 def check_index(operand: Operand, position: int, what: str = "an index") -> int | None:
     """Check that an index, offset or size has type index; return its value if it is a constant."""
     if operand.type != INDEX:
-        hint = f"write cast {operand} : {operand.type} -> index" if isinstance(operand, Value) else None
-        if not (isinstance(operand.type, ScalarType) and operand.type.is_integer):
-            hint = None
+        hint = "use a value of type index"
+        if isinstance(operand, Value) and isinstance(operand.type, ScalarType) and not operand.type.is_complex:
+            hint = f"write %{operand.name}_index = cast {operand} : {operand.type} -> index before, and use that"
         raise RuleError(f"{what} must have type index, but {_name(operand)} has type {operand.type}", hint, position)
     return int(operand.value.real) if isinstance(operand, Constant) else None
 
@@ -171,7 +178,8 @@ def load_type(source: Type, indices: Sequence[Operand]) -> Type:
             return source.element
         case GroupType():
             if len(indices) != 1:
-                raise RuleError(f"a group takes one index, but {len(indices)} are given", "write one index")
+                position = min(len(indices), 2)
+                raise RuleError(f"a group takes one index, but {len(indices)} are given", "write one index", position)
             value = check_index(indices[0], 1)
             if value is not None and value < 0:
                 raise RuleError(f"the index {value} is negative", "write an index from 0 on", 1)
@@ -184,7 +192,8 @@ def check_indices(memref: MemrefType, indices: Sequence[Operand], first: int) ->
     if len(indices) != memref.order:
         raise RuleError(
             f"{memref} takes {counted(memref.order, 'index', 'indices')}, but {len(indices)} given",
-            "write one index for each mode",
+            "write one index for each mode" if memref.order else "write [] without an index",
+            first + memref.order if len(indices) > memref.order else first - 1,
         )
     for mode, (index, size) in enumerate(zip(indices, memref.shape, strict=True)):
         value = check_index(index, first + mode)
@@ -205,14 +214,14 @@ def _check_bounds(value: int, size: Size, mode: int, position: int) -> None:
 
 def size_type(source: Type, mode: int) -> ScalarType:
     """Return index, the type of a size."""
-    _check_mode(mode, _memref(source, "size"))
+    _check_mode(mode, _memref(source, "size"), 1)
     return INDEX
 
 
 def expand_type(source: Type, mode: int, shape: Sequence[Constant | Value | None]) -> MemrefType:
     """Return the type of a memref with one mode viewed as several; strides follow the canonical computation."""
     memref = _memref(source, "expand")
-    _check_mode(mode, memref)
+    _check_mode(mode, memref, 1 + sum(entry is not None for entry in shape))
     if len(shape) < 2:
         raise RuleError("expand needs at least two sizes", "write for example 4 x ?")
     if sum(entry is None for entry in shape) > 1:
@@ -251,21 +260,23 @@ def _check_division(sizes: list[Size], product: int, size: Size, mode: int) -> N
         raise RuleError(
             f"{product} does not divide {size}, the size of mode {mode}",
             f"write constant sizes whose product divides {size}",
+            1,
         )
     if None not in sizes and product != size:
         raise RuleError(
             f"the sizes of expand multiply to {product}, but mode {mode} has size {size}",
             f"write sizes whose product is {size}, or ? for one of them",
+            1,
         )
 
 
 def fuse_type(source: Type, first: int, last: int) -> MemrefType:
     """Return the type of a memref with the modes `first` to `last`, both included, viewed as one."""
     memref = _memref(source, "fuse")
-    _check_mode(first, memref)
-    _check_mode(last, memref)
+    _check_mode(first, memref, 1)
+    _check_mode(last, memref, 2)
     if first >= last:
-        raise RuleError(f"fuse needs rising modes, but got {first} and {last}", "write [from, to] with from < to")
+        raise RuleError(f"fuse needs rising modes, but got {first} and {last}", "write [from, to] with from < to", 2)
     shape, strides = memref.shape, memref.strides
     for mode in range(first, last):
         stride, size, following = strides[mode], shape[mode], strides[mode + 1]
@@ -274,6 +285,7 @@ def fuse_type(source: Type, first: int, last: int) -> MemrefType:
                 f"modes {mode} and {mode + 1} cannot be fused: stride {stride} x size {size} is {stride * size}, "
                 f"but the next stride is {following}",
                 "fuse only modes that lie densely in memory",
+                1,
             )
     product: Size = 1
     for size in shape[first : last + 1]:
@@ -294,6 +306,7 @@ def subview_type(source: Type, slices: Sequence[Slice]) -> MemrefType:
         raise RuleError(
             f"subview of {memref} takes {counted(memref.order, 'entry', 'entries')}, but {len(slices)} given",
             "write one index or slice for each mode",
+            1 + sum(1 + (s.size is not None) for s in slices[: memref.order]) if len(slices) > memref.order else 0,
         )
     shape: list[Size] = []
     strides: list[Size] = []

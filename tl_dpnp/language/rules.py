@@ -86,7 +86,8 @@ def operation_errors(operation: Operation) -> Iterator[RuleError]:
             count, kinds = MATHEMATICS.get(kind, (len(arguments), None))
             yield from _kind_errors(f"math.{kind}", result.type, kinds)
             if len(arguments) != count:
-                yield RuleError(f"math.{kind} takes {counted(count, 'operand')}, but {len(arguments)} given")
+                message = f"math.{kind} takes {counted(count, 'operand')}, but {len(arguments)} given"
+                yield RuleError(message, f"write {counted(count, 'operand')}", min(len(arguments) - 1, count))
             yield from _scalar_errors(arguments, result.type, first=0)
         case Compare(kind=kind, lhs=lhs, rhs=rhs):
             yield from _compare_errors(kind, lhs, rhs)
@@ -146,7 +147,11 @@ def _kind_errors(name: str, type: Type, kinds: tuple[str, ...] | None) -> Iterat
     elif type.kind not in kinds:
         accepted = {"signed": "integers", "unsigned": "integers", "float": "floats", "complex": "complex numbers"}
         names = list(dict.fromkeys(accepted.get(kind, "i1") for kind in kinds))
-        hint = "use arith.and, arith.or, arith.xor or arith.not on i1" if type == I1 else None
+        hint = f"cast the operands to {'an integer' if 'signed' in kinds else 'a floating-point'} type first"
+        if type == I1:
+            hint = "use arith.and, arith.or, arith.xor or arith.not on i1"
+        elif type.is_complex:
+            hint = "use arith.add, arith.sub, arith.mul, arith.div or arith.neg on complex numbers"
         yield RuleError(f"{name} works on {_enumerate(names)}, not on {type}", hint)
 
 
@@ -158,10 +163,18 @@ def _operand_name(operand: Operand) -> str:
     return str(operand) if isinstance(operand, Value) else "the constant"
 
 
-def _cast_hint(operand: Operand, type: Type) -> str | None:
-    if isinstance(operand, Value) and isinstance(operand.type, ScalarType):
-        return f"write cast {operand} : {operand.type} -> {type}"
-    return None
+def _cast_hint(operand: Operand, type: Type) -> str:
+    if not isinstance(operand, Value):
+        return f"annotate it with {type}"
+    if isinstance(operand.type, MemrefType) and operand.type.element == type:
+        return f"load an element of {operand} first"
+    if isinstance(operand.type, ScalarType) and (type == I1 or not operand.type.is_complex or _is_complex(type)):
+        return f"write %{operand.name}_{type} = cast {operand} : {operand.type} -> {type} before, and use that"
+    return f"use a value of type {type}"
+
+
+def _is_complex(type: Type) -> bool:
+    return isinstance(type, ScalarType) and type.is_complex
 
 
 def _scalar_errors(operands: tuple[Operand, ...], type: Type, first: int) -> Iterator[RuleError]:
@@ -196,7 +209,8 @@ def _cast_errors(operand: Operand, target: Type) -> Iterator[RuleError]:
     if not isinstance(operand.type, ScalarType) or not isinstance(target, ScalarType):
         yield RuleError(f"cast works on scalars, not on {describe(operand.type)}", None, 0)
     elif operand.type.is_complex and not (target.is_complex or target.is_boolean):
-        yield RuleError(f"{operand.type} does not cast to {target}: its imaginary part would be lost", None, 0)
+        message = f"{operand.type} does not cast to {target}: its imaginary part would be lost"
+        yield RuleError(message, "cast it to c32, c64 or i1", 0)
 
 
 def _loop_errors(name: str, variable: Value, bounds: tuple[Operand, ...]) -> Iterator[RuleError]:
@@ -216,11 +230,13 @@ def _alloca_errors(result: Value) -> Iterator[RuleError]:
     try:
         check_type(result.type)
     except RuleError as error:
-        yield error
+        yield RuleError(error.message, error.hint)
     if not result.type.is_static:
         what = "mode" if None in result.type.shape else "stride"
         yield RuleError(
-            f"alloca of {result.type}, which has a dynamic {what}", "write constant sizes and strides; only views vary"
+            f"alloca of {result.type}, which has a dynamic {what}",
+            "write constant sizes and strides; only views vary",
+            0,  # an alloca has no operands: the place of its type
         )
 
 
@@ -277,10 +293,13 @@ def _element_errors(operation: LinearAlgebra, name: str, positions: tuple[int, .
             yield RuleError(f"{name} needs a scalar here, but {operand} is {describe(source)}", None, position)
         elif not is_lossless(source, target):
             what = "elements of type" if isinstance(operand.type, MemrefType) else "type"
+            hint = _cast_hint(operand, target)
+            if isinstance(operand.type, MemrefType):
+                hint = f"use elements of type {target} in {operand}, or of another type in {operation.output}"
             yield RuleError(
                 f"{_operand_name(operand)} has {what} {source}, which cannot become {target}, the element type of the "
                 f"output {operation.output}, without loss",
-                f"use {target}",
+                hint,
                 position,
             )
 
@@ -293,13 +312,19 @@ def _shape_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...
     row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), None)
     if row is None:
         expected = " or ".join(_ORDERS[len(row[0])] for row in alternatives)
-        yield RuleError(f"{name} needs {expected}, but {memrefs[0]} is {describe(memrefs[0].type)}", None, positions[0])
+        formulas = " or ".join(_formula(row) for row in alternatives)
+        yield RuleError(
+            f"{name} needs {expected}, but {memrefs[0]} is {describe(memrefs[0].type)}",
+            f"{name} computes {formulas}; subview, expand or fuse give memrefs of other orders",
+            positions[0],
+        )
         return
     entries = list(zip(memrefs, row, shapes, positions, strict=True))
     wrong = [entry for entry in entries if len(entry[1]) != len(entry[2])]
     for memref, dims, _, position in wrong:
         message = f"{name} needs {_ORDERS[len(dims)]} here, but {memref} is {describe(memref.type)}"
-        yield RuleError(message, None, position)
+        hint = f"{name} computes {_formula(row)}; subview, expand or fuse give memrefs of other orders"
+        yield RuleError(message, hint, position)
     if wrong:
         return
     known: dict[str, tuple[int, Value, bool]] = {}

@@ -5,7 +5,6 @@ After an error the parser resumes at the next instruction or function, so that o
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +12,10 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, Unexp
 from lark.parsers.lalr_analysis import Shift
 
 from tl_dpnp.errors import Diagnostic, Span
+from tl_dpnp.language.hints import FORMS, STARTS, VALUES, Hints, form_hint
 from tl_dpnp.language.source import Source
-from tl_dpnp.scalars import SCALAR_TYPES
 
-__all__ = ["FORMS", "syntax_errors"]
+__all__ = ["syntax_errors"]
 
 #: lark's InteractiveParser, whose methods have no annotations.
 _Parser = Any
@@ -25,54 +24,6 @@ _MAXIMUM_ERRORS = 20
 _MAXIMUM_BAD_CHARACTERS = 1000
 _MAXIMUM_STACK = 1000
 
-_ONE_INPUT = "alpha, %A, beta, %B : f32, memref<...>, f32, memref<...>"
-_TWO_INPUTS = "alpha, %A, %B, beta, %C : f32, memref<...>, memref<...>, f32, memref<...>"
-
-#: How each instruction is written, by its first word.
-FORMS: dict[str, str] = {
-    "func": "func @name(%a: f32, %B: memref<f32x16x8>) work_group_size(16, 1) subgroup_size(16) { ... }",
-    "work_group_size": "work_group_size(rows, columns)",
-    "subgroup_size": "subgroup_size(number)",
-    "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
-    "group": "group<memref<f32x16x8>> or group<memref<f32x16x8>, offset: 4>",
-    "strided": "strided<1,16>, one stride for each mode",
-    "alloca": "%m = alloca -> memref<f32x16x8>",
-    "arith": "%c = arith.add %a, %b : f32",
-    "math": "%b = math.exp %a : f32",
-    **{name: f"%c = {name} %a, %b : f32" for name in ("add", "sub", "mul", "div", "rem")},
-    "neg": "%b = neg %a : f32",
-    "cast": "%b = cast %a : i32 -> f32",
-    "cmp": "%c = cmp.lt %a, %b : i32",
-    "expand": "%v = expand %m[0 -> 4 x ?] : memref<f32x32>",
-    "fuse": "%v = fuse %m[0, 1] : memref<f32x4x8>",
-    "group_id": "%i = group_id",
-    "group_size": "%n = group_size",
-    "load": "%a = load %m[%i, 0] : memref<f32x4x8>",
-    "size": "%n = size %m[0] : memref<f32x?>",
-    "subview": "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>, where 2:4 means 4 elements from the offset 2",
-    "store": "store %a, %m[%i, 0] : memref<f32x4x8>",
-    "if": "if %condition { ... } or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }",
-    "for": "for %i = 0, 16, 2 : index { ... }; step and type may be left out",
-    "foreach": "foreach %i = 0, 16 : index { ... }; the type may be left out",
-    "yield": "yield %a, %b : f32, i32",
-    "lifetime_stop": "lifetime_stop %m",
-    "barrier": "barrier",
-    "axpby": f"axpby.n {_ONE_INPUT}",
-    "sum": f"sum.n {_ONE_INPUT}",
-    "gemm": f"gemm.n.t {_TWO_INPUTS}",
-    "gemv": f"gemv.n {_TWO_INPUTS}",
-    "ger": f"ger {_TWO_INPUTS}",
-    "hadamard": f"hadamard {_TWO_INPUTS}",
-    "hadamard_product": f"hadamard {_TWO_INPUTS}",
-}
-
-#: Words that begin an instruction without a result; the parser resumes at them.
-_STARTS = frozenset(
-    ("if for foreach axpby gemm gemv ger hadamard hadamard_product sum store yield barrier lifetime_stop").split()
-)
-_VALUES = frozenset(
-    "alloca arith math add sub mul div rem neg cast cmp expand fuse group_id group_size load size subview".split()
-)
 _PLAIN_NAMES = {
     "LOCAL_IDENTIFIER": "a value such as %a",
     "GLOBAL_IDENTIFIER": "a name such as @kernel",
@@ -82,19 +33,6 @@ _PLAIN_NAMES = {
     "SCALAR_TYPE": "a scalar type such as f32",
     "_X": "'x'",
     "$END": "the end of the program",
-}
-#: What other languages write, and what the tensor language writes instead.
-_FOREIGN = {
-    "#": "a comment starts with ;",
-    "/": "a comment starts with ;",
-    "!": "a comment starts with ;; negation is arith.not",
-    '"': "there are no strings",
-    "%": "a name is %letter followed by letters, digits or _, or % and a number",
-    "@": "a name is @letter followed by letters, digits or _, or @ and a number",
-    "+": "write arith.add %a, %b : f32",
-    "-": "write arith.sub %a, %b : f32, or -1 without a space for a negative number",
-    "*": "write arith.mul %a, %b : f32",
-    ".": "a modifier is written .n, .t or .atomic",
 }
 
 
@@ -124,6 +62,7 @@ class _Recovery:
     def __init__(self, literals: dict[str, str], source: Source) -> None:
         self.literals = literals
         self.source = source
+        self.hints = Hints(literals, source.text)
         self.bad_characters = 0
 
     # --- explanation -------------------------------------------------------------------------------------------------
@@ -136,7 +75,7 @@ class _Recovery:
         if isinstance(error, UnexpectedCharacters):
             char = self.source.text[error.pos_in_stream] if error.pos_in_stream is not None else ""
             span = Span(self.source.file, error.line, error.column, error.line, error.column + 1)
-            hint = _FOREIGN.get(char) or _form_hint(context)
+            hint = self.hints.for_character(char, error.pos_in_stream or 0, accepted, context)
             return self.source.diagnostic(f"unexpected character {_quote(char)}", span, hint)
         assert isinstance(error, UnexpectedToken)
         token = error.token
@@ -147,39 +86,23 @@ class _Recovery:
         message = f"expected {expected}, found {found}"
         if token.type == "WORD":
             message = f"expected {expected}, found the unknown word {found}"
-        return self.source.diagnostic(message, self.source.span(token), self._hint(token, accepted, context))
+        return self.source.diagnostic(message, self.source.span(token), self.hints.for_token(token, accepted, context))
 
     def _unexpected_end(self, accepted: set[str], context: str | None) -> Diagnostic:
-        lines = self.source.lines
-        number = next((n for n in range(len(lines), 0, -1) if lines[n - 1].strip()), 1)
-        column = len(lines[number - 1].rstrip()) + 1
+        lines = [line.partition(";")[0].rstrip() for line in self.source.lines]
+        number = next((n for n in range(len(lines), 0, -1) if lines[n - 1]), 1)
+        column = len(lines[number - 1]) + 1
         span = Span(self.source.file, number, column, number, column + 1)
         if context is None and accepted == {"FUNC"}:
             return self.source.diagnostic("the program is empty", span, f"write {FORMS['func']}")
         message = f"the program ends where {self._describe(accepted)} is expected"
-        hint = "a region is not closed: add }" if "RBRACE" in accepted else _form_hint(context)
+        if "RBRACE" in accepted:
+            hint: str | None = "a region is not closed: add }"
+        elif ";" in self.source.lines[number - 1]:
+            hint = "; begins a comment: the rest of its line is not read"
+        else:
+            hint = form_hint(context)
         return self.source.diagnostic(message, span, hint)
-
-    def _hint(self, token: Token, accepted: set[str], context: str | None) -> str | None:
-        if token.type == "WORD":
-            words = [word for name, word in self.literals.items() if name in accepted and word[-1].isalpha()]
-            if "LOCAL_IDENTIFIER" in accepted and "FOREACH" in accepted:
-                words += sorted(_VALUES)
-            if "SCALAR_TYPE" in accepted:
-                words += SCALAR_TYPES
-            matches = difflib.get_close_matches(str(token)[:80], words, n=1)
-            if matches:
-                return f"did you mean {matches[0]}?"
-            if f"%{token}" in self.source.text and "LOCAL_IDENTIFIER" in accepted:
-                return f"did you mean %{token}?"
-        if token.type == "WORD" and token.startswith("X"):
-            return "hexadecimal constants start with a small 0x, as in 0x1.8p3"
-        if token.type == "_X" and context not in ("memref", "expand"):
-            return f"a tensor is written {FORMS['memref']}"
-        word = self.literals.get(token.type, "")
-        if word in _VALUES and "FOREACH" in accepted:
-            return f"give its result a name: {FORMS[word]}"
-        return _form_hint(context)
 
     def _accepted(self, parser: _Parser) -> set[str]:
         """Return the terminals that may follow."""
@@ -189,8 +112,11 @@ class _Recovery:
 
     def _context(self, parser: _Parser) -> str | None:
         """Return the word that begins the unfinished instruction or type, if the parser is inside one."""
-        for value in reversed(parser.parser_state.value_stack):
+        stack = parser.parser_state.value_stack
+        for value, before in zip(stack[::-1], [*stack[-2::-1], None], strict=False):
             if isinstance(value, Token):
+                if value.type == "LSQB" and not (isinstance(before, Token) and before.type == "LOCAL_IDENTIFIER"):
+                    return "complex"
                 word = self.literals.get(value.type, "")
                 if word in FORMS:
                     return word
@@ -206,10 +132,10 @@ class _Recovery:
         rest = set(accepted)
         if "FOREACH" in rest:
             names.append("an instruction")
-            rest -= {name for name, word in self.literals.items() if word in _STARTS} | {"LOCAL_IDENTIFIER"}
+            rest -= {name for name, word in self.literals.items() if word in STARTS} | {"LOCAL_IDENTIFIER"}
         elif "ALLOCA" in rest:
             names.append("an instruction that has a result")
-            rest -= {name for name, word in self.literals.items() if word in _VALUES} | {"IF"}
+            rest -= {name for name, word in self.literals.items() if word in VALUES} | {"IF"}
         for parts, name in _SUMMARIES:
             if parts <= rest:
                 names.append(name)
@@ -247,7 +173,7 @@ class _Recovery:
             elif token.line is not None and token.line > line and self._is_first_of_line(token):
                 if token.type == "LOCAL_IDENTIFIER":
                     pending = token
-                elif self.literals.get(token.type) in _STARTS and self._resume(parser, token):
+                elif self.hints.is_start(token) and self._resume(parser, token):
                     return True
         return False
 
@@ -274,8 +200,17 @@ class _Recovery:
         """Drop what the parser has begun until it accepts the token, and feed it; false if it never does."""
         state = parser.parser_state
         table = state.parse_conf.states
+        # A name may also begin an operand, and `if` a value: only an instruction can be a foreach.
+        needed = token.type if token.type in ("RBRACE", "FUNC") else "FOREACH"
         depth = len(state.state_stack)
-        while depth > 0 and table[state.state_stack[depth - 1]].get(token.type, (None,))[0] is not Shift:
+        closed = 0  # braces that end a region which is not reduced yet: its opening brace is no place to resume at
+        while depth > 0:
+            top = state.value_stack[depth - 2] if depth > 1 else None
+            brace = top.type if isinstance(top, Token) else ""
+            closed += brace == "RBRACE"
+            if closed == 0 and table[state.state_stack[depth - 1]].get(needed, (None,))[0] is Shift:
+                break
+            closed -= brace == "LBRACE" and closed > 0
             depth -= 1
         if depth == 0:
             return False
@@ -288,6 +223,7 @@ class _Recovery:
 #: Sets of terminals with a name of their own, the larger ones first.
 _SUMMARIES: tuple[tuple[set[str], str], ...] = (
     ({"LOCAL_IDENTIFIER", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or constant"),
+    ({"INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or constant"),
     ({"VOID", "SCALAR_TYPE", "MEMREF", "GROUP"}, "a type"),
     ({"MEMREF", "GROUP"}, "a memref or group type"),
     ({"FLOATING_CONSTANT", "INTEGER_CONSTANT"}, "a number"),
@@ -297,10 +233,6 @@ _SUMMARIES: tuple[tuple[set[str], str], ...] = (
     ({"MEMREF"}, "a memref type"),
     ({"WORK_GROUP_SIZE", "SUBGROUP_SIZE"}, "an attribute"),
 )
-
-
-def _form_hint(context: str | None) -> str | None:
-    return None if context is None else f"the form is: {FORMS[context]}"
 
 
 def _quote(text: str) -> str:

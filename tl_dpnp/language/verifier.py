@@ -91,6 +91,7 @@ class _Binding:
 
     value: Value
     region: Region | None = None
+    first: Value | None = None  # what the name stood for at first, if it is defined more than once
     allocation: _Binding | None = None
     stopped: Span | None = None
 
@@ -159,8 +160,9 @@ class _Verifier:
             except RuleError as error:
                 message = f"{parameter} has the type {parameter.type}: {error.message}"
                 self.diagnostics.append(self.diagnostic(message, parameter.span, error.hint))
-        for message, hint in _attribute_errors(function):
-            self.diagnostics.append(self.diagnostic(message, function.span, hint))
+        places = self.operand_spans.get(id(function), (function.span, function.span))
+        for message, hint, position in _attribute_errors(function):
+            self.diagnostics.append(self.diagnostic(message, places[position], hint))
         deepest = _too_deep(function.body)
         if deepest is not None:
             self.report(deepest, f"regions are nested more than {MAXIMUM_NESTING} deep", "nest fewer regions")
@@ -182,11 +184,12 @@ class _Verifier:
         span = value.span if value.span != NO_SPAN or operation is None else operation.span
         if not _NAME.fullmatch(value.name):
             self.diagnostics.append(self.diagnostic(f"{value} is no legal name", span, _NAME_HINT))
-        first = self.lookup(value.name)
+        earlier = self.lookup(value.name)
         self.scopes[-1][value.name] = binding
-        if first is None:
+        if earlier is None:
             return
-        before = first.value.span
+        binding.first = earlier.first or earlier.value
+        before = binding.first.span
         message = f"{value} is already defined" + ("" if before == NO_SPAN else f" in line {before.line}")
         notes = self.note("the first definition is here", before)
         self.diagnostics.append(self.diagnostic(message, span, "give the value a name of its own", notes))
@@ -280,7 +283,9 @@ class _Verifier:
             return
         memory = binding.allocation
         if memory is not binding:
-            hint = f"stop {memory.value}, the memory behind the view" if memory is not None else None
+            hint = "remove it: only the memory of an alloca has a lifetime that ends"
+            if memory is not None:
+                hint = f"stop {memory.value}, the memory behind the view"
             self.report(operation, f"{operation.source} is not the result of an alloca", hint, 0)
         elif memory.region is not region:
             message = f"the lifetime of {operation.source} ends in another region than that of its alloca"
@@ -315,7 +320,7 @@ class _Verifier:
                 message = f"{name} has type {value.type}, but the if returns {output.type} here"
                 hint = None
                 if isinstance(value, Value) and isinstance(value.type, ScalarType):
-                    hint = f"write cast {value} : {value.type} -> {output.type} before the yield"
+                    hint = f"write %x = cast {value} : {value.type} -> {output.type} before the yield, and yield %x"
                 elif isinstance(value, Constant):
                     hint = f"annotate it with {output.type}"
                 self.report(operation, message, hint, position)
@@ -326,17 +331,18 @@ def _returns(operation: If) -> bool:
     return bool(operation.outputs) and all(value is not MISSING for value in operation.outputs)
 
 
-def _attribute_errors(function: Function) -> Iterator[tuple[str, str]]:
-    """Yield message and hint for each attribute that no device could honour."""
+def _attribute_errors(function: Function) -> Iterator[tuple[str, str, int]]:
+    """Yield message, hint and position (work-group size, sub-group size) of each attribute no device could honour."""
     size, subgroup = function.work_group_size, function.subgroup_size
     if size is not None and min(size) < 1:
-        yield f"the work-group size ({size[0]}, {size[1]}) is not positive", "write sizes of at least 1"
+        yield f"the work-group size ({size[0]}, {size[1]}) is not positive", "write sizes of at least 1", 0
     if subgroup is not None and subgroup < 1:
-        yield f"the sub-group size {subgroup} is not positive", "write a size of at least 1"
+        yield f"the sub-group size {subgroup} is not positive", "write a size of at least 1", 1
     if size is not None and subgroup is not None and min(*size, subgroup) >= 1 and size[0] % subgroup:
         yield (
             f"the first mode {size[0]} of work_group_size is no multiple of the sub-group size {subgroup}",
             f"write work_group_size({-(-size[0] // subgroup) * subgroup}, {size[1]}), or change subgroup_size",
+            0,
         )
 
 

@@ -1,0 +1,243 @@
+"""Hints of syntax errors: what to write instead of a token or a character that the grammar does not accept.
+
+`FORMS` shows how each instruction is written; the other tables translate what other languages write.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+
+from lark import Token
+
+from tl_dpnp.language.ops import ARITHMETIC, COMPARISONS, MATHEMATICS, UNARY
+from tl_dpnp.scalars import SCALAR_TYPES
+
+__all__ = ["FORMS", "STARTS", "VALUES", "Hints", "form_hint"]
+
+_ONE_INPUT = "alpha, %A, beta, %B : f32, memref<...>, f32, memref<...>"
+_TWO_INPUTS = "alpha, %A, %B, beta, %C : f32, memref<...>, memref<...>, f32, memref<...>"
+
+#: How each instruction is written, by its first word.
+FORMS: dict[str, str] = {
+    "func": "func @name(%a: f32, %B: memref<f32x16x8>) work_group_size(16, 1) subgroup_size(16) { ... }",
+    "work_group_size": "work_group_size(rows, columns)",
+    "subgroup_size": "subgroup_size(number)",
+    "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
+    "group": "group<memref<f32x16x8>> or group<memref<f32x16x8>, offset: 4>",
+    "strided": "strided<1,16>, one stride for each mode",
+    "alloca": "%m = alloca -> memref<f32x16x8>",
+    "arith": "%c = arith.add %a, %b : f32",
+    "math": "%b = math.exp %a : f32",
+    **{name: f"%c = {name} %a, %b : f32" for name in ("add", "sub", "mul", "div", "rem")},
+    "neg": "%b = neg %a : f32",
+    "cast": "%b = cast %a : i32 -> f32",
+    "cmp": "%c = cmp.lt %a, %b : i32",
+    "expand": "%v = expand %m[0 -> 4 x ?] : memref<f32x32>",
+    "fuse": "%v = fuse %m[0, 1] : memref<f32x4x8>",
+    "group_id": "%i = group_id",
+    "group_size": "%n = group_size",
+    "load": "%a = load %m[%i, 0] : memref<f32x4x8>",
+    "size": "%n = size %m[0] : memref<f32x?>",
+    "subview": "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>, where 2:4 means 4 elements from the offset 2",
+    "store": "store %a, %m[%i, 0] : memref<f32x4x8>",
+    "if": "if %condition { ... } or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }",
+    "for": "for %i = 0, 16, 2 : index { ... }; step and type may be left out",
+    "foreach": "foreach %i = 0, 16 : index { ... }; the type may be left out",
+    "yield": "yield %a, %b : f32, i32",
+    "lifetime_stop": "lifetime_stop %m",
+    "complex": "[1.0, -2.0], the real and the imaginary part, both constants",
+    "barrier": "barrier",
+    "axpby": f"axpby.n {_ONE_INPUT}",
+    "sum": f"sum.n {_ONE_INPUT}",
+    "gemm": f"gemm.n.t {_TWO_INPUTS}",
+    "gemv": f"gemv.n {_TWO_INPUTS}",
+    "ger": f"ger {_TWO_INPUTS}",
+    "hadamard": f"hadamard {_TWO_INPUTS}",
+    "hadamard_product": f"hadamard {_TWO_INPUTS}",
+}
+
+#: Words that begin an instruction without a result.
+STARTS = frozenset(
+    ("if for foreach axpby gemm gemv ger hadamard hadamard_product sum store yield barrier lifetime_stop").split()
+)
+#: Words that begin an instruction with a result.
+VALUES = frozenset(
+    "alloca arith math add sub mul div rem neg cast cmp expand fuse group_id group_size load size subview".split()
+)
+#: Words that take a modifier, such as the ``.add`` of ``arith.add``, and their modifiers.
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "arith": (*ARITHMETIC, *UNARY),
+    "math": tuple(MATHEMATICS),
+    "cmp": COMPARISONS,
+}
+
+_NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
+_NUMBER = "numbers are written 1, -2, 1.5, 1e3 or 0x1.8p3"
+_OPERATOR = f"there are no operators: write {FORMS['arith']}"
+_BITS = "there are no operators: write arith.and, arith.or, arith.xor or arith.not"
+_MINUS = f"{_OPERATOR}, or -1 without a space"
+_COMMENT = "a comment starts with ;"
+_STRING = "there are no strings: a value is written %a, a function @name"
+
+#: Characters of other languages, and what the tensor language writes instead.
+_CHARACTERS: dict[str, str] = {
+    **dict.fromkeys("#/", _COMMENT),
+    **dict.fromkeys("\"'`\u2018\u2019\u201c\u201d", _STRING),
+    **dict.fromkeys("%@", _NAME),
+    **dict.fromkeys("+*", _OPERATOR),
+    **dict.fromkeys("&|^~", _BITS),
+    "!": f"negation is arith.not; {_COMMENT}",
+    "-": _MINUS,
+    "\u2212": "write the minus sign of ASCII, -",
+    "\u2192": "write ->",
+    "$": _NAME,
+    "\\": "an instruction may go on in the next line: leave this out",
+    "\ufeff": "save the file without a byte order mark",
+    "\u00a0": "write an ordinary space",
+}
+#: Words of other languages, in small letters, and what the tensor language writes instead.
+_WORDS: dict[str, str] = {
+    **dict.fromkeys(("float", "float32"), "the type is written f32"),
+    **dict.fromkeys(("double", "float64"), "the type is written f64"),
+    **dict.fromkeys(("half", "float16"), "the type is written f16"),
+    **dict.fromkeys(("int", "int32"), "the type is written i32"),
+    **dict.fromkeys(("long", "int64"), "the type is written i64"),
+    **dict.fromkeys(("char", "int8"), "the type is written i8"),
+    "bfloat16": "the type is written bf16",
+    "size_t": "the type is written index",
+    "u1": "the type is written i1",
+    **dict.fromkeys(("tensor", "vector", "array"), f"write {FORMS['memref']}"),
+    **dict.fromkeys(("infinity", "infty"), "infinity is written inf"),
+    "return": "a function gives no result: it writes to its memrefs",
+    "call": "a function cannot call another",
+    "while": "loops are written with for and foreach",
+    **dict.fromkeys(("elif", "elseif"), "write else { if %condition { ... } }"),
+    **{name: f"write {family}.{name}" for family, names in _FAMILIES.items() for name in names},
+}
+
+
+def form_hint(context: str | None) -> str | None:
+    """Return how the instruction or type is written that begins with the word `context`."""
+    return None if context is None else f"the form is: {FORMS[context]}"
+
+
+class Hints:
+    """Finds hints for one text; `literals` are the quoted words of the grammar by terminal.
+
+    `accepted` are the terminals that the grammar accepts at the place; `context` is the word that begins the
+    unfinished instruction or type, if there is one.
+    """
+
+    def __init__(self, literals: Mapping[str, str], text: str) -> None:
+        self.literals = literals
+        self.text = text
+
+    def for_character(self, char: str, position: int, accepted: set[str], context: str | None) -> str | None:
+        """Return a hint for a character that begins no token."""
+        if char == "-" and self.text[position + 1 :].lstrip().startswith(">"):
+            return "write -> without a space"
+        if char == "*" and context in ("func", "memref", "group", "strided", "expand"):
+            return form_hint(context)
+        known = self._glued(position) or _CHARACTERS.get(char)
+        if known is not None:
+            return known
+        if char.isascii() and char.isprintable():
+            return form_hint(context) or self._place_hint(accepted)
+        return "remove it: outside of comments a program is written in ASCII"
+
+    def for_token(self, token: Token, accepted: set[str], context: str | None) -> str | None:
+        """Return a hint for a token that is not accepted at its place."""
+        word = self.literals.get(token.type, str(token))
+        glued = None
+        if token.type != "_X" and word[:1] not in "()[]{}<>,:=?-":
+            glued = self._glued(token.start_pos or 0)
+        if glued is not None:
+            return glued
+        if token.type == "WORD":
+            following = self.text[token.end_pos or 0 :][:80].lstrip()
+            hint = self._word_hint(str(token), accepted, is_result=following.startswith(("=", ",")))
+            if hint is not None:
+                return hint
+        if token.type == "_X" and context not in ("memref", "expand"):
+            return f"a tensor is written {FORMS['memref']}"
+        if word in VALUES and "FOREACH" in accepted:
+            return f"give its result a name: {FORMS[word]}"
+        if word in STARTS and "ALLOCA" in accepted:
+            return f"{word} gives no result: leave out the name and ="
+        if word == "else":
+            return "an else follows the closing brace of its if"
+        if word == "func" and "RBRACE" in accepted:
+            return "close the function before with }: functions do not nest"
+        if f".{word}" in (self.literals.get(name) for name in accepted):
+            return f"did you mean .{word}?"
+        for family, names in _FAMILIES.items():
+            if word.startswith(".") and word[1:] in names and context != family and context in _FAMILIES:
+                return f"did you mean {family}{word}?"
+        return form_hint(context) or self._place_hint(accepted)
+
+    def is_start(self, token: Token) -> bool:
+        """Return whether a word begins an instruction without a result, rightly or nearly so spelt."""
+        if token.type != "WORD":
+            return self.literals.get(token.type) in STARTS
+        return bool(difflib.get_close_matches(token[:80].lower(), STARTS, n=1, cutoff=0.75))
+
+    def _word_hint(self, word: str, accepted: set[str], is_result: bool) -> str | None:
+        """Return a hint for a word that is no keyword; `is_result` tells that ``=`` or ``,`` follows it."""
+        words = [text for name, text in self.literals.items() if name in accepted and text[-1].isalpha()]
+        if "LOCAL_IDENTIFIER" in accepted and "FOREACH" in accepted:
+            words += sorted(VALUES)
+        if "SCALAR_TYPE" in accepted:
+            words += SCALAR_TYPES
+        if "FLOATING_CONSTANT" in accepted:
+            words += ("inf", "nan")
+        if "BOOLEAN_CONSTANT" in accepted:
+            words += ("true", "false")
+        small = word[:80].lower()
+        if small in words:
+            return f"did you mean {small}?"
+        if small in _WORDS:
+            return _WORDS[small]
+        if "SCALAR_TYPE" in accepted:
+            small = re.sub(r"(?<=[0-9])x.*", "", small)  # f33x16 begins with f33
+        # Words of one or two letters resemble too much.
+        words = [text for text in words if len(text) > 2 or text in SCALAR_TYPES]
+        matches = difflib.get_close_matches(small, words, n=1)
+        if matches and not is_result:
+            return f"did you mean {matches[0]}?"
+        if "SCALAR_TYPE" in accepted:
+            return f"the scalar types are {', '.join(SCALAR_TYPES)}"
+        is_name = re.fullmatch("[A-Za-z][A-Za-z0-9_]*", word) is not None
+        if is_name and "GLOBAL_IDENTIFIER" in accepted:
+            return f"the name of a function begins with @: write @{word[:80]}"
+        if is_name and "LOCAL_IDENTIFIER" in accepted and ("FOREACH" not in accepted or is_result):
+            return f"the name of a value begins with %: write %{word[:80]}"
+        return None
+
+    def _glued(self, position: int) -> str | None:
+        """Return a hint about the name or the number that ends where something else begins."""
+        before = self.text[max(0, position - 80) : position]
+        if re.search(r"[%@][A-Za-z0-9_]+$", before):
+            return _NAME
+        if re.search(r"(?<![A-Za-z0-9_.%@])[+-]?\.?[0-9][0-9A-Za-z_.]*$", before):
+            if self.text[position] == "X":
+                return "hexadecimal constants start with a small 0x, as in 0x1.8p3"
+            if self.text[position] == "x" and before.endswith("0"):
+                return "hexadecimal constants are floats, as in 0x1.8p3; integers are written in decimal"
+            return _NUMBER
+        return None
+
+    def _place_hint(self, accepted: set[str]) -> str | None:
+        """Return what may stand at a place outside of any instruction or type."""
+        if "ALLOCA" in accepted:
+            return f"write an instruction, as in {FORMS['arith']}; a value is used by its name"
+        if "FOREACH" in accepted:
+            return f"an instruction begins with %name = or with {', '.join(sorted(STARTS))}"
+        if "FUNC" in accepted:
+            return f"a program consists of functions: {FORMS['func']}"
+        if accepted == {"IF"}:
+            return "only an if gives several results: write one name before ="
+        if "EQUAL" in accepted:
+            return f"the result of an instruction is written before it: {FORMS['arith']}"
+        return "a region stands in braces: { ... }" if accepted == {"LBRACE"} else None
