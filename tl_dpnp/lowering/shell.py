@@ -268,7 +268,9 @@ class _Writer:
 
     def scalar(self, operation: ops.Operation) -> str:
         match operation:
-            case ops.Arith(kind=kind, lhs=lhs):
+            case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
+                if self.debug and kind in ("shl", "shr"):
+                    self.check("bounds", operation.span, self.wide(rhs), ops.scalar_type(lhs).bits, "shift amount")
                 intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
             case ops.Unary(kind=kind, operand=operand):
                 intrinsic = intrinsics.unary(kind, ops.scalar_type(operand))
