@@ -95,8 +95,9 @@ def _to_integer(value: bool | int | float | complex, scalar: ScalarType) -> int:
     if isinstance(value, bool):
         raise RuleError(f"{_literal(value)} is no value of {scalar}", f"write {int(value)}, or use the type i1")
     if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
+        others = "c32 or c64" if isinstance(value, complex) else "a floating-point type"
         raise RuleError(
-            f"{_literal(value)} is no value of {scalar}", f"write an integer, or use a floating-point type for {scalar}"
+            f"{_literal(value)} is no value of {scalar}", f"write an integer, or use {others} instead of {scalar}"
         )
     smallest, largest = max(scalar.minimum, -LARGEST_INTEGER), min(scalar.maximum, LARGEST_INTEGER)
     if not smallest <= value <= largest:

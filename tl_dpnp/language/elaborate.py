@@ -16,7 +16,7 @@ from lark import Token, Tree
 from tl_dpnp.errors import Diagnostic, Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
-from tl_dpnp.language.infer import MISSING, POISON, check_order, check_type, result_type, same_type
+from tl_dpnp.language.infer import MISSING, POISON, cast_line, check_order, check_type, result_type, same_type
 from tl_dpnp.language.ops import Constant, Function, Module, Operand, Operation, Region, Slice, Value
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.source import Node, Source
@@ -224,7 +224,8 @@ class Elaborator:
         if isinstance(operand, Constant) or POISON in (operand.type, type) or same_type(operand.type, type):
             return operand
         span = self.source.span(annotation)
-        self._report(f"{operand} has type {operand.type}, not {type}", span, _agreement_hint(operand, type))
+        hint = _agreement_hint(operand, type, isinstance(annotation, Tree))
+        self._report(f"{operand} has type {operand.type}, not {type}", span, hint)
         return replace(operand, type=POISON)
 
     def _memref(self, node: Node | None, annotation: Node | None) -> Value:
@@ -484,11 +485,17 @@ def _trees(node: Node | None) -> list[Tree[Token]]:
     return [] if node is None else [child for child in _children(node) if isinstance(child, Tree)]
 
 
-def _agreement_hint(operand: Value, annotation: Type) -> str:
-    """Return what to write where a value is annotated with another type than its own."""
+def _agreement_hint(operand: Value, annotation: Type, is_written: bool) -> str:
+    """Return what to write where a value is annotated with another type than its own.
+
+    `is_written` is false for the bounds of a loop whose type is left out.
+    """
     match operand.type, annotation:
         case ScalarType() as own, ScalarType() if not own.is_complex or annotation.is_complex or annotation == I1:
-            return f"write {own}, or cast {operand} before: %x = cast {operand} : {own} -> {annotation}"
+            cast = f"write {cast_line(operand, annotation)} before, and use that"
+            if not is_written and not own.is_integer:
+                return cast
+            return f"write {own if is_written else f': {own} behind the bounds'}; or {cast}"
         case GroupType() as group, MemrefType():
             return f"a group gives its memrefs by load: %m = load {operand}[...] : {group}"
         case MemrefType() as memref, ScalarType():

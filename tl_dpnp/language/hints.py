@@ -150,6 +150,8 @@ class Hints:
     def for_token(self, token: Token, accepted: set[str], context: str | None) -> str | None:
         """Return a hint for a token that is not accepted at its place."""
         word = self.literals.get(token.type, str(token))
+        if context == "expand" and accepted == {"_X"}:
+            return "sizes are joined by x, with a space behind a name: 4x? or %n x ?"
         glued = None
         if token.type != "_X" and word[:1] not in "()[]{}<>,:=?-":
             glued = self._glued(token.start_pos or 0)

@@ -36,6 +36,7 @@ __all__ = [
     "MAXIMUM_ORDER",
     "MISSING",
     "POISON",
+    "cast_line",
     "check_index",
     "check_indices",
     "check_order",
@@ -77,6 +78,11 @@ def same_type(a: Type, b: Type) -> bool:
 def describe(type: Type) -> str:
     """Return a noun phrase for a type: ``a scalar of type f32``, ``a memref<f32x4>``."""
     return f"a scalar of type {type}" if isinstance(type, ScalarType) else f"a {type}"
+
+
+def cast_line(value: Value, type: Type) -> str:
+    """Return the instruction that casts a value, for a hint; the name of its result begins with a letter."""
+    return f"%{type}_{value.name} = cast {value} : {value.type} -> {type}"
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -158,7 +164,7 @@ def check_index(operand: Operand, position: int, what: str = "an index") -> int 
     if operand.type != INDEX:
         hint = "use a value of type index"
         if isinstance(operand, Value) and isinstance(operand.type, ScalarType) and not operand.type.is_complex:
-            hint = f"write %{operand.name}_index = cast {operand} : {operand.type} -> index before, and use that"
+            hint = f"write {cast_line(operand, INDEX)} before, and use that"
         raise RuleError(f"{what} must have type index, but {_name(operand)} has type {operand.type}", hint, position)
     return int(operand.value.real) if isinstance(operand, Constant) else None
 

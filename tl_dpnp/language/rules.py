@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl_dpnp.language.constants import convert
-from tl_dpnp.language.infer import POISON, check_indices, check_type, describe, result_type, same_type
+from tl_dpnp.language.infer import POISON, cast_line, check_indices, check_type, describe, result_type, same_type
 from tl_dpnp.language.ops import (
     ARITHMETIC,
     COMPARISONS,
@@ -169,7 +169,7 @@ def _cast_hint(operand: Operand, type: Type) -> str:
     if isinstance(operand.type, MemrefType) and operand.type.element == type:
         return f"load an element of {operand} first"
     if isinstance(operand.type, ScalarType) and (type == I1 or not operand.type.is_complex or _is_complex(type)):
-        return f"write %{operand.name}_{type} = cast {operand} : {operand.type} -> {type} before, and use that"
+        return f"write {cast_line(operand, type)} before, and use that"
     return f"use a value of type {type}"
 
 

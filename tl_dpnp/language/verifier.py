@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
-from tl_dpnp.language.infer import MISSING, POISON, check_type, has_poison, same_type
+from tl_dpnp.language.infer import MISSING, POISON, cast_line, check_type, has_poison, same_type
 from tl_dpnp.language.ops import (
     NO_SPAN,
     Alloca,
@@ -320,7 +320,7 @@ class _Verifier:
                 message = f"{name} has type {value.type}, but the if returns {output.type} here"
                 hint = None
                 if isinstance(value, Value) and isinstance(value.type, ScalarType):
-                    hint = f"write %x = cast {value} : {value.type} -> {output.type} before the yield, and yield %x"
+                    hint = f"write {cast_line(value, output.type)} before the yield, and yield that"
                 elif isinstance(value, Constant):
                     hint = f"annotate it with {output.type}"
                 self.report(operation, message, hint, position)
