@@ -1,4 +1,4 @@
-"""LANGUAGE.md's ten "Semantics that are easily got wrong", each on every target.
+"""The ten points of docs/language.md, "Ten points that are easily got wrong", each on every target.
 
 The checks are in the modules `*_points`; `test_mutants` shows that they fail when the point is broken.
 """

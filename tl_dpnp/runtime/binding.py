@@ -2,7 +2,7 @@
 
 A `Binding` is made once for each program.  `bind` checks everything and is slow; what it returns can be used again
 as long as `key` of the arguments is the same, except for the scalars, which are converted at every call.
-Source: LANGUAGE.md, "The call".
+Source: docs/calling.md.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Program:
         return kind.from_diagnostics([Diagnostic(message, span, hint, line)])
 
     def group_count(self, shapes: Shapes, given: int | None) -> int:
-        """Return the number of work-groups of a launch (LANGUAGE.md, "The call").
+        """Return the number of work-groups of a launch (docs/calling.md).
 
         `given` is what the caller asked for, or None.  Raises `TLBindingError` if the batch modes do not agree, if
         nothing says how many there are, or if `given` is negative or reaches beyond a batch mode that every

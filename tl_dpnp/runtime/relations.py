@@ -1,7 +1,7 @@
 """Sizes that an instruction requires to be equal, and that only the call knows.
 
 Without this check a kernel would read and write outside its arrays where the sizes do not match: what is static was
-checked by the verifier, and "a dynamic size matches any size and is checked at the call" (LANGUAGE.md).
+checked by the verifier, and "a dynamic size matches any size and is checked at the call" (docs/language.md).
 """
 
 from __future__ import annotations

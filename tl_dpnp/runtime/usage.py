@@ -1,7 +1,7 @@
 """What a function does with its parameters, as far as a call has to know.
 
 One walk over the IR finds the parameters that are written, those that are indexed directly by ``group_id``, from which
-the number of work-groups is inferred, and the dynamic sizes that must be equal (LANGUAGE.md, "The call").
+the number of work-groups is inferred, and the dynamic sizes that must be equal (docs/calling.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The arguments of a call as the interpreter's values, checked against the parameters' types.
 
-Source: LANGUAGE.md, "The call": scalar; one array for a memref (mode i is axis i); a sequence of arrays for a group.
+Source: docs/calling.md: scalar; one array for a memref (mode i is axis i); a sequence of arrays for a group.
 """
 
 from __future__ import annotations
