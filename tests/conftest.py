@@ -13,6 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--differential-programs", default="60", help="random programs to run on the device in each layout"
     )
+    parser.addoption("--fuzz-inputs", default="10000", help="mutated programs to parse")
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
 
 
