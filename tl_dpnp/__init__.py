@@ -1,7 +1,14 @@
 """A compiler for a small tensor language, with kernels that run on dpnp arrays.
 
->>> import tl_dpnp, dpnp                                                            # doctest: +SKIP
->>> kernel = tl_dpnp.compile("func @scale(%a: f32, %x: memref<f32x?>) { axpby.n 0.0, %x, %a, %x : ... }")
+>>> import dpnp, tl_dpnp
+>>> kernel = tl_dpnp.compile('''
+... func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
+...   axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
+... }''')
+>>> x, y = dpnp.arange(4, dtype="float32"), dpnp.ones(4, dtype="float32")
+>>> kernel(2.0, x, y)
+>>> y.asnumpy()
+array([1., 3., 5., 7.], dtype=float32)
 
 Importing this package loads neither numba nor dpctl nor numpy: the names below are loaded when they are first used.
 It does prepare the shared libraries that ``import dpnp`` needs.

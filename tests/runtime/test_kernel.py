@@ -75,6 +75,27 @@ def test_a_work_item_gets_enough_work_groups_and_not_too_many(work, groups, unit
     assert chunk_of(LaunchPlan("k", "subgroup", work=work), groups, units) == 1
 
 
+GUARDED = """
+func @guarded(%x: memref<i64x?>) {
+  %0 = group_id
+  %1 = size %x[0] : memref<i64x?>
+  %2 = cmp.lt %0, %1 : index
+  if %2 { store 7, %x[%0] : memref<i64x?> }
+}
+"""
+
+
+def test_more_work_groups_than_a_launch_takes():
+    x = dpnp.zeros(4, dtype="int64")
+    kernel = tl_dpnp.compile(GUARDED, form="subgroup")
+    with pytest.raises(TLBindingError, match=r"268435456 work-groups of @guarded are too many(.|\n)*at most"):
+        kernel(x, group_size=2**28)
+    with pytest.raises(TLBindingError, match="must fit 64 bits"):
+        kernel(x, group_size=2**63)
+    tl_dpnp.compile(GUARDED, form="vector")(x, group_size=2**28)  # in few work-items
+    assert x.asnumpy().tolist() == [7, 7, 7, 7]
+
+
 # --- events ----------------------------------------------------------------------------------------------------------
 
 

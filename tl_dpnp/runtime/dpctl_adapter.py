@@ -27,11 +27,13 @@ from dpctl.utils import ExecutionPlacementError
 from tl_dpnp.errors import LoweringError
 
 __all__ = [
-    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "address_of", "allocation_of", "array_facts",
-    "completed_event", "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
+    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "SubmitError", "address_of", "allocation_of",
+    "array_facts", "completed_event", "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
 ]
 
 Int64 = ctypes.c_longlong
+#: What `submit_async` raises for a launch that the driver refuses.
+SubmitError = dpctl.SyclKernelSubmitError
 
 
 def default_queue() -> Any:

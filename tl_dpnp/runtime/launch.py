@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.errors import Diagnostic, Span, TLBoundsError
+from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLBoundsError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, completed_event, scratch
+from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
 from tl_dpnp.runtime.flattening import Scalar, flatten
 
 __all__ = ["Launch", "chunk_of", "prepare"]
@@ -22,6 +23,8 @@ _TARGET_WORK = 60_000
 #: Work-items for each compute unit that must remain, so that the load can be balanced.
 _ITEMS_PER_UNIT = 4
 _CHECK_RECORD_LENGTH = 5
+#: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
+_MOST_WORK_ITEMS = (1 << 31) - 1
 
 
 def chunk_of(plan: LaunchPlan, groups: int, compute_units: int) -> int:
@@ -56,7 +59,11 @@ class Launch:
                 flat[place] = convert(arguments[position])
         if self.global_range[0] == 0:
             return completed_event(self.queue, depends or ())
-        return self.queue.submit_async(self.kernel, flat, self.global_range, self.local_range, depends)
+        try:
+            return self.queue.submit_async(self.kernel, flat, self.global_range, self.local_range, depends)
+        except SubmitError as error:
+            raise TLError(f"the driver of {self.queue.sycl_device.name} refuses the launch of "
+                          f"{self.global_range} work-items in work-groups of {self.local_range}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,13 @@ def prepare(
         ranges = [-(-call.groups // chunk)], [1]
     else:
         ranges = [call.groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
+    if math.prod(ranges[0]) > _MOST_WORK_ITEMS:
+        name = binding.program.function.name
+        raise binding.program.error(
+            TLBindingError,
+            f"{call.groups} work-groups of @{name} are too many for one launch on {device.name}",
+            f"launch at most {_MOST_WORK_ITEMS // math.prod(ranges[1]) * chunk} at a time",
+        )
     launch = Launch(handle.kernel, queue, values, flat.scalars, *ranges, keep=(handle, *flat.tables))
     if not plan.checks:
         return launch

@@ -9,6 +9,7 @@ from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
 from tl_dpnp.runtime.relations import Shapes
 from tl_dpnp.runtime.usage import BatchMode, Usage, analyse
+from tl_dpnp.scalars import INDEX
 
 __all__ = ["Program"]
 
@@ -49,6 +50,8 @@ class Program:
         if given is not None:
             if given < 0:
                 raise self.error(TLBindingError, f"group_size={given}: the number of work-groups cannot be negative")
+            if given > INDEX.maximum:
+                raise self.error(TLBindingError, f"group_size={given}: the number of work-groups must fit 64 bits")
             for size, mode in sizes:
                 if size < given and not mode.conditional:
                     message = (f"group_size={given} is too large for {name}: {self._batch_mode(mode, size)}, and every "

@@ -1,0 +1,79 @@
+"""The package's front: what importing it loads, and its names."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tl_dpnp
+
+HEAVY = ("numba", "numba_dpex", "llvmlite", "dpctl", "dpnp", "numpy", "lark")
+
+
+def run(code):
+    root = os.path.dirname(os.path.dirname(tl_dpnp.__file__))
+    result = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, text=True,
+                            capture_output=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+def test_the_import_is_cheap():
+    code = f"""
+import sys, time
+start = time.perf_counter()
+import tl_dpnp
+print(time.perf_counter() - start, *[name for name in {HEAVY} if name in sys.modules])
+"""
+    seconds, *loaded = min((run(code) for _ in range(3)), key=lambda line: float(line[0]))
+    assert loaded == []
+    assert float(seconds) < 0.1  # 0.02 where nothing else runs
+
+
+@pytest.mark.parametrize("module", [
+    "errors", "config", "scalars", "language.ops", "language.parser", "language.builder", "lowering",
+    "runtime.cache", "runtime.usage", "runtime.layout", "runtime.fingerprint",
+])  # fmt: skip
+def test_what_describes_and_looks_up_needs_no_device(module):
+    code = f"import sys, tl_dpnp.{module}; print(*[n for n in ('numba', 'dpctl', 'llvmlite') if n in sys.modules])"
+    assert run(code) == []
+
+
+def test_binding_and_launching_needs_no_compiler():
+    code = "import sys, tl_dpnp.runtime.api; print(*[n for n in ('numba', 'llvmlite', 'lark') if n in sys.modules])"
+    assert run(code) == []
+
+
+def test_every_public_name_is_there():
+    for name in tl_dpnp.__all__:
+        assert getattr(tl_dpnp, name) is not None
+        assert name in dir(tl_dpnp)
+    for name in ("language", "lowering", "runtime"):
+        assert getattr(tl_dpnp, name) is importlib.import_module(f"tl_dpnp.{name}")
+    assert isinstance(tl_dpnp.__version__, str)
+    with pytest.raises(AttributeError, match="module 'tl_dpnp' has no attribute 'nothing'"):
+        tl_dpnp.nothing  # noqa: B018
+
+
+def test_the_examples_of_the_docstrings():
+    results = doctest.testmod(tl_dpnp)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_devices_are_described():
+    import dpctl
+
+    devices = tl_dpnp.devices()
+    assert len(devices) == len(dpctl.get_devices())
+    for device in devices:
+        assert device.vector_bytes in (16, 32, 64)
+        assert device.subgroup_sizes
+        assert device.name in str(device)
+        assert type(device)(**device.to_json()) == device
+        assert list(device.caches) == sorted(device.caches)
