@@ -24,7 +24,7 @@ from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering import LaunchPlan
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.launch import chunk_of
+from tl_dpnp.runtime.launch import LaunchMemo, chunk_of
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])
@@ -277,6 +277,18 @@ def test_memory_stays_flat_when_arguments_change():
     before = resident_bytes()
     calls(600)
     assert resident_bytes() - before < 4 << 20
+
+
+def test_launches_are_forgotten_when_they_become_too_many():
+    memo = LaunchMemo()
+    for number in range(1000):
+        memo.put(number, number, 3)
+        assert memo.get(number) == number
+    assert sum(memo.get(number) is not None for number in range(1000)) <= LaunchMemo.MOST_LAUNCHES
+    for number in range(5):
+        memo.put(number, number, LaunchMemo.MOST_ARRAYS // 2)
+        assert memo.get(number) == number
+    assert [memo.get(number) for number in range(5)] == [None, None, None, 3, 4]
 
 
 def test_a_launch_costs_at_most_a_quarter_of_a_matmul_call():

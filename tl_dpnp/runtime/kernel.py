@@ -18,7 +18,7 @@ from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program, llvm_of, lowered
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive, load_kernel
-from tl_dpnp.runtime.launch import Launch, prepare
+from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
 from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 Target = Literal["sycl", "reference"]
-
-#: Prepared launches that a kernel remembers; beyond it, it forgets them all and starts again.
-_MEMO_LIMIT = 256
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class Kernel:
         self._queue = queue
         self._binding = Binding(program, debug=options.debug)
         self._reference = _reference_target(program, options) if options.target == "reference" else None
-        self._memo: dict[Hashable, Launch] = {}
+        self._memo = LaunchMemo()
         self._overloads: dict[DeviceDescription, _Overload] = {}
         self._stats = Stats()
         self._lock = threading.RLock()
@@ -171,9 +168,7 @@ class Kernel:
             return self._prepare(arguments, group_size)  # refuses such arguments, with a better message
         if launch is None:
             launch = self._prepare(arguments, group_size)
-            if len(self._memo) >= _MEMO_LIMIT:
-                self._memo.clear()
-            self._memo[key] = launch
+            self._memo.put(key, launch, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
         return launch
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:

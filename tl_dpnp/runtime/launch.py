@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
 from tl_dpnp.runtime.flattening import Scalar, flatten
 
-__all__ = ["Launch", "chunk_of", "prepare"]
+__all__ = ["Launch", "LaunchMemo", "chunk_of", "prepare"]
 
 #: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
 #: against 15 µs.
@@ -95,6 +95,34 @@ class CheckedLaunch(Launch):
         error = TLBoundsError.from_diagnostics([Diagnostic(message, span if span.line else None, None, line)])
         assert isinstance(error, TLBoundsError)
         return error
+
+
+class LaunchMemo:
+    """The launches that a kernel remembers, by the key of their arguments.
+
+    It forgets them all when they become too many, or the arrays that their keys describe.  Safe to use from several
+    threads: what one of them forgets, another prepares again.
+    """
+
+    MOST_LAUNCHES = 256
+    MOST_ARRAYS = 1 << 16
+
+    def __init__(self) -> None:
+        self._launches: dict[Hashable, Launch] = {}
+        self._arrays = 0
+        self.get = self._launches.get
+
+    def put(self, key: Hashable, launch: Launch, arrays: int) -> None:
+        """Remember a launch whose key describes `arrays` arrays."""
+        if len(self._launches) >= self.MOST_LAUNCHES or self._arrays + arrays > self.MOST_ARRAYS:
+            self.clear()
+        self._launches[key] = launch
+        self._arrays += arrays
+
+    def clear(self) -> None:
+        """Forget all launches."""
+        self._launches.clear()
+        self._arrays = 0
 
 
 def prepare(
