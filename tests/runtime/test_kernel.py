@@ -492,11 +492,18 @@ def test_source_from_the_parser_and_the_builder():
     ({"form": "wide"}, "form='wide' is not understood"),
     ({"debug": 1}, "debug=1 is not understood: it takes True or False"),
     ({"cache": "yes"}, "cache='yes' is not understood"),
+    ({"target": "reference", "form": "vector"}, 'form= says how a device runs a kernel; with target="reference"'),
+    ({"target": "reference", "queue": dpctl.SyclQueue}, "queue= takes a dpctl.SyclQueue, not a type"),
     ({"queue": "cpu"}, "queue= takes a dpctl.SyclQueue, not a str"),
 ])  # fmt: skip
 def test_unfit_options_are_refused(options, text):
     with pytest.raises(TLTypeError, match=text):
         tl_dpnp.compile(AXPY, **options)
+
+
+def test_the_reference_target_has_no_queue():
+    with pytest.raises(TLTypeError, match='queue= says how a device runs a kernel; with target="reference"'):
+        tl_dpnp.compile(AXPY, target="reference", queue=dpctl.SyclQueue())
 
 
 def test_other_sources_are_refused():

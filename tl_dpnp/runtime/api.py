@@ -38,9 +38,9 @@ def compile(
     `target` is ``"sycl"``, ``"reference"`` (the NumPy interpreter) or ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
     kernel is compiled at its first call, for the device of its arguments; with `queue` (a `dpctl.SyclQueue`) at once,
     and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
-    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `cache=False`
-    leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that overlap others;
-    by default the setting ``TL_DPNP_DEBUG`` decides.
+    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  The reference target
+    takes neither.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written
+    arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
     `TLBindingError` if there is no function `name`; with `queue`, what the compiler raises.
@@ -52,6 +52,9 @@ def compile(
         cache=_flag("cache", cache),
     )
     _check_queue(queue)
+    if options.target == "reference" and (queue is not None or form is not None):
+        option = "queue" if queue is not None else "form"
+        raise TLTypeError(f'{option}= says how a device runs a kernel; with target="reference" it has no meaning')
     module, text = _module_of(src, cache)
     functions = module.functions
     if name is not None:
@@ -100,10 +103,11 @@ def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
             module = ops.Module((src,)) if isinstance(src, ops.Function) else src
             verify(module)
             return module, None
-    build = getattr(src, "build", None)
-    if build is None:
-        raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
-    return _module_of(build(), cache)
+    from tl_dpnp.language.builder import FunctionBuilder
+
+    if isinstance(src, FunctionBuilder):
+        return src.build(), None
+    raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
 
 
 def _read(path: os.PathLike[str]) -> str:
