@@ -282,7 +282,7 @@ class _Verifier:
         if binding is None or operation.source.type is POISON:
             return
         memory = binding.allocation
-        if memory is not binding:
+        if memory is None or memory is not binding:
             hint = "remove it: only the memory of an alloca has a lifetime that ends"
             if memory is not None:
                 hint = f"stop {memory.value}, the memory behind the view"
