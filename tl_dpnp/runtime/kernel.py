@@ -24,7 +24,7 @@ from tl_dpnp.runtime.program import Program
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.runtime.reference import ReferenceTarget
-    
+
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 Target = Literal["sycl", "reference"]
@@ -327,12 +327,6 @@ class Kernel:
 
 def _reference_target(program: Program, options: KernelOptions) -> ReferenceTarget:
     from tl_dpnp.runtime.reference import ReferenceTarget  # brings the interpreter, which device kernels do not need
-
-    return ReferenceTarget(program, options.debug)
-
-
-def _reference_target(program: Program, options: KernelOptions) -> ReferenceTarget:
-    from tl_dpnp.runtime.reference import ReferenceTarget  # the interpreter, which other kernels need not load
 
     return ReferenceTarget(program, options.debug)
 
