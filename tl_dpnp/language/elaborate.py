@@ -144,20 +144,20 @@ class Elaborator:
             return POISON
         broken, self._broken = self._broken, False
         sizes = tuple(self._size(size) for size in shape.children)
+        strides: list[Node] = []
         if layout is None:
             type = MemrefType(SCALAR_TYPES[str(element)], sizes)
         else:
-            (strides,) = _children(layout)
-            values = () if strides is None else tuple(self._size(size) for size in _children(strides))
-            type = MemrefType(SCALAR_TYPES[str(element)], sizes, values)
+            (listed,) = _children(layout)
+            strides = [] if listed is None else _children(listed)
+            type = MemrefType(SCALAR_TYPES[str(element)], sizes, tuple(self._size(stride) for stride in strides))
         invalid, self._broken = self._broken, broken
         if invalid:
             return POISON
         try:
             check_type(type)
         except RuleError as error:
-            entries = [*shape.children, *([] if layout is None or strides is None else _children(strides))]
-            blamed = tree if error.operand is None else entries[min(error.operand, len(entries) - 1)]
+            blamed = tree if error.operand is None else [*shape.children, *strides][error.operand]
             self._report_rule(error, self.source.span(blamed))
             return POISON
         return type
