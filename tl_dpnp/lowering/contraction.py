@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.language import ops
+from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.nest import (
     Access,
@@ -54,28 +55,13 @@ class Contraction:
 
 
 def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
-    """Return the axes that index each input, and those that index the output, one letter for each mode."""
-    order = ops.memref_type(operation.inputs[0]).order
+    """Return the axes that index each input, and those that index the output, one letter for each mode.
 
-    def maybe(axes: str, position: int) -> str:
-        return axes[::-1] if operation.transposes[position] else axes
-
-    match operation:
-        case ops.Gemm():
-            return [maybe("mk", 0), maybe("kn", 1)], "mn"
-        case ops.Gemv():
-            return [maybe("mk", 0), "k"], "m"
-        case ops.Ger():
-            return ["m", "n"], "mn"
-        case ops.Hadamard():
-            return ["m", "m"], "m"
-        case ops.Axpby():
-            axes = "mn"[:order]
-            return [maybe(axes, 0)], axes
-        case ops.Sum():
-            return ([maybe("mk", 0)], "m") if order == 2 else (["k"], "")
-        case _:
-            raise AssertionError(operation)
+    The modes of the output are m and n; a mode of an input that the output lacks is summed over.
+    """
+    *inputs, (_, output) = dimension_names(operation)
+    axes = dict(zip(output, "mn", strict=False))
+    return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
 
 
 def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:

@@ -15,6 +15,7 @@ from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
 from tl_dpnp.language import ops
+from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
@@ -364,8 +365,12 @@ class _Writer:
             if entry.is_index:
                 self.check_indices(operation.span, [offset], [size], "index")
                 continue
-            length = add(size, multiply(offset, -1)) if entry.size is None else self.index(entry.size)
-            if entry.size is not None:
+            if entry.size is None:
+                length = add(size, multiply(offset, -1))
+                if offset != 0:
+                    self.check_indices(operation.span, [offset], [size], "offset of the slice")
+            else:
+                length = self.index(entry.size)
                 self.check_slice(operation.span, offset, length, size)
             sizes.append(self.bind(length))
             strides.append(stride)
@@ -453,6 +458,7 @@ class _Writer:
 
     def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
         memrefs = [self.memrefs[value.name] for value in (*operation.inputs, operation.output)]
+        self.check_shapes(operation)
         kernel = self.make_kernel(operation, [memref.space for memref in memrefs])
         arguments: list[Text] = [memref.address for memref in memrefs]
         for position, what, mode in kernel.dimensions:
@@ -467,6 +473,16 @@ class _Writer:
         for mode, (index, size) in enumerate(zip(indices, sizes, strict=True)):
             if not (isinstance(index, int) and isinstance(size, int)):
                 self.check("bounds", span, index, size, f"{what} {mode}" if len(indices) > 1 else what)
+
+    def check_shapes(self, operation: ops.LinearAlgebra) -> None:
+        """Check that sizes which an instruction takes to be equal are so, where the types leave it open."""
+        known: dict[str, Text] = {}
+        for value, letters in reversed(dimension_names(operation)):
+            for mode, (letter, size) in enumerate(zip(letters, self.memrefs[value.name].sizes, strict=True)):
+                if known.setdefault(letter, size) != size:
+                    kind = type(operation).__name__.lower()
+                    what = f"size of mode {mode} of an operand of {kind}"
+                    self.check("equal", operation.span, size, known[letter], what)
 
     def check_slice(self, span: Span, offset: Text, length: Text, size: Text) -> None:
         if all(isinstance(entry, int) for entry in (offset, length, size)):
