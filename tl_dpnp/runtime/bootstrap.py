@@ -55,7 +55,7 @@ LIBRARY_SETS: dict[str, LibrarySet] = {
             "libmkl_core.so.2",
             "libmkl_tbb_thread.so.2",
             "libmkl_intel_ilp64.so.2",
-            *(f"libmkl_sycl_{part}.so.4" for part in "blas lapack dft sparse vm rng stats data_fitting".split()),
+            *(f"libmkl_sycl_{part}.so.4" for part in "blas lapack dft vm rng stats".split()),
         ),
         needs=("dpctl",),
     ),
