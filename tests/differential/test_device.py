@@ -39,6 +39,21 @@ def test_bounds_checks_pass_on_programs_without_errors(layout: str, differential
     agree()
 
 
+def test_prefetching_changes_no_result(differential_programs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are in the cache: here all kernels prefetch as if theirs were not."""
+    monkeypatch.setattr("tl_dpnp.runtime.launch.exceeds_caches", lambda call, device: True)
+
+    @given(seeds)
+    @settings(
+        max_examples=max(1, differential_programs // 4), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    def agree(seed: int) -> None:
+        check(random_program(seed), "vector")
+
+    agree()
+
+
 def check(program: Program, layout: str, debug: bool = False) -> None:
     found = disagreements(program, LAYOUTS[layout], debug)
     counted[layout] += 1

@@ -138,6 +138,24 @@ def test_decompose_reduction_refuses_a_guard_in_between():
         schedule.decompose_reduction("k", above="m.1")
 
 
+def test_prefetch_needs_known_ranges():
+    schedule = Schedule(gemm(4, None, 4).nest)
+    with refused(schedule, "range of the loop, or of one around it, is not known"):
+        schedule.prefetch("k")
+
+
+def test_prefetch_needs_a_serial_loop():
+    schedule = Schedule(gemm(4, 4, 4).nest)
+    schedule.unroll("k")
+    with refused(schedule, "is not serial"):
+        schedule.prefetch("k")
+
+
+def test_the_default_schedule_prefetches_in_one_loop():
+    nest = vector_schedule(gemm(40, 20, 20), 64).nest
+    assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == ["k"]
+
+
 def test_a_schedule_prints_its_steps_and_its_script():
     schedule = Schedule(gemm(4, 2, 3).nest)
     schedule.reorder("n", "m")

@@ -15,9 +15,9 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
-    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "splat", "storage_type",
-    "store_element", "value_type", "vector_of",
+    "CACHE_LINE", "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
+    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "prefetch_line", "splat",
+    "storage_type", "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -25,6 +25,8 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 PRIVATE, GLOBAL, LOCAL, GENERIC = 0, 1, 3, 4
+#: Bytes of a cache line of an x86-64 processor.
+CACHE_LINE = 64
 
 _FLOATS = {"f32": ir.FloatType(), "f64": ir.DoubleType()}
 #: Itanium mangling of OpenCL's scalar types, by the language's names.
@@ -137,6 +139,15 @@ def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, po
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
     builder.store(value, pointer, align=scalar.bytes)
+
+
+def prefetch_line(builder: ir.IRBuilder, pointer: ir.Value) -> None:
+    """Ask for the cache line at an address of global memory, which need not be valid; x86-64 only.
+
+    It is inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime.
+    """
+    type_ = ir.FunctionType(ir.VoidType(), [pointer.type])
+    builder.asm(type_, "prefetcht0 ($0)", "r", [pointer], True)
 
 
 def counted_loop(

@@ -53,11 +53,16 @@ def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
     most = _MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS
     columns = _even_tile(contraction.columns, min(most, accumulators // vectors))
     schedule.reorder("n", "m")
+    prefetched = False
     for part in _tile_columns(schedule, contraction, columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, vectors, width):
-            _finish_tile(schedule, tile, contraction.depth, columns * vectors)
+            reduction = _finish_tile(schedule, tile, contraction.depth, columns * vectors)
+            if reduction is not None and not prefetched and schedule.is_static(reduction):
+                # The first tile is the one that runs most often.
+                schedule.prefetch(reduction)
+                prefetched = True
     return schedule
 
 
@@ -142,8 +147,11 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
     return [*tiles, rest]
 
 
-def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products: int) -> None:
-    """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both."""
+def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products: int) -> str | None:
+    """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
+
+    Returns the loop that the reduction runs in, or None if it has none or is unrolled.
+    """
     inner: list[str] = []
     range_ = schedule.range_of(tile.rows)
     if range_ is not None:
@@ -156,17 +164,20 @@ def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products:
     if tile.reduction is not None:
         if inner:
             schedule.decompose_reduction(tile.reduction, above=inner[0])
-        _unroll_reduction(schedule, tile.reduction, depth, products)
+        return _unroll_reduction(schedule, tile.reduction, depth, products)
+    return None
 
 
-def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, products: int) -> None:
+def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, products: int) -> str | None:
+    """Unroll a reduction, whole or in part, and return the loop that is left, if any."""
     if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= 4 * _PRODUCTS_PER_ITERATION:
         schedule.unroll(reduction)
-        return
+        return None
     factor = min(4, _PRODUCTS_PER_ITERATION // products)
     if factor <= 1 or (isinstance(depth, int) and depth < factor):
-        return
+        return reduction
     split = schedule.split(reduction, factor)
     schedule.unroll(split.inner)
     if split.remainder is not None and schedule.range_of(split.remainder) is not None:
         schedule.unroll(split.remainder)
+    return split.outer

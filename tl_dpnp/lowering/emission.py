@@ -19,6 +19,9 @@ from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.llvm import (
+    CACHE_LINE,
+    GLOBAL,
+    I8,
     I32,
     I64,
     builtin,
@@ -28,6 +31,7 @@ from tl_dpnp.kernels.llvm import (
     index,
     lanes,
     load_element,
+    prefetch_line,
     splat,
     store_element,
     value_type,
@@ -53,7 +57,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
+__all__ = ["Ahead", "NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
 
 
 @dataclass(frozen=True)
@@ -74,12 +78,24 @@ class SubgroupLayout:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What to prefetch for a buffer: the distance in bytes to that of the next work-group, and its size in bytes."""
+
+    distance: ir.Value
+    size: int
+
+
+@dataclass(frozen=True)
 class NestArguments:
-    """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars."""
+    """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
+
+    `ahead` names the buffers to prefetch; without it ``prefetch`` in a schedule has no effect.
+    """
 
     pointers: Mapping[str, ir.Value]
     dimensions: Mapping[str, ir.Value]
     scalars: Mapping[str, ir.Value]
+    ahead: Mapping[str, Ahead] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -176,6 +192,8 @@ class _Emitter:
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(default_factory=lambda: {"rows": None, "columns": None})
+    #: The serial loops around the current place, with their counters.
+    running: list[tuple[Loop, ir.Value]] = field(default_factory=list)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -260,7 +278,11 @@ class _Emitter:
 
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
+            self.running.append((loop, counter))
+            if loop.prefetch and self.arguments.ahead:
+                self.prefetch()
             self.iteration(loop, counter)
+            self.running.pop()
             self.loaded = {}
             return [self.registers[key] for key in carried]
 
@@ -269,6 +291,23 @@ class _Emitter:
             runs_at_least_once=range_ is not None and len(range_) >= share,
         )
         self.registers = dict(zip(carried, results, strict=True))
+
+    def prefetch(self) -> None:
+        """Fetch this iteration's share of the next operands."""
+        number, count = index(0), 1
+        for loop, counter in self.running:
+            range_ = loop.static_range
+            assert range_ is not None, "the schedule saw to it"
+            passed = self.builder.sub(counter, index(range_.start))
+            passed = self.builder.udiv(passed, index(range_.step)) if range_.step > 1 else passed
+            number = self.builder.add(self.builder.mul(number, index(len(range_))), passed)
+            count *= len(range_)
+        for name, ahead in self.arguments.ahead.items():
+            share = -(-ahead.size // count)
+            start = self.builder.bitcast(self.arguments.pointers[name], I8.as_pointer(GLOBAL))
+            start = self.builder.gep(start, [self.builder.add(ahead.distance, self.builder.mul(number, index(share)))])
+            for line in range(-(-share // CACHE_LINE)):
+                prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
 
     # --- work-items --------------------------------------------------------------------------------------------------
 

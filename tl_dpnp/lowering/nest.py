@@ -187,7 +187,8 @@ LoopKind = Literal["serial", "unrolled", "vectorized", "lanes", "rows", "columns
 class Loop:
     """``for variable in range(start, stop, step)``.
 
-    `guard` restricts the iterations to those where the sum of its variables is below its bound.
+    `guard` restricts the iterations to those where the sum of its variables is below its bound.  While a loop with
+    `prefetch` runs, the operands of the next work-group are fetched into the cache.
     """
 
     variable: str
@@ -198,6 +199,7 @@ class Loop:
     kind: LoopKind = "serial"
     reduction: bool = False
     guard: tuple[Index, Bound] | None = None
+    prefetch: bool = False
 
     @property
     def static_range(self) -> range | None:
@@ -236,6 +238,8 @@ def _lines(nodes: tuple[Node, ...], indent: str) -> Iterator[str]:
             arguments.append(str(node.step))
         yield f"{indent}for {node.variable} in {node.kind}({', '.join(arguments)}):"
         inner = indent + "    "
+        if node.prefetch:
+            yield f"{inner}prefetch()"
         if node.guard is not None:
             yield f"{inner}if {' + '.join(node.guard[0])} < {node.guard[1]}:"
             inner += "    "

@@ -19,12 +19,14 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule, vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.emission import NestArguments, emit_nest
+from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
-from tl_dpnp.lowering.memory import place_temporaries
+from tl_dpnp.lowering.memory import place_temporaries, size_in_bytes
+from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
+from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
 from tl_dpnp.scalars import INDEX
 
@@ -78,7 +80,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
     local_memory = local_memory_of(list(placements.values()))
-    maker = _KernelMaker(work_group, device.vector_bytes, local_memory)
+    maker = _KernelMaker(work_group, device, local_memory)
     shell = write_shell(function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug)
     layout = work_group.layout
     plan = LaunchPlan(
@@ -90,22 +92,22 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
 class _KernelMaker:
     """Makes the micro-kernels of one function, and keeps their schedules."""
 
-    def __init__(self, work_group: WorkGroup, vector_bytes: int, local_memory: int) -> None:
+    def __init__(self, work_group: WorkGroup, device: DeviceDescription, local_memory: int) -> None:
         self.work_group = work_group
-        self.vector_bytes = vector_bytes
+        self.device = device
         self.local_memory = local_memory
         self.schedules: list[Schedule] = []
         self.work = 0
 
-    def __call__(self, operation: ops.LinearAlgebra, spaces: Sequence[int]) -> KernelCall:
+    def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
         name = f"{type(operation).__name__.lower()}_{len(self.schedules)}"
         contraction = contraction_of(operation, name)
         if self.work_group.form == "vector":
-            schedule = vector_schedule(contraction, self.vector_bytes)
+            schedule = vector_schedule(contraction, self.device.vector_bytes)
         else:
             schedule = subgroup_schedule(contraction, self.work_group.layout)
         self.schedules.append(schedule)
-        self.work += _vector_operations(contraction, self.vector_bytes)
+        self.work += _vector_operations(contraction, self.device.vector_bytes)
         elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
@@ -116,20 +118,31 @@ class _KernelMaker:
         )
         names = _buffer_names(len(elements))
 
+        fetched = {
+            buffer: size_in_bytes(memref.type)
+            for buffer, memref in zip(names, memrefs, strict=True)
+            if memref.can_be_fetched and self.device.is_cpu
+        }
+
         def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
             given = iter(arguments)
             pointers = {
-                buffer: memory_pointer(builder, element, space, next(given), self.local_memory)
-                for buffer, element, space in zip(names, elements, spaces, strict=True)
+                buffer: memory_pointer(builder, element, memref.space, next(given), self.local_memory)
+                for buffer, element, memref in zip(names, elements, memrefs, strict=True)
             }
             dimensions = {dimension: next(given) for dimension in contraction.dimensions}
             values = {scalar.name: next(given) for scalar in contraction.scalars}
-            given_to_nest = NestArguments(pointers, dimensions, values)
-            width = vector_width(contraction, self.vector_bytes)
+            ahead = {buffer: Ahead(distance, fetched[buffer]) for buffer, distance in zip(fetched, given, strict=False)}
+            given_to_nest = NestArguments(pointers, dimensions, values, ahead)
+            width = vector_width(contraction, self.device.vector_bytes)
             emit_nest(builder, schedule.nest, given_to_nest, self.work_group.layout, width)
 
-        intrinsic = Intrinsic(name, parameters, None, emit)
-        return KernelCall(intrinsic, tuple(contraction.dimensions.values()), operands, contraction.nest.description)
+        plain = Intrinsic(name, parameters, None, emit)
+        prefetching = None
+        if fetched and any(loop.prefetch for loop in loops_of(schedule.nest.body)):
+            prefetching = Intrinsic(f"{name}_prefetching", (*parameters, *(INDEX for _ in fetched)), None, emit)
+        description = contraction.nest.description
+        return KernelCall(plain, tuple(contraction.dimensions.values()), operands, description, prefetching)
 
 
 def _buffer_names(count: int) -> tuple[str, ...]:

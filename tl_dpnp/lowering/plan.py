@@ -12,8 +12,9 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
   dynamic, the offset in elements; then, if its memref type has dynamic sizes or strides, the address of a table
   of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides;
 
-and after them, always, the number of work-groups and the chunk (work-groups of the language for each work-item of
-the vector form; 1 in the sub-group form).  If `checks` is not empty there follow the address of the check record
+and after them, always, the number of work-groups, the chunk (work-groups of the language for each work-item of the
+vector form; 1 in the sub-group form), and 1 or 0 for whether to fetch the operands of the next work-group ahead, which
+pays where they are not in the cache.  If `checks` is not empty there follow the address of the check record
 and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
 claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
 """

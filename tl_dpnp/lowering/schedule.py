@@ -66,6 +66,10 @@ class Schedule:
         """Return the iterations of a loop, or None where they are known only at run time."""
         return self._find(loop).static_range
 
+    def is_static(self, loop: str) -> bool:
+        """Return whether the ranges of a loop and of those around it are known at compile time."""
+        return all(entry.static_range is not None for entry in self._enclosing(loop))
+
     # --- primitives --------------------------------------------------------------------------------------------------
 
     def split(self, loop: str, factor: int, tail: Tail = "remainder") -> Split:
@@ -107,7 +111,7 @@ class Schedule:
         """Nest perfectly nested loops in the given order, outermost first."""
         rule = f"reorder({', '.join(loops)})"
         chain: list[Loop] = []
-        node = self._find(min(loops, key=self._depth))
+        node = self._find(min(loops, key=lambda name: len(self._enclosing(name))))
         while True:
             chain.append(node)
             if len(chain) == len(loops):
@@ -157,6 +161,18 @@ class Schedule:
             self._require(found.static_range is not None and found.step == 1, rule, "its range is not known")
         self._mark(loop, kind, rule)
 
+    def prefetch(self, loop: str) -> None:
+        """Fetch the operands of the next work-group into the cache, spread over the iterations of a serial loop.
+
+        It changes nothing where the kernel does not know the next operands.  The loop and those around it must have
+        known ranges, so that each iteration knows its share.
+        """
+        rule = f"prefetch({loop})"
+        chain = self._enclosing(loop)
+        self._require(chain[-1].kind == "serial", rule, "the loop is not serial")
+        self._require(self.is_static(loop), rule, "the range of the loop, or of one around it, is not known")
+        self._replace(loop, lambda node: (replace(node, prefetch=True),), rule)
+
     def decompose_reduction(self, reduction: str, above: str) -> None:
         """Move a reduction outside the perfectly nested loops from `above` inwards.
 
@@ -198,19 +214,20 @@ class Schedule:
         known = ", ".join(loop.variable for loop in loops_of(self.nest.body))
         raise ScheduleError(f"{self.nest.name}: there is no loop {name}; the loops are {known}")
 
-    def _depth(self, name: str) -> int:
-        def search(nodes: tuple[Node, ...], depth: int) -> int | None:
+    def _enclosing(self, name: str) -> list[Loop]:
+        """Return the loops around a loop, outermost first, and the loop itself."""
+        def search(nodes: tuple[Node, ...]) -> list[Loop] | None:
             for node in nodes:
                 if isinstance(node, Loop):
-                    if node.variable == name:
-                        return depth
-                    inner = search(node.body, depth + 1)
-                    if inner is not None:
-                        return inner
+                    found = [] if node.variable == name else search(node.body)
+                    if found is not None:
+                        return [node, *found]
             return None
 
-        found = search(self.nest.body, 0)
-        return found if found is not None else len(self._find(name).variable)
+        self._find(name)
+        chain = search(self.nest.body)
+        assert chain is not None
+        return chain
 
     def _fresh(self, name: str) -> str:
         """Return the name with as many primes as make it new, and take it."""

@@ -39,17 +39,19 @@ class KernelCall:
     """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
 
     `dimensions` lists (operand position, "size" or "stride", mode) in the order of the parameters; `scalars` the
-    operands of the instruction that are passed as values.
+    operands of the instruction that are passed as values.  `prefetching` also fetches the operands of the next
+    work-group; it takes the distances to those that can be fetched, after the other arguments.
     """
 
     intrinsic: Intrinsic
     dimensions: tuple[tuple[int, str, int], ...]
     scalars: tuple[ops.Operand, ...]
     comment: str
+    prefetching: Intrinsic | None = None
 
 
-#: Makes the micro-kernel of an instruction, given the memory space of each operand.
-KernelMaker = Callable[[ops.LinearAlgebra, Sequence[int]], KernelCall]
+#: Makes the micro-kernel of an instruction, given its operands.
+KernelMaker = Callable[[ops.LinearAlgebra, Sequence[MemrefText]], KernelCall]
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class _Writer:
     def write(self) -> Shell:
         for number, parameter in enumerate(self.function.parameters):
             self.parameter(f"p{number}", parameter)
-        self.arguments += [Argument("groups", INDEX), Argument("chunk", INDEX)]
+        self.arguments += [Argument(name, INDEX) for name in ("groups", "chunk", "prefetch")]
         if self.debug:
             self.line("failed = False")
         if self.work_group.form == "vector":
@@ -303,6 +305,10 @@ class _Writer:
         self.check("bounds", operation.span, index, _length(table), "index into the group")
         load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
         address = self.assign(add(self.call(load, table, index), multiply(offset, type_.element.bytes)))
+        ahead: Text | None = None
+        if index == "group" and self.work_group.form == "vector":
+            following = self.call(intrinsics.mathematics("min", INDEX, 2), "group + 1", "last - 1")
+            ahead = self.assign(f"{self.call(load, table, following)} - {self.call(load, table, index)}")
         dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
         position = 0
 
@@ -316,7 +322,7 @@ class _Writer:
 
         sizes = tuple(resolve(entry) for entry in type_.shape)
         strides = tuple(resolve(entry) for entry in type_.strides)
-        self.memrefs[operation.result.name] = MemrefText(type_, GLOBAL, address, sizes, strides)
+        self.memrefs[operation.result.name] = MemrefText(type_, GLOBAL, address, sizes, strides, ahead)
 
     def store(self, operation: ops.Store) -> None:
         memref = self.memrefs[operation.target.name]
@@ -346,13 +352,13 @@ class _Writer:
         return text if isinstance(text, int) or text.isidentifier() else self.assign(text)
 
     def view(
-        self, result: ops.Value, space: int, address: Text, sizes: Sequence[Text], strides: Sequence[Text]
+        self, result: ops.Value, source: MemrefText, address: Text, sizes: Sequence[Text], strides: Sequence[Text],
+        ahead: Text | None,
     ) -> None:
-        """Define a memref by what the shell knows of it; what its type knows comes first."""
+        """Define a view by what the shell knows of it; what its type knows comes first."""
         type_ = ops.memref_type(result)
-        self.memrefs[result.name] = MemrefText(
-            type_, space, address, prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
-        )
+        shape, layout = prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
+        self.memrefs[result.name] = MemrefText(type_, source.space, address, shape, layout, ahead)
 
     def subview(self, operation: ops.Subview) -> None:
         source = self.memrefs[operation.source.name]
@@ -376,7 +382,10 @@ class _Writer:
             strides.append(stride)
         element_bytes = source.type.element.bytes
         address = self.bind(add(source.address, multiply(offset_of(terms), element_bytes)))
-        self.view(operation.result, source.space, address, sizes, strides)
+        # The view moves with the work-group where the group id is one of its offsets and no other depends on it.
+        moves = [stride for offset, stride in terms if offset == "group"]
+        ahead = multiply(moves[0], element_bytes) if len(moves) == 1 and source.ahead is None else source.ahead
+        self.view(operation.result, source, address, sizes, strides, ahead)
 
     def expand(self, operation: ops.Expand) -> None:
         source = self.memrefs[operation.source.name]
@@ -398,7 +407,7 @@ class _Writer:
             strides.append(self.bind(multiply(strides[-1], entry)))
         sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
-        self.view(operation.result, source.space, source.address, sizes, all_strides)
+        self.view(operation.result, source, source.address, sizes, all_strides, source.ahead)
 
     def fuse(self, operation: ops.Fuse) -> None:
         source = self.memrefs[operation.source.name]
@@ -412,7 +421,7 @@ class _Writer:
             size = multiply(size, entry)
         sizes = [*source.sizes[:first], self.bind(size), *source.sizes[last + 1 :]]
         strides = [*source.strides[: first + 1], *source.strides[last + 1 :]]
-        self.view(operation.result, source.space, source.address, sizes, strides)
+        self.view(operation.result, source, source.address, sizes, strides, source.ahead)
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -459,13 +468,21 @@ class _Writer:
     def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
         memrefs = [self.memrefs[value.name] for value in (*operation.inputs, operation.output)]
         self.check_shapes(operation)
-        kernel = self.make_kernel(operation, [memref.space for memref in memrefs])
+        kernel = self.make_kernel(operation, memrefs)
         arguments: list[Text] = [memref.address for memref in memrefs]
         for position, what, mode in kernel.dimensions:
             memref = memrefs[position]
             arguments.append(memref.sizes[mode] if what == "size" else memref.strides[mode])
         arguments += [self.operand(scalar) for scalar in kernel.scalars]
-        self.line(f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}")
+        plain = f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}"
+        if kernel.prefetching is None:
+            self.line(plain)
+            return
+        distances = [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
+        with self.block("if prefetch:"):
+            self.line(self.call(kernel.prefetching, *arguments, *distances))
+        with self.block("else:"):
+            self.line(plain)
 
     # --- checks ------------------------------------------------------------------------------------------------------
 

@@ -20,13 +20,23 @@ Text = int | str
 
 @dataclass(frozen=True)
 class MemrefText:
-    """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides."""
+    """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides.
+
+    `ahead` is the distance in bytes to the same memref of the next work-group, or None where the shell does not know
+    it, or where it is the same memory.
+    """
 
     type: MemrefType
     space: int
     address: Text
     sizes: tuple[Text, ...]
     strides: tuple[Text, ...]
+    ahead: Text | None = None
+
+    @property
+    def can_be_fetched(self) -> bool:
+        """Whether the operand of the next work-group can be prefetched: it is known where it is and how large."""
+        return self.ahead is not None and self.type.is_static
 
 
 def literal(value: bool | int | float | complex) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,11 @@ class ArrayView(NamedTuple):
     dtype: np.dtype[Any]
     queue: Any
     writable: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all elements together, in bytes."""
+        return math.prod(self.shape) * int(self.dtype.itemsize)
 
 
 class NotAnArray(Exception):

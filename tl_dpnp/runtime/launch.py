@@ -10,7 +10,7 @@ from typing import Any
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLBoundsError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
 from tl_dpnp.runtime.flattening import Scalar, flatten
@@ -23,6 +23,8 @@ _TARGET_WORK = 60_000
 #: Work-items for each compute unit that must remain, so that the load can be balanced.
 _ITEMS_PER_UNIT = 4
 _CHECK_RECORD_LENGTH = 5
+#: Bytes of cache for each core where the device does not tell.
+_ASSUMED_CACHE = 1 << 20
 #: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
 _MOST_WORK_ITEMS = (1 << 31) - 1
 
@@ -33,6 +35,21 @@ def chunk_of(plan: LaunchPlan, groups: int, compute_units: int) -> int:
         return 1
     most = -(-groups // (_ITEMS_PER_UNIT * compute_units))
     return max(1, min(_TARGET_WORK // max(1, plan.work), most))
+
+
+def exceeds_caches(call: BoundCall, device: DeviceDescription) -> bool:
+    """Return whether the arrays of a call take more than the caches that the cores have for themselves (level 2)."""
+    total = 0
+    for argument in call.arguments:
+        match argument:
+            case MemrefArgument(view=view):
+                total += view.nbytes
+            case GroupArgument(views=views):
+                total += sum(view.nbytes for view in views)
+            case None:
+                pass
+    own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
+    return total > own * device.compute_units
 
 
 @dataclass(frozen=True)
@@ -131,7 +148,7 @@ def prepare(
     """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
     flat = flatten(binding, call, queue)
     chunk = chunk_of(plan, call.groups, device.compute_units)
-    values = [*flat.values, Int64(call.groups), Int64(chunk)]
+    values = [*flat.values, Int64(call.groups), Int64(chunk), Int64(exceeds_caches(call, device))]
     if plan.form == "vector":
         ranges = [-(-call.groups // chunk)], [1]
     else:

@@ -46,7 +46,8 @@ _NUMBA_TYPES = {
     "f32": types.float32, "f64": types.float64,
 }
 _SPIRV_ARGUMENTS = [
-    "--spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_arbitrary_precision_integers,+SPV_INTEL_subgroups",
+    "--spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_arbitrary_precision_integers,+SPV_INTEL_subgroups,"
+    "+SPV_INTEL_inline_assembly",
 ]
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
