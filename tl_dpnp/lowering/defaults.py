@@ -37,6 +37,7 @@ class _Part:
     rows: str
     columns: str | None
     reduction: str | None
+    outer: str
 
 
 def vector_width(contraction: Contraction, vector_bytes: int) -> int:
@@ -59,9 +60,10 @@ def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, columns * vectors)
-            if reduction is not None and not prefetched and schedule.is_static(reduction):
+            loop = reduction or part.outer
+            if not prefetched and contraction.depth is not None and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
-                schedule.prefetch(reduction)
+                schedule.prefetch(loop)
                 prefetched = True
     return schedule
 
@@ -111,13 +113,15 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
     reduction = None if contraction.depth is None else "k"
     rows = "m.1" if deal else "m"
     split = schedule.split("n", tile)
-    outer, parts = [split.outer], [_Part(rows, split.inner, reduction)]
+    outer, parts = [split.outer], [_Part(rows, split.inner, reduction, split.outer)]
     if split.remainder is not None:
-        rest = _Part(split.renamed.get(rows, rows), None, reduction and split.renamed[reduction])
+        rest = _Part(
+            split.renamed.get(rows, rows), None, reduction and split.renamed[reduction], split.remainder
+        )
         if isinstance(contraction.columns, int):
             again = schedule.split(split.remainder, contraction.columns % tile)
             outer.append(again.outer)
-            parts.append(_Part(rest.rows, again.inner, rest.reduction))
+            parts.append(_Part(rest.rows, again.inner, rest.reduction, again.outer))
         else:
             outer.append(split.remainder)
             parts.append(rest)
@@ -136,13 +140,14 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
         if isinstance(rows, int) and rows <= factor:
             break
         split = schedule.split(rest.rows, factor)
-        tiles.append(_Part(split.inner, rest.columns, rest.reduction))
+        tiles.append(_Part(split.inner, rest.columns, rest.reduction, rest.outer))
         if split.remainder is None:
             return tiles
         rest = _Part(
             split.remainder,
             rest.columns and split.renamed[rest.columns],
             rest.reduction and split.renamed[rest.reduction],
+            rest.outer,
         )
     return [*tiles, rest]
 

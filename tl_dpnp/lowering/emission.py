@@ -267,6 +267,8 @@ class _Emitter:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
         range_ = loop.static_range
         if range_ is not None and share == 1 and len(range_) <= 1:
+            if loop.prefetch and self.arguments.ahead and range_:
+                self.prefetch()
             for value in range_:
                 self.iteration(loop, value)
             return
