@@ -16,8 +16,8 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "CACHE_LINE", "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
-    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "prefetch_line", "splat",
-    "storage_type", "store_element", "value_type", "vector_of",
+    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "prefetch_line", "private_array",
+    "splat", "storage_type", "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -129,6 +129,18 @@ def load_element(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, w
     if scalar.is_boolean:
         return builder.icmp_unsigned("!=", value, constant(value.type, 0))
     return value
+
+
+def private_array(builder: ir.IRBuilder, scalar: ScalarType, count: int) -> ir.Value:
+    """Return a pointer to `count` elements of the work-item's own memory; one array for all uses of the call."""
+    entry = builder.function.entry_basic_block
+    with builder.goto_block(entry):
+        if entry.instructions:
+            builder.position_before(entry.instructions[0])
+        array = builder.alloca(ir.ArrayType(storage_type(scalar), count))
+        array.align = 64
+        # In LLVM the pointer to the array and that to its first element differ in type only.
+    return builder.bitcast(array, storage_type(scalar).as_pointer(PRIVATE))
 
 
 def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value) -> None:

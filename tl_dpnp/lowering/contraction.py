@@ -72,7 +72,10 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
     names = (*_INPUT_NAMES[: len(inputs)], OUTPUT)
     dimensions: dict[str, tuple[int, str, int]] = {}
     sizes = _sizes([*inputs, output_axes], types, dimensions)
-    buffers = [_buffer(names[i], types[i], i, dimensions) for i in range(len(types))]
+    buffers = [
+        _buffer(names[i], types[i], i, tuple(sizes[axis] for axis in axes), dimensions)
+        for i, axes in enumerate([*inputs, output_axes])
+    ]
     accesses = [Access(b, tuple((axis,) for axis in axes)) for b, axes in zip(buffers, inputs, strict=False)]
     target = Access(buffers[-1], tuple((axis,) for axis in output_axes))
 
@@ -84,7 +87,7 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
     beta = _scalar(operation.beta, "beta", element, scalars)
     body: list[Node] = []
     if depth is not None:
-        total = Access(Buffer("T", element, in_registers=True), (("m",), ("n",)))
+        total = Access(Buffer("T", element, scope="registers"), (("m",), ("n",)))
         update: Expression = Total(total, product)
         if isinstance(product, Product):
             update = MultiplyAdd(product.lhs, product.rhs, total)
@@ -112,7 +115,9 @@ def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple
     return sizes
 
 
-def _buffer(name: str, type_: MemrefType, position: int, dimensions: dict[str, tuple[int, str, int]]) -> Buffer:
+def _buffer(
+    name: str, type_: MemrefType, position: int, shape: tuple[Bound, ...], dimensions: dict[str, tuple[int, str, int]]
+) -> Buffer:
     strides: list[int | Dimension] = []
     for mode, stride in enumerate(type_.strides):
         if stride is None:
@@ -121,7 +126,7 @@ def _buffer(name: str, type_: MemrefType, position: int, dimensions: dict[str, t
             strides.append(dimension)
         else:
             strides.append(stride)
-    return Buffer(name, type_.element, tuple(strides))
+    return Buffer(name, type_.element, tuple(strides), shape=shape)
 
 
 def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Expression:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.emission import SubgroupLayout
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.schedule import Schedule
 

@@ -8,8 +8,8 @@ only in this form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -18,6 +18,8 @@ from llvmlite import ir
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
+from tl_dpnp.kernels.instructions import INSTRUCTIONS
+from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
     CACHE_LINE,
     GLOBAL,
@@ -32,18 +34,23 @@ from tl_dpnp.kernels.llvm import (
     lanes,
     load_element,
     prefetch_line,
+    private_array,
     splat,
     store_element,
     value_type,
     vector_of,
 )
+from tl_dpnp.kernels.simd import outer_product
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
     Bound,
     Convert,
+    Derived,
     Dimension,
     Expression,
+    Guard,
     Index,
     Loop,
     MultiplyAdd,
@@ -53,28 +60,14 @@ from tl_dpnp.lowering.nest import (
     Product,
     RoundDown,
     Scalar,
+    Stage,
+    Synchronize,
     Total,
+    leaves,
 )
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["Ahead", "NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
-
-
-@dataclass(frozen=True)
-class SubgroupLayout:
-    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns.
-
-    The vector form has one lane and one sub-group.
-    """
-
-    lanes: int = 1
-    rows: int = 1
-    columns: int = 1
-
-    @property
-    def subgroups(self) -> int:
-        """Number of sub-groups of the work-group."""
-        return self.rows * self.columns
 
 
 @dataclass(frozen=True)
@@ -140,40 +133,28 @@ def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, 
 
 
 def _computes_twice(nest: Nest) -> bool:
-    """Whether an element may be computed and stored twice: it is a reduction that does not read what it stores."""
-    assigns = list(_assigns(nest.body))
+    """Whether an element may be computed and stored twice: it is a reduction that does not read what it stores.
+
+    Copies hold no elements in front of their region, so that nothing can reach back over it.
+    """
+    assigns = [leaf.assign for leaf in leaves(nest.body)]
     stores = [assign for assign in assigns if not assign.target.buffer.in_registers]
     return any(assign.part == "update" for assign in assigns) and all(
-        assign.update == "set" and not _reads(assign.value, assign.target) for assign in stores
+        assign.target.buffer.scope == "global" and assign.update == "set"
+        and assign.target.buffer not in [access.buffer for access in assign.reads]
+        for assign in stores
     )
-
-
-def _assigns(nodes: Sequence[Node]) -> Iterator[Assign]:
-    for node in nodes:
-        if isinstance(node, Assign):
-            yield node
-        else:
-            yield from _assigns(node.body)
-
-
-def _reads(expression: Expression, target: Access) -> bool:
-    match expression:
-        case Access(buffer):
-            return buffer == target.buffer
-        case Convert(operand):
-            return _reads(operand, target)
-        case Product(lhs, rhs) | Total(lhs, rhs):
-            return _reads(lhs, target) or _reads(rhs, target)
-        case MultiplyAdd(lhs, rhs, addend):
-            return any(_reads(operand, target) for operand in (lhs, rhs, addend))
-        case _:
-            return False
 
 
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int
 ) -> None:
-    """Append the code of `nest` at the builder's position."""
+    """Append the code of `nest`, which `realize` returned, at the builder's position."""
+    private = {
+        buffer.name: private_array(builder, buffer.element, buffer.elements)
+        for buffer in nest.buffers.values() if buffer.scope == "private"
+    }
+    arguments = replace(arguments, pointers={**arguments.pointers, **private})
     emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
@@ -191,7 +172,9 @@ class _Emitter:
     #: Values loaded in the current block since the last store.
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
-    position: dict[str, ir.Value | None] = field(default_factory=lambda: {"rows": None, "columns": None})
+    position: dict[str, ir.Value | None] = field(
+        default_factory=lambda: {"rows": None, "columns": None, "subgroups": None}
+    )
     #: The serial loops around the current place, with their counters.
     running: list[tuple[Loop, ir.Value]] = field(default_factory=list)
 
@@ -199,10 +182,16 @@ class _Emitter:
 
     def nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            if isinstance(node, Assign):
-                self.assign(node)
-            else:
-                self.loop(node)
+            match node:
+                case Assign():
+                    self.assign(node)
+                case Loop():
+                    self.loop(node)
+                case Stage(body=body):
+                    self.nodes(body)
+                case Synchronize():
+                    barrier().emit(self.builder, ())
+                    self.loaded = {}
 
     def loop(self, loop: Loop) -> None:
         match loop.kind:
@@ -218,20 +207,46 @@ class _Emitter:
                     self.iteration(loop, _Piece(first + start, width) if width > 1 else first + start)
             case "lanes":
                 self.lanes(loop)
-            case "rows" | "columns":
-                count = self.layout.rows if loop.kind == "rows" else self.layout.columns
-                self.counted(loop, self.position[loop.kind], count)
+            case "rows" | "columns" | "subgroups":
+                counts = {"rows": self.layout.rows, "columns": self.layout.columns, "subgroups": self.layout.subgroups}
+                self.counted(loop, self.position[loop.kind], counts[loop.kind])
             case "serial":
                 self.counted(loop, None, 1)
+            case "tensorized":
+                self.tensorized(loop)
+            case "virtual":
+                raise AssertionError("virtual loops are interleaved before")
+
+    def tensorized(self, loop: Loop) -> None:
+        """Emit an instruction of the engine: this loop runs over its rows, the one inside over its columns."""
+        assert loop.instruction is not None
+        instruction = INSTRUCTIONS[loop.instruction]
+        (columns,) = loop.body
+        assert isinstance(columns, Loop)
+        (update,) = columns.body
+        assert isinstance(update, Assign)
+        assert isinstance(update.value, MultiplyAdd)
+        product = update.value
+        self.variables[loop.variable] = _Piece(0, instruction.m)
+        rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
+        for column in range(instruction.n):
+            self.variables[columns.variable] = column
+            a, b, c = (self.expression(entry) for entry in (product.lhs, product.rhs, product.addend))
+            rows.append((a, b, c))
+        results = outer_product(self.builder, instruction, rows[0][0], [b for _, b, _ in rows], [c for *_, c in rows])
+        for column, result in enumerate(results):
+            self.variables[columns.variable] = column
+            self.put(update.target, result)
+        del self.variables[loop.variable], self.variables[columns.variable]
 
     def iteration(self, loop: Loop, value: _Variable) -> None:
         """Emit the body once, with the loop variable being `value`."""
         self.variables[loop.variable] = value
-        if loop.guard is None:
-            self.nodes(loop.body)
-        else:
-            self.guarded(loop.guard, lambda: self.nodes(loop.body))
-        del self.variables[loop.variable]
+        for derived in loop.derived:
+            self.variables[derived.variable] = self.derived(derived)
+        self.guarded(loop.guards, lambda: self.nodes(loop.body))
+        for variable in loop.variables:
+            del self.variables[variable]
 
     def lanes(self, loop: Loop) -> None:
         range_ = loop.static_range
@@ -245,15 +260,51 @@ class _Emitter:
         inside = self.builder.icmp_signed("<", lane, index(len(range_)))
         self.branch(inside, lambda: self.iteration(loop, _Lane(lane)))
 
-    def guarded(self, guard: tuple[Index, Bound], body: Callable[[], None]) -> None:
-        parts = [self.variables[name] for name in guard[0]]
-        value: ir.Value = index(sum(part for part in parts if isinstance(part, int)))
-        for part in parts:
-            if isinstance(part, (ir.Value, _Lane)):
-                value = self.builder.add(part.value if isinstance(part, _Lane) else part, value)
-            elif isinstance(part, _Piece):
-                raise LoweringError("a vectorized loop cannot have a guard")
-        self.branch(self.builder.icmp_signed("<", value, self.bound(guard[1])), body)
+    def guarded(self, guards: Sequence[Guard], body: Callable[[], None]) -> None:
+        """Emit `body` where all guards hold."""
+        if not guards:
+            body()
+            return
+        (names, bound), *others = guards
+        value = self.total(names)
+        if isinstance(value, int) and isinstance(bound, int):
+            if value < bound:
+                self.guarded(others, body)
+            return
+        value = index(value) if isinstance(value, int) else value.value if isinstance(value, _Lane) else value
+        self.branch(
+            self.builder.icmp_signed("<", value, self.bound(bound)), lambda: self.guarded(others, body)
+        )
+
+    def total(self, names: Index) -> int | ir.Value | _Lane:
+        """Return the sum of variables, none of which is a vector."""
+        parts = [self.variables[name] for name in names]
+        known = sum(part for part in parts if isinstance(part, int))
+        running = [part for part in parts if not isinstance(part, (int, _Piece))]
+        values = [part.value if isinstance(part, _Lane) else part for part in running]
+        if not values:
+            return known
+        total: ir.Value = values[0]
+        for value in values[1:]:
+            total = self.builder.add(total, value)
+        total = self.builder.add(total, index(known)) if known else total
+        return _Lane(total) if any(isinstance(part, _Lane) for part in parts) else total
+
+    def derived(self, derived: Derived) -> int | ir.Value | _Lane:
+        """Return the value of a variable that a loop computes."""
+        given = self.total(derived.index)
+        if isinstance(given, int):
+            return derived.of(given)
+        value = given.value if isinstance(given, _Lane) else given
+        if derived.divisor != 1:
+            value = self.builder.udiv(value, index(derived.divisor))
+        if derived.modulus is not None:
+            value = self.builder.urem(value, index(derived.modulus))
+        if derived.scale != 1:
+            value = self.builder.mul(value, index(derived.scale))
+        if derived.start:
+            value = self.builder.add(value, index(derived.start))
+        return _Lane(value) if isinstance(given, _Lane) else value
 
     def branch(self, condition: ir.Value, body: Callable[[], None]) -> None:
         """Emit `body` under a condition; registers that it sets are not visible after it."""
@@ -327,7 +378,9 @@ class _Emitter:
         if self.layout.subgroups == 1:
             return
         own, rows = self.local_id(1), index(self.layout.rows)
-        self.position = {"rows": self.builder.urem(own, rows), "columns": self.builder.udiv(own, rows)}
+        self.position = {
+            "rows": self.builder.urem(own, rows), "columns": self.builder.udiv(own, rows), "subgroups": own
+        }
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -351,14 +404,21 @@ class _Emitter:
             value = splat(self.builder, value, width)
         if lanes(value.type) > width:
             raise LoweringError(f"{assign}: a vectorized loop reduces into one element")
-        if target.buffer.in_registers:
-            self.registers[self.key(target)] = value
-        elif assign.update == "set":
-            self.store(target, value)
+        if assign.update == "set":
+            self.put(target, value)
         else:
             self.update(assign, value, width)
-        if not target.buffer.in_registers:
             self.loaded = {}
+
+    def put(self, target: Access, value: ir.Value) -> None:
+        """Set a register or store to memory."""
+        if target.buffer.in_registers:
+            self.registers[self.key(target)] = value
+            return
+        self.store(target, value)
+        # Operands may alias one another; the copies of a nest alias nothing.
+        own = target.buffer.scope != "global"
+        self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != target.buffer.name}
 
     def update(self, assign: Assign, value: ir.Value, width: int) -> None:
         """Update elements atomically, lane by lane."""

@@ -2,157 +2,41 @@
 
 A nest is a tree of loops over assignments to elements of buffers, in the spirit of TensorIR (Feng et al., ASPLOS
 2023).  It starts as the plain definition of an operation and is rewritten by the primitives of `schedule`; then
-`emission` turns it into LLVM IR.  A nest prints as a small Python-like script.
+`realization` places its memory and `emission` turns it into LLVM IR.  A nest prints as a small Python-like script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.lowering.expressions import (
+    Access,
+    Bound,
+    Buffer,
+    Convert,
+    Dimension,
+    Expression,
+    Index,
+    MultiplyAdd,
+    Number,
+    Product,
+    RoundDown,
+    Scalar,
+    Scope,
+    Total,
+    accesses_of,
+    map_accesses,
+    round_down,
+)
 
 __all__ = [
-    "Access", "Assign", "Bound", "Buffer", "Convert", "Dimension", "Expression", "Index", "Number", "Loop", "LoopKind",
-    "MultiplyAdd", "Nest", "Node", "Product", "RoundDown", "Scalar", "Total", "loops_of", "round_down",
+    "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
+    "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
+    "Synchronize", "Total", "leaves", "loops_of", "map_accesses", "map_assigns", "round_down", "stages_of",
+    "variables_of",
 ]
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """A size or a stride that is known at run time, by name."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
-class RoundDown:
-    """The largest multiple of `factor` that does not exceed a run-time size."""
-
-    size: Dimension
-    factor: int
-
-    def __str__(self) -> str:
-        return f"{self.size} // {self.factor} * {self.factor}"
-
-
-#: The bound of a loop.
-Bound = int | Dimension | RoundDown
-
-
-def round_down(bound: Bound, factor: int) -> Bound:
-    """Return the largest multiple of `factor` that does not exceed `bound`."""
-    match bound:
-        case int():
-            return bound // factor * factor
-        case Dimension():
-            return RoundDown(bound, factor)
-        case RoundDown(size, inner):
-            return bound if inner % factor == 0 else RoundDown(size, factor)
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Memory that a nest accesses, or registers that it keeps (`strides` is empty then)."""
-
-    name: str
-    element: ScalarType
-    strides: tuple[int | Dimension, ...] = ()
-    in_registers: bool = False
-
-
-#: An index: the sum of loop variables.
-Index = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Access:
-    """An element of a buffer."""
-
-    buffer: Buffer
-    indices: tuple[Index, ...]
-
-    def __str__(self) -> str:
-        return f"{self.buffer.name}[{', '.join(' + '.join(i) or '0' for i in self.indices)}]"
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A value that the kernel passes to the nest, such as alpha."""
-
-    name: str
-    type: ScalarType
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
-class Number:
-    """A constant."""
-
-    value: int | float
-    type: ScalarType
-
-    def __str__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True)
-class Convert:
-    """A value converted to another element type."""
-
-    operand: Expression
-    type: ScalarType
-
-    def __str__(self) -> str:
-        return f"{self.type}({self.operand})"
-
-
-@dataclass(frozen=True)
-class Product:
-    """a · b."""
-
-    lhs: Expression
-    rhs: Expression
-
-    def __str__(self) -> str:
-        return f"{_factor(self.lhs)} * {_factor(self.rhs)}"
-
-
-@dataclass(frozen=True)
-class Total:
-    """a + b."""
-
-    lhs: Expression
-    rhs: Expression
-
-    def __str__(self) -> str:
-        return f"{self.lhs} + {self.rhs}"
-
-
-@dataclass(frozen=True)
-class MultiplyAdd:
-    """a · b + c with one rounding."""
-
-    lhs: Expression
-    rhs: Expression
-    addend: Expression
-
-    def __str__(self) -> str:
-        return f"fma({self.lhs}, {self.rhs}, {self.addend})"
-
-
-Expression = Access | Scalar | Number | Convert | Product | Total | MultiplyAdd
-
-
-def _factor(expression: Expression) -> str:
-    return f"({expression})" if isinstance(expression, Total) else str(expression)
-
 
 #: ``set`` stores; the others update atomically: ``add`` the value, ``exchange`` it, or ``combine`` it as
 #: value + scale · old.
@@ -161,13 +45,19 @@ Update = Literal["set", "add", "exchange", "combine"]
 
 @dataclass(frozen=True)
 class Assign:
-    """One assignment; `part` says which part of a reduction it is."""
+    """One assignment; `part` says which part of a reduction it is, or that it copies to or from a stage's buffer."""
 
     target: Access
     value: Expression
-    part: Literal["init", "update", "finish"]
+    part: Literal["init", "update", "finish", "copy"]
     update: Update = "set"
     scale: Expression | None = None
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """The accesses that it reads."""
+        scale = () if self.scale is None else accesses_of(self.scale)
+        return (*accesses_of(self.value), *scale)
 
     def __str__(self) -> str:
         if self.update == "set":
@@ -179,16 +69,57 @@ class Assign:
 #: How the iterations of a loop run:
 #: ``serial`` one after the other; ``unrolled`` as copies of the body; ``vectorized`` as lanes of explicit vectors;
 #: ``lanes`` one for each lane of the sub-group; ``rows`` and ``columns`` dealt out to the sub-groups of the
-#: work-group along its first and second mode.
-LoopKind = Literal["serial", "unrolled", "vectorized", "lanes", "rows", "columns"]
+#: work-group along its first and second mode, ``subgroups`` to all of them; ``virtual`` interleaved within one
+#: work-item, statement by statement; ``tensorized`` all at once, by an instruction of the engine.
+LoopKind = Literal[
+    "serial", "unrolled", "vectorized", "lanes", "rows", "columns", "subgroups", "virtual", "tensorized"
+]
+
+#: A condition on the iterations of a loop: the sum of the variables is below the bound.
+Guard = tuple[Index, Bound]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A variable that a loop computes: ``start + sum(index) // divisor % modulus * scale``, without ``%`` for None."""
+
+    variable: str
+    index: Index
+    divisor: int = 1
+    modulus: int | None = None
+    scale: int = 1
+    start: int = 0
+
+    @property
+    def static_range(self) -> range | None:
+        """The values that it takes, where they are known."""
+        if self.modulus is None:
+            return None
+        return range(self.start, self.start + self.modulus * self.scale, self.scale)
+
+    def of(self, value: int) -> int:
+        """Return the value of the variable for a sum of the index."""
+        quotient = value // self.divisor
+        return self.start + (quotient if self.modulus is None else quotient % self.modulus) * self.scale
+
+    def __str__(self) -> str:
+        text = " + ".join(self.index)
+        if len(self.index) > 1 and (self.divisor, self.modulus, self.scale) != (1, None, 1):
+            text = f"({text})"
+        text += f" // {self.divisor}" if self.divisor != 1 else ""
+        text += f" % {self.modulus}" if self.modulus is not None else ""
+        text += f" * {self.scale}" if self.scale != 1 else ""
+        return f"{self.variable} = {text}{f' + {self.start}' if self.start else ''}"
 
 
 @dataclass(frozen=True)
 class Loop:
     """``for variable in range(start, stop, step)``.
 
-    `guard` restricts the iterations to those where the sum of its variables is below its bound.  While a loop with
-    `prefetch` runs, the operands of the next work-group are fetched into the cache.
+    `derived` are computed in each iteration, in order; `guards` then restrict the iterations.  A `pipelined` loop
+    fills a stage's buffer for its next iteration, so that its iterations must run in order.  `instruction` names the
+    engine's instruction that a tensorized loop stands for.  While a loop with `prefetch` runs, the operands of the next
+    work-group are fetched into the cache.
     """
 
     variable: str
@@ -198,7 +129,10 @@ class Loop:
     step: int = 1
     kind: LoopKind = "serial"
     reduction: bool = False
-    guard: tuple[Index, Bound] | None = None
+    guards: tuple[Guard, ...] = ()
+    derived: tuple[Derived, ...] = ()
+    pipelined: bool = False
+    instruction: str | None = None
     prefetch: bool = False
 
     @property
@@ -208,12 +142,39 @@ class Loop:
             return range(self.start, self.stop, self.step)
         return None
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The loop's variable and those that it derives."""
+        return (self.variable, *(d.variable for d in self.derived))
+
     def with_body(self, *body: Node) -> Loop:
         """Return the loop around another body."""
         return replace(self, body=body)
 
 
-Node = Loop | Assign
+@dataclass(frozen=True)
+class Stage:
+    """The copy of a region of `source` to `buffer`, or with `write_back` from `buffer` to `source`.
+
+    The buffer holds what one iteration of the loops around the stage needs.
+    """
+
+    buffer: str
+    source: str
+    body: tuple[Node, ...]
+    write_back: bool = False
+
+    def with_body(self, *body: Node) -> Stage:
+        """Return the stage with other loops."""
+        return replace(self, body=body)
+
+
+@dataclass(frozen=True)
+class Synchronize:
+    """A barrier of the work-group: what was written to local memory before it is seen after it."""
+
+
+Node = Loop | Assign | Stage | Synchronize
 
 
 @dataclass(frozen=True)
@@ -225,25 +186,52 @@ class Nest:
     body: tuple[Node, ...]
 
     def __str__(self) -> str:
-        return "\n".join([f"# {self.name}: {self.description}", *_lines(self.body, "")])
+        declarations = [
+            f"# {b.name}: {b.element} {'x'.join(map(str, b.shape))} in {_PLACES[b.scope]}, strides {list(b.strides)}"
+            for b in self.buffers.values() if b.shape and b.scope != "global"
+        ]
+        return "\n".join([f"# {self.name}: {self.description}", *declarations, *_lines(self.body, "")])
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """The buffers that the nest accesses, by name."""
+        return {access.buffer.name: access.buffer for leaf in leaves(self.body)
+                for access in (*leaf.assign.reads, leaf.assign.target)}
+
+
+_PLACES = {"local": "local memory", "registers": "registers", "private": "private memory"}
 
 
 def _lines(nodes: tuple[Node, ...], indent: str) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, Assign):
-            yield f"{indent}{node}"
-            continue
-        arguments = [str(node.start), str(node.stop)]
-        if node.step != 1:
-            arguments.append(str(node.step))
-        yield f"{indent}for {node.variable} in {node.kind}({', '.join(arguments)}):"
-        inner = indent + "    "
-        if node.prefetch:
-            yield f"{inner}prefetch()"
-        if node.guard is not None:
-            yield f"{inner}if {' + '.join(node.guard[0])} < {node.guard[1]}:"
-            inner += "    "
-        yield from _lines(node.body, inner)
+        match node:
+            case Assign():
+                yield f"{indent}{node}"
+            case Synchronize():
+                yield f"{indent}synchronize()"
+            case Stage(buffer, source, body, write_back):
+                yield f"{indent}with {'write_back' if write_back else 'stage'}({buffer}, {source}):"
+                yield from _lines(body, indent + "    ")
+            case Loop():
+                yield from _loop_lines(node, indent)
+
+
+def _loop_lines(loop: Loop, indent: str) -> Iterator[str]:
+    arguments = [str(loop.start), str(loop.stop)]
+    if loop.step != 1:
+        arguments.append(str(loop.step))
+    if loop.instruction is not None:
+        arguments.append(loop.instruction)
+    yield f"{indent}for {loop.variable} in {loop.kind}({', '.join(arguments)}):"
+    inner = indent + "    "
+    if loop.prefetch:
+        yield f"{inner}prefetch()"
+    for derived in loop.derived:
+        yield f"{inner}{derived}"
+    for index, bound in loop.guards:
+        yield f"{inner}if {' + '.join(index)} < {bound}:"
+        inner += "    "
+    yield from _lines(loop.body, inner)
 
 
 def loops_of(nodes: tuple[Node, ...]) -> Iterator[Loop]:
@@ -251,4 +239,57 @@ def loops_of(nodes: tuple[Node, ...]) -> Iterator[Loop]:
     for node in nodes:
         if isinstance(node, Loop):
             yield node
+        if isinstance(node, (Loop, Stage)):
             yield from loops_of(node.body)
+
+
+def stages_of(nodes: tuple[Node, ...]) -> Iterator[Stage]:
+    """Yield every stage in the order of the script."""
+    for node in nodes:
+        if isinstance(node, Stage):
+            yield node
+        if isinstance(node, (Loop, Stage)):
+            yield from stages_of(node.body)
+
+
+def variables_of(nodes: tuple[Node, ...]) -> Iterator[str]:
+    """Yield the variables of all loops, derived ones included."""
+    for loop in loops_of(nodes):
+        yield from loop.variables
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An assignment with the loops and stages around it, outermost first."""
+
+    assign: Assign
+    path: tuple[Loop | Stage, ...]
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops around it, outermost first."""
+        return tuple(node for node in self.path if isinstance(node, Loop))
+
+
+def leaves(nodes: tuple[Node, ...], path: tuple[Loop | Stage, ...] = ()) -> Iterator[Leaf]:
+    """Yield every assignment in the order of the script."""
+    for node in nodes:
+        if isinstance(node, Assign):
+            yield Leaf(node, path)
+        elif isinstance(node, (Loop, Stage)):
+            yield from leaves(node.body, (*path, node))
+
+
+def map_assigns(nodes: tuple[Node, ...], change: Callable[[Access], Access]) -> tuple[Node, ...]:
+    """Return the nodes with `change` applied to each access."""
+    result: list[Node] = []
+    for node in nodes:
+        match node:
+            case Assign(target, value, _, _, scale):
+                scale = None if scale is None else map_accesses(scale, change)
+                result.append(replace(node, target=change(target), value=map_accesses(value, change), scale=scale))
+            case Loop() | Stage():
+                result.append(node.with_body(*map_assigns(node.body, change)))
+            case Synchronize():
+                result.append(node)
+    return tuple(result)

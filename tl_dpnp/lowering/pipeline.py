@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import Intrinsic
+from tl_dpnp.kernels.llvm import LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
@@ -20,10 +21,12 @@ from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule, vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.memory import place_temporaries, size_in_bytes
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.text import MemrefText
@@ -79,35 +82,85 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     stages["memory"] = memory + print_function(function)
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
-    local_memory = local_memory_of(list(placements.values()))
-    maker = _KernelMaker(work_group, device, local_memory)
+    temporaries = local_memory_of(list(placements.values()))
+    kernels = _scheduled(function, work_group, device.vector_bytes)
+    local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
+    maker = _KernelMaker(work_group.layout, device, kernels, local_memory)
     shell = write_shell(function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug)
     layout = work_group.layout
     plan = LaunchPlan(
-        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, maker.work, shell.checks
+        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory,
+        sum(_vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels), shell.checks
     )
-    return LoweredKernel(plan, shell, stages, tuple(maker.schedules), work_group)
+    return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group)
+
+
+@dataclass(frozen=True)
+class _Scheduled:
+    """A linear-algebra instruction with its schedule and what is emitted for it."""
+
+    operation: ops.LinearAlgebra
+    contraction: Contraction
+    schedule: Schedule
+    realized: Realized
+
+
+def _scheduled(function: ops.Function, work_group: WorkGroup, vector_bytes: int) -> list[_Scheduled]:
+    """Schedule each instruction, in source order."""
+    result = []
+    for name, operation in kernel_operations(function):
+        contraction = contraction_of(operation, name)
+        if work_group.form == "vector":
+            schedule = vector_schedule(contraction, vector_bytes)
+        else:
+            schedule = subgroup_schedule(contraction, work_group.layout)
+        result.append(_Scheduled(operation, contraction, schedule, realize(schedule.nest, work_group.layout)))
+    return result
+
+
+def kernel_operations(function: ops.Function) -> list[tuple[str, ops.LinearAlgebra]]:
+    """Return the instructions that become kernels of their own, by the name of their kernel, in source order."""
+    found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
+    return [(f"{type(operation).__name__.lower()}_{number}", operation) for number, operation in enumerate(found)]
+
+
+def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[_Scheduled], limit: int) -> int:
+    """Return the local memory with the copies of the nests behind the temporaries; the nests share it.
+
+    Raises UnsupportedError if it does not fit.
+    """
+    scratch = max((kernel.realized.scratch for kernel in kernels), default=0)
+    if not scratch:
+        return temporaries
+    total = _scratch_offset(temporaries) + scratch
+    if total > limit:
+        largest = max(kernels, key=lambda kernel: kernel.realized.scratch)
+        message = (
+            f"the schedule of {largest.contraction.nest.name} keeps {scratch} bytes of copies in local memory; with "
+            f"the temporaries of @{function.name} that makes {total} bytes, and the device has {limit}"
+        )
+        raise UnsupportedError(message, [Diagnostic(message, largest.operation.span, "cache smaller tiles")])
+    return total
+
+
+def _scratch_offset(temporaries: int) -> int:
+    return -(-temporaries // 64) * 64
 
 
 class _KernelMaker:
-    """Makes the micro-kernels of one function, and keeps their schedules."""
+    """Makes the micro-kernels of one function."""
 
-    def __init__(self, work_group: WorkGroup, device: DeviceDescription, local_memory: int) -> None:
-        self.work_group = work_group
+    def __init__(
+        self, layout: SubgroupLayout, device: DeviceDescription, kernels: Sequence[_Scheduled], local_memory: int
+    ) -> None:
+        self.layout = layout
         self.device = device
+        self.kernels = {id(kernel.operation): kernel for kernel in kernels}
         self.local_memory = local_memory
-        self.schedules: list[Schedule] = []
-        self.work = 0
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
-        name = f"{type(operation).__name__.lower()}_{len(self.schedules)}"
-        contraction = contraction_of(operation, name)
-        if self.work_group.form == "vector":
-            schedule = vector_schedule(contraction, self.device.vector_bytes)
-        else:
-            schedule = subgroup_schedule(contraction, self.work_group.layout)
-        self.schedules.append(schedule)
-        self.work += _vector_operations(contraction, self.device.vector_bytes)
+        kernel = self.kernels[id(operation)]
+        contraction, realized = kernel.contraction, kernel.realized
         elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
@@ -117,6 +170,8 @@ class _KernelMaker:
             *(scalar.type for scalar in contraction.scalars),
         )
         names = _buffer_names(len(elements))
+        scratch_space = LOCAL if self.layout.lanes * self.layout.subgroups > 1 else PRIVATE
+        first = self.local_memory - realized.scratch
 
         fetched = {
             buffer: size_in_bytes(memref.type)
@@ -132,16 +187,19 @@ class _KernelMaker:
             }
             dimensions = {dimension: next(given) for dimension in contraction.dimensions}
             values = {scalar.name: next(given) for scalar in contraction.scalars}
+            for name, offset in realized.offsets.items():
+                element, place = realized.nest.buffers[name].element, index(first + offset)
+                pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
             ahead = {buffer: Ahead(distance, fetched[buffer]) for buffer, distance in zip(fetched, given, strict=False)}
             given_to_nest = NestArguments(pointers, dimensions, values, ahead)
             width = vector_width(contraction, self.device.vector_bytes)
-            emit_nest(builder, schedule.nest, given_to_nest, self.work_group.layout, width)
+            emit_nest(builder, realized.nest, given_to_nest, self.layout, width)
 
+        name, description = contraction.nest.name, contraction.nest.description
         plain = Intrinsic(name, parameters, None, emit)
         prefetching = None
-        if fetched and any(loop.prefetch for loop in loops_of(schedule.nest.body)):
+        if fetched and any(loop.prefetch for loop in loops_of(realized.nest.body)):
             prefetching = Intrinsic(f"{name}_prefetching", (*parameters, *(INDEX for _ in fetched)), None, emit)
-        description = contraction.nest.description
         return KernelCall(plain, tuple(contraction.dimensions.values()), operands, description, prefetching)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.emission import SubgroupLayout
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.plan import Form
 
 __all__ = ["WorkGroup", "choose_work_group"]

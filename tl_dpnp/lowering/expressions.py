@@ -1,0 +1,231 @@
+"""What a loop nest computes with: sizes, buffers, accesses to their elements, and arithmetic on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tl_dpnp.scalars import ScalarType
+
+__all__ = [
+    "Access", "Bound", "Buffer", "Convert", "Dimension", "Expression", "Index", "MultiplyAdd", "Number", "Product",
+    "RoundDown", "Scalar", "Scope", "Total", "accesses_of", "compact_strides", "map_accesses", "round_down",
+]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A size or a stride that is known at run time, by name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class RoundDown:
+    """The largest multiple of `factor` that does not exceed a run-time size."""
+
+    size: Dimension
+    factor: int
+
+    def __str__(self) -> str:
+        return f"{self.size} // {self.factor} * {self.factor}"
+
+
+#: The bound of a loop.
+Bound = int | Dimension | RoundDown
+
+
+def round_down(bound: Bound, factor: int) -> Bound:
+    """Return the largest multiple of `factor` that does not exceed `bound`."""
+    match bound:
+        case int():
+            return bound // factor * factor
+        case Dimension():
+            return RoundDown(bound, factor)
+        case RoundDown(size, inner):
+            return bound if inner % factor == 0 else RoundDown(size, factor)
+
+
+#: Where a buffer is: ``global`` is the memory of an operand, wherever that is; ``local`` is shared by the work-group;
+#: ``registers`` belong to one work-item; ``private`` are registers that need addresses.
+Scope = Literal["global", "local", "registers", "private"]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that a nest accesses, or registers that it keeps.
+
+    `strides` are in elements, one for each mode; accumulators in registers have none.  `shape` is what accesses stay
+    within.  `order` lists the modes from the fastest to the slowest where it is not the natural one, and `alignment`
+    holds (mode, factor, offset): the stride of that mode is `offset` more than a multiple of `factor`.  The last mode
+    of a `doubled` buffer selects one of two halves.
+    """
+
+    name: str
+    element: ScalarType
+    strides: tuple[int | Dimension, ...] = ()
+    scope: Scope = "global"
+    shape: tuple[Bound, ...] = ()
+    order: tuple[int, ...] = ()
+    alignment: tuple[tuple[int, int, int], ...] = ()
+    doubled: bool = False
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether its elements are values without addresses."""
+        return self.scope == "registers"
+
+    @property
+    def elements(self) -> int:
+        """The number of elements from the first to the last, padding included; the shape is static."""
+        static = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True)
+                  if isinstance(size, int) and isinstance(stride, int)]
+        assert len(static) == len(self.shape)
+        return 1 + sum((size - 1) * stride for size, stride in static)
+
+    def reshaped(self, shape: tuple[Bound, ...]) -> Buffer:
+        """Return the buffer with another shape, laid out anew."""
+        return replace(self, shape=shape, strides=compact_strides(shape, self.order, self.alignment))
+
+
+def compact_strides(
+    shape: tuple[Bound, ...], order: tuple[int, ...] = (), alignment: tuple[tuple[int, int, int], ...] = ()
+) -> tuple[int, ...]:
+    """Return the strides of a buffer without gaps but those that `alignment` asks for; none if a size is unknown."""
+    padding = {mode: (factor, offset) for mode, factor, offset in alignment}
+    strides, stride = [0] * len(shape), 1
+    for mode in order or range(len(shape)):
+        size = shape[mode]
+        if not isinstance(size, int):
+            return ()
+        if mode in padding:
+            factor, offset = padding[mode]
+            stride += (offset - stride) % factor
+        strides[mode] = stride
+        stride *= size
+    return tuple(strides)
+
+
+#: An index: the sum of loop variables.
+Index = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element of a buffer."""
+
+    buffer: Buffer
+    indices: tuple[Index, ...]
+
+    def __str__(self) -> str:
+        return f"{self.buffer.name}[{', '.join(' + '.join(i) or '0' for i in self.indices)}]"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value that the kernel passes to the nest, such as alpha."""
+
+    name: str
+    type: ScalarType
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant."""
+
+    value: int | float
+    type: ScalarType
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Convert:
+    """A value converted to another element type."""
+
+    operand: Expression
+    type: ScalarType
+
+    def __str__(self) -> str:
+        return f"{self.type}({self.operand})"
+
+
+@dataclass(frozen=True)
+class Product:
+    """a · b."""
+
+    lhs: Expression
+    rhs: Expression
+
+    def __str__(self) -> str:
+        return f"{_factor(self.lhs)} * {_factor(self.rhs)}"
+
+
+@dataclass(frozen=True)
+class Total:
+    """a + b."""
+
+    lhs: Expression
+    rhs: Expression
+
+    def __str__(self) -> str:
+        return f"{self.lhs} + {self.rhs}"
+
+
+@dataclass(frozen=True)
+class MultiplyAdd:
+    """a · b + c with one rounding."""
+
+    lhs: Expression
+    rhs: Expression
+    addend: Expression
+
+    def __str__(self) -> str:
+        return f"fma({self.lhs}, {self.rhs}, {self.addend})"
+
+
+Expression = Access | Scalar | Number | Convert | Product | Total | MultiplyAdd
+
+
+def _factor(expression: Expression) -> str:
+    return f"({expression})" if isinstance(expression, Total) else str(expression)
+
+
+def map_accesses(expression: Expression, change: Callable[[Access], Access]) -> Expression:
+    """Return the expression with `change` applied to each access."""
+    match expression:
+        case Access():
+            return change(expression)
+        case Scalar() | Number():
+            return expression
+        case Convert(operand, type_):
+            return Convert(map_accesses(operand, change), type_)
+        case Product(lhs, rhs):
+            return Product(map_accesses(lhs, change), map_accesses(rhs, change))
+        case Total(lhs, rhs):
+            return Total(map_accesses(lhs, change), map_accesses(rhs, change))
+        case MultiplyAdd(lhs, rhs, addend):
+            return MultiplyAdd(*(map_accesses(e, change) for e in (lhs, rhs, addend)))
+
+
+def accesses_of(expression: Expression) -> Iterator[Access]:
+    """Yield every access that the expression reads."""
+    match expression:
+        case Access():
+            yield expression
+        case Convert(operand, _):
+            yield from accesses_of(operand)
+        case Product(lhs, rhs) | Total(lhs, rhs):
+            yield from accesses_of(lhs)
+            yield from accesses_of(rhs)
+        case MultiplyAdd(lhs, rhs, addend):
+            for operand in (lhs, rhs, addend):
+                yield from accesses_of(operand)

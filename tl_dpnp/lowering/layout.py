@@ -1,0 +1,24 @@
+"""How the work-items of a work-group share the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SubgroupLayout"]
+
+
+@dataclass(frozen=True)
+class SubgroupLayout:
+    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns.
+
+    The vector form has one lane and one sub-group.
+    """
+
+    lanes: int = 1
+    rows: int = 1
+    columns: int = 1
+
+    @property
+    def subgroups(self) -> int:
+        """Number of sub-groups of the work-group."""
+        return self.rows * self.columns

@@ -1,0 +1,96 @@
+"""From a scheduled nest to one that can be emitted: its memory is placed and its barriers are set.
+
+What depends on the work-group's layout is decided here.  The steps are: check that the loops are bound as the layout
+needs it; run virtual threads interleaved; find the accumulators that can be values and give the others private
+memory; order accesses to local memory by barriers; place the copies in local memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.errors import ScheduleError
+from tl_dpnp.lowering.accumulators import place_accumulators
+from tl_dpnp.lowering.interleave import interleave
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
+from tl_dpnp.lowering.synchronization import synchronize
+
+__all__ = ["Realized", "realize"]
+
+#: Alignment of each copy in local memory, in bytes: that of the widest vector access.
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Realized:
+    """A nest to emit; `offsets` are the places of its copies in the `scratch` bytes of local memory that it takes."""
+
+    nest: Nest
+    offsets: dict[str, int]
+    scratch: int
+
+
+def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
+    """Return what to emit for a scheduled nest.
+
+    Raises ScheduleError where the loops are not bound as `layout` needs it, where work-items would need the
+    registers of others, and for copies of unknown size.
+    """
+    _check_lanes(nest, layout)
+    if layout.lanes * layout.subgroups > 1:
+        for leaf in leaves(nest.body):
+            _check_bound(nest, leaf, layout)
+    _check_sizes(nest)
+    nest = interleave(nest)
+    nest = place_accumulators(nest, layout)
+    if layout.lanes * layout.subgroups > 1:
+        nest = synchronize(nest)
+    offsets: dict[str, int] = {}
+    scratch = 0
+    for buffer in nest.buffers.values():
+        if buffer.scope == "local":
+            offsets[buffer.name] = scratch
+            scratch += -(-buffer.elements * buffer.element.bytes // _ALIGNMENT) * _ALIGNMENT
+    return Realized(nest, offsets, scratch)
+
+
+def _check_lanes(nest: Nest, layout: SubgroupLayout) -> None:
+    for loop in loops_of(nest.body):
+        if loop.kind == "lanes" and loop.static_range is not None and len(loop.static_range) > layout.lanes:
+            raise ScheduleError(
+                f"{nest.name}: the loop {loop.variable} is bound to lanes and has {len(loop.static_range)} iterations; "
+                f"a sub-group has {layout.lanes} lanes"
+            )
+
+
+def _check_bound(nest: Nest, leaf: Leaf, layout: SubgroupLayout) -> None:
+    """What an operand gets must be stored by one work-item."""
+    target = leaf.assign.target.buffer
+    if target.scope != "global":
+        return
+    kinds = {loop.kind for loop in leaf.loops}
+    missing = [
+        what for what, needed in (
+            ("lanes", layout.lanes > 1 and "lanes" not in kinds),
+            ("rows", layout.rows > 1 and not kinds & {"rows", "subgroups"}),
+            ("columns", layout.columns > 1 and not kinds & {"columns", "subgroups"}),
+        ) if needed
+    ]
+    if missing:
+        raise ScheduleError(
+            f"{nest.name}: {leaf.assign} would be done by several work-items: bind a loop around it to "
+            f"{' and one to '.join(missing)} (the work-group has {layout.rows} x {layout.columns} sub-groups of "
+            f"{layout.lanes} lanes)"
+        )
+
+
+def _check_sizes(nest: Nest) -> None:
+    buffers: dict[str, Buffer] = nest.buffers
+    for stage in stages_of(nest.body):
+        shape = buffers[stage.buffer].shape
+        if not all(isinstance(size, int) for size in shape):
+            raise ScheduleError(
+                f"{nest.name}: the copy {stage.buffer} of {' x '.join(map(str, shape))} elements has no size at "
+                "compile time: move it into loops over tiles of known size"
+            )

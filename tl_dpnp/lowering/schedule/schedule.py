@@ -1,0 +1,311 @@
+"""Schedules: a loop nest and the primitives that were applied to it.
+
+The names of the primitives are TensorIR's (Feng et al., ASPLOS 2023).  Loops are addressed by the name of their
+variable and stages by the name of their buffer.  `Schedule.split` names its parts ``m.0`` and ``m.1``; loops and
+stages that a primitive copies get a prime.  A primitive that is not legal raises `ScheduleError`, which names the
+nest, the primitive, the loop and the rule, and leaves the schedule as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from tl_dpnp.errors import ScheduleError
+from tl_dpnp.lowering.nest import Loop, Nest, loops_of, stages_of, variables_of
+from tl_dpnp.lowering.schedule import legality, loops, stages, tensorization
+from tl_dpnp.lowering.schedule.draft import Draft
+from tl_dpnp.lowering.schedule.loops import Binding, Split, Tail
+from tl_dpnp.lowering.schedule.stages import CacheScope
+from tl_dpnp.lowering.schedule.step import Step
+
+__all__ = ["Schedule"]
+
+_Result = TypeVar("_Result")
+#: The version of the format of `Schedule.to_json`.
+_FORMAT = 1
+
+
+class Schedule:
+    """A loop nest and the primitives that were applied to it; printing gives the script of both.
+
+    Schedules are values: two are equal if they applied equal primitives to equal nests.  `Kernel.schedules` gives
+    those of a kernel; `fresh` starts again from the plain nest, and ``compile(..., schedule=...)`` takes the result.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self._plain = nest
+        self._nest = nest
+        self._steps: list[Step] = []
+        #: Every name that a loop or a buffer has or had: names are never used twice.
+        self._names = {*variables_of(nest.body), *nest.buffers}
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    @property
+    def nest(self) -> Nest:
+        """The nest as it is now."""
+        return self._nest
+
+    @property
+    def name(self) -> str:
+        """The name of the instruction's kernel, such as gemm_0."""
+        return self._plain.name
+
+    @property
+    def trace(self) -> tuple[Step, ...]:
+        """The primitives that were applied, in order."""
+        return tuple(self._steps)
+
+    def __str__(self) -> str:
+        return "\n".join([*(f"# {step}" for step in self._steps), str(self._nest)])
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {self.name}: {len(self._steps)} primitives>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return self._plain == other._plain and self._steps == other._steps
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def fresh(self) -> Schedule:
+        """Return a schedule of the plain nest, with nothing applied."""
+        return Schedule(self._plain)
+
+    def copy(self) -> Schedule:
+        """Return a schedule that can be changed without changing this one."""
+        other = self.fresh()
+        other._nest, other._steps, other._names = self._nest, [*self._steps], {*self._names}
+        return other
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schedule as JSON-serialisable data: what it schedules, and its steps."""
+        return {
+            "format": _FORMAT, "nest": self._plain.description, "steps": [step.to_json() for step in self._steps]
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | str, like: Schedule | Nest) -> Schedule:
+        """Apply saved steps to the plain nest of `like`.
+
+        `data` is what `to_json` returned, or its text.  Raises ScheduleError for data of another nest or another
+        format, and for steps that are not legal.
+        """
+        plain = like._plain if isinstance(like, Schedule) else like
+        try:
+            given = json.loads(data) if isinstance(data, str) else data
+        except json.JSONDecodeError as error:
+            raise ScheduleError(f"{plain.name}: the schedule is not JSON: {error}") from None
+        if not isinstance(given, Mapping) or given.get("format") != _FORMAT or not isinstance(given.get("steps"), list):
+            raise ScheduleError(f"{plain.name}: this is no schedule of format {_FORMAT}")
+        if given.get("nest") != plain.description:
+            raise ScheduleError(
+                f"{plain.name}: the schedule is for {given.get('nest')}, but the operation is {plain.description}"
+            )
+        schedule = cls(plain)
+        for entry in given["steps"]:
+            schedule.apply(Step.from_json(entry))
+        return schedule
+
+    def apply(self, step: Step) -> None:
+        """Apply a primitive that is given as a value, such as one of another schedule's `trace`."""
+        if step.primitive not in _PRIMITIVES:
+            raise ScheduleError(f"{self.name}: there is no primitive {step.primitive}; there are "
+                                f"{', '.join(_PRIMITIVES)}")
+        try:
+            getattr(self, step.primitive)(*step.positional, **dict(step.named))
+        except TypeError as error:
+            raise ScheduleError(f"{self.name}: {step}: {error}") from None
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The names of all loops, in the order of the script."""
+        return tuple(loop.variable for loop in loops_of(self._nest.body))
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of all stages, in the order of the script."""
+        return tuple(dict.fromkeys(stage.buffer for stage in stages_of(self._nest.body)))
+
+    def loops_of(self, stage: str) -> tuple[str, ...]:
+        """Return the names of the loops of a stage's copy, outermost first."""
+        return tuple(loop.variable for loop in loops_of(Draft(self._nest, (), "").stage(stage).body))
+
+    def range_of(self, loop: str) -> range | None:
+        """Return the iterations of a loop, or None where they are known only at run time."""
+        return Draft(self._nest, (), "").loop(loop).static_range
+
+    def is_static(self, loop: str) -> bool:
+        """Return whether the ranges of a loop and of those around it are known at compile time."""
+        draft = Draft(self._nest, (), "")
+        path = draft.path_to(draft.loop(loop).variable)
+        return all(entry.static_range is not None for entry in path if isinstance(entry, Loop))
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def split(self, loop: str, factor: int, tail: Tail = "remainder") -> Split:
+        """Split a loop into an outer loop and an inner one of `factor` iterations (TensorIR: ``split``).
+
+        Where `factor` does not divide the range, ``tail="remainder"`` runs the rest in a copy of the loop after
+        the full part, which then needs no predicate; ``tail="guard"`` keeps one nest and guards the inner loop.
+        Refused for a loop that is not serial any more, and with a remainder for a factor beyond the range.
+        """
+        step = Step("split", (loop, factor), (("tail", tail),))
+        return self._apply(step, lambda d: loops.split(d, loop, factor, tail))
+
+    def fuse(self, outer: str, inner: str) -> str:
+        """Make one loop of two that are perfectly nested, and return its name (TensorIR: ``fuse``).
+
+        The variables of both are computed from the new one.  Both must be serial, of known range, and both or neither
+        a reduction.
+        """
+        return self._apply(Step("fuse", (outer, inner)), lambda d: loops.fuse(d, outer, inner))
+
+    def reorder(self, *order: str) -> None:
+        """Nest perfectly nested loops in the given order, outermost first (TensorIR: ``reorder``).
+
+        Refused where a loop in between holds more than a loop, or where a guard or a computed variable would come
+        before a loop that it needs.
+        """
+        self._apply(Step("reorder", order), lambda d: loops.reorder(d, *order))
+
+    def unroll(self, loop: str) -> None:
+        """Replace a loop of known range by copies of its body (TensorIR: ``unroll``)."""
+        self._apply(Step("unroll", (loop,)), lambda d: loops.unroll(d, loop))
+
+    def vectorize(self, loop: str) -> None:
+        """Run the iterations of a loop of known range as lanes of vectors (TensorIR: ``vectorize``).
+
+        Every assignment in the loop must use it in exactly one index of its target; it may be no reduction, and
+        neither guards nor computed variables may depend on it.
+        """
+        self._apply(Step("vectorize", (loop,)), lambda d: loops.vectorize(d, loop))
+
+    def bind(self, loop: str, kind: Binding) -> None:
+        """Deal the iterations of a loop out to work-items (TensorIR: ``bind``).
+
+        ``lanes``: the lanes of the sub-group, one iteration each; ``rows``, ``columns``: the sub-groups of the
+        work-group along its first and second mode; ``subgroups``: all its sub-groups; ``virtual``: TensorIR's virtual
+        threads, whose iterations one work-item runs interleaved, statement by statement.  In the vector form there is
+        one work-item, which runs ``rows``, ``columns`` and ``subgroups`` one after the other.
+
+        Refused for reductions, and for bindings inside one another that share the same position.
+        """
+        self._apply(Step("bind", (loop, kind)), lambda d: loops.bind(d, loop, kind))
+
+    def prefetch(self, loop: str) -> None:
+        """Fetch the operands of the next work-group into the cache, spread over the iterations of a serial loop.
+
+        It changes nothing where the kernel does not know the next operands.  The loop and those around it must have
+        known ranges, so that each iteration knows its share.
+        """
+        self._apply(Step("prefetch", (loop,)), lambda d: loops.prefetch(d, loop))
+
+    def decompose_reduction(self, reduction: str, above: str) -> None:
+        """Move a reduction outside the perfectly nested loops from `above` inwards (TensorIR: same name).
+
+        What stands before and after the reduction is split off into copies of those loops: the initialisation
+        before it and the final assignment after it.
+        """
+        self._apply(
+            Step("decompose_reduction", (reduction,), (("above", above),)),
+            lambda d: loops.decompose_reduction(d, reduction, above),
+        )
+
+    # --- stages ------------------------------------------------------------------------------------------------------
+
+    def cache_read(self, buffer: str, scope: CacheScope, within: str | None = None) -> str:
+        """Read a copy of a buffer instead of it, and return the copy's name, ``A_local`` (TensorIR: ``cache_read``).
+
+        The copy is made in ``local`` memory, which the work-group shares, or in the ``registers`` of each work-item,
+        before everything else; `compute_at` moves it to where less of it is needed.  With `within`, only what that
+        loop reads is redirected, and the copy stands in front of the loop.  A copy may be copied again.
+        """
+        named = () if within is None else (("within", within),)
+        return self._apply(
+            Step("cache_read", (buffer, scope), named), lambda d: stages.cache_read(d, buffer, scope, within)
+        )
+
+    def cache_write(self, buffer: str, scope: CacheScope) -> str:
+        """Write a copy of the output instead of it, and return the copy's name (TensorIR: ``cache_write``).
+
+        The copy is written back after everything else; `reverse_compute_at` moves that to where the copy is complete.
+        Atomic updates are made when it is written back.
+        """
+        return self._apply(Step("cache_write", (buffer, scope)), lambda d: stages.cache_write(d, buffer, scope))
+
+    def compute_at(self, stage: str, loop: str) -> None:
+        """Make the copy of a stage in each iteration of a loop, of what that iteration needs (TensorIR: same name).
+
+        The region comes from bounds inference and is cut at the end of the operand.  Refused where the loop does not
+        hold all that reads the copy, and after the loops of the copy were scheduled.
+        """
+        self._apply(Step("compute_at", (stage, loop)), lambda d: stages.compute_at(d, stage, loop))
+
+    def reverse_compute_at(self, stage: str, loop: str) -> None:
+        """Write a copy back in each iteration of a loop (TensorIR: same name).
+
+        The loop must hold all that writes the copy, and one iteration must write its region without gaps.
+        """
+        self._apply(Step("reverse_compute_at", (stage, loop)), lambda d: stages.reverse_compute_at(d, stage, loop))
+
+    def double_buffer(self, stage: str) -> None:
+        """Fill a stage for the next iteration of its loop while this one computes from the other half of its buffer.
+
+        Known from tensor expressions as ``double_buffer``.  In the sub-group form it saves one of two barriers.  The
+        loop stays in order: it cannot be split, fused, reordered or bound any more.
+        """
+        self._apply(Step("double_buffer", (stage,)), lambda d: stages.double_buffer(d, stage))
+
+    def storage_align(self, stage: str, mode: int, factor: int, offset: int = 0) -> None:
+        """Make a mode's stride in a stage's buffer `offset` more than a multiple of `factor` (TensorIR: same name).
+
+        Padding spreads what lanes access at the same time over the banks of local memory.
+        """
+        self._apply(
+            Step("storage_align", (stage, mode, factor, offset)),
+            lambda d: stages.storage_align(d, stage, mode, factor, offset),
+        )
+
+    def transform_layout(self, stage: str, *order: int) -> None:
+        """Lay the modes of a stage's buffer out from the fastest to the slowest (TensorIR: ``transform_layout``).
+
+        ``transform_layout("A_local", 1, 0)`` stores A transposed, so that accesses along its second mode are
+        consecutive.
+        """
+        self._apply(
+            Step("transform_layout", (stage, *order)), lambda d: stages.transform_layout(d, stage, *order)
+        )
+
+    # --- engines -----------------------------------------------------------------------------------------------------
+
+    def tensorize(self, loop: str, instruction: str) -> None:
+        """Compute a loop and what it holds by one instruction of an engine (TensorIR: ``tensorize``).
+
+        The loop must match the meaning of the instruction: its extents, its element types and its accesses.  The
+        instructions are listed in `tl_dpnp.kernels.simd`.
+        """
+        self._apply(
+            Step("tensorize", (loop, instruction)), lambda d: tensorization.tensorize(d, loop, instruction)
+        )
+
+    def _apply(self, step: Step, change: Callable[[Draft], _Result]) -> _Result:
+        draft = Draft(self._nest, self._names, str(step))
+        result = change(draft)
+        legality.check(draft)
+        self._nest, self._names = draft.nest, draft.names
+        self._steps.append(step)
+        return result
+
+
+#: The primitives that a saved schedule may name.
+_PRIMITIVES = (
+    "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "decompose_reduction", "cache_read",
+    "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "storage_align", "transform_layout",
+    "tensorize",
+)

@@ -1,0 +1,62 @@
+"""Matching a part of a nest against the meaning of an engine's instruction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
+from tl_dpnp.lowering.nest import Access, Assign, Loop, MultiplyAdd, Node
+from tl_dpnp.lowering.schedule.draft import Draft
+
+__all__ = ["tensorize"]
+
+
+def tensorize(draft: Draft, loop: str, instruction: str) -> None:
+    """See `Schedule.tensorize`."""
+    known = ", ".join(INSTRUCTIONS)
+    draft.require(instruction in INSTRUCTIONS, f"there is no instruction {instruction}; there are {known}")
+    row = INSTRUCTIONS[instruction]
+    chain = [draft.loop(loop)]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        chain.append(chain[-1].body[0])
+    for entry in chain:
+        plain = entry.kind == "serial" and not entry.guards and not entry.derived and not entry.pipelined
+        draft.require(plain and entry.start == 0 and entry.step == 1, f"the loop {entry.variable} is not a plain one")
+    assign = _update(draft, chain[-1].body, row)
+    m, n = _roles(draft, chain, assign, row)
+    inner = replace(n, kind="tensorized", body=(assign,))
+    outer = replace(m, kind="tensorized", body=(inner,), instruction=instruction)
+    draft.replace(loop, lambda _: (outer,))
+
+
+def _update(draft: Draft, body: tuple[Node, ...], row: MatrixInstruction) -> Assign:
+    """Return the one assignment, if it is a multiply-add of the instruction's types; A's access comes first."""
+    match body:
+        case (Assign(target, MultiplyAdd(Access() as lhs, Access() as rhs, addend), "update", "set") as assign,):
+            draft.require(addend == target, f"{assign} does not add to its target")
+            types = {access.buffer.element for access in (target, lhs, rhs)}
+            draft.require(types == {row.element}, f"{assign} is not all of type {row.element}")
+            return assign
+    raise draft.error("it does not hold one multiply-add of elements alone")
+
+
+def _roles(draft: Draft, chain: list[Loop], assign: Assign, row: MatrixInstruction) -> tuple[Loop, Loop]:
+    """Return the loops along m and n: m indexes the first factor and the target, n the second and the target."""
+    assert isinstance(assign.value, MultiplyAdd)
+    a, b = assign.value.lhs, assign.value.rhs
+    assert isinstance(a, Access)
+    assert isinstance(b, Access)
+    extent = {loop.variable: loop.stop for loop in chain}
+    found = {
+        role: [v for v in extent if _uses(near, v) and not _uses(far, v) and _uses(assign.target, v)]
+        for role, near, far in (("m", a, b), ("n", b, a))
+    }
+    shape = " x ".join(str(extent[v]) for v in (*found["m"], *found["n"]))
+    fits = len(chain) == 2 and [extent[v] for v in (*found["m"], *found["n"])] == [row.m, row.n]
+    draft.require(fits, f"{row.name} needs loops of {row.m} x {row.n} iterations, not {shape or 'others'}")
+    by_name = {loop.variable: loop for loop in chain}
+    return by_name[found["m"][0]], by_name[found["n"][0]]
+
+
+def _uses(access: Access, variable: str) -> bool:
+    return any(variable in index for index in access.indices)
