@@ -68,3 +68,20 @@ def test_no_text_of_the_user_enters_the_kernel() -> None:
     (function,) = parse(source)
     text = lower(function, CPU, LoweringOptions()).shell.text
     assert not {"evil", "import_os", "exec"} & set(text.replace("(", " ").replace(",", " ").split())
+
+
+def test_temporaries_are_not_prefetched() -> None:
+    """A view of a temporary may depend on the group id, but its memory is the work-item's own."""
+    source = """func @f(%x: memref<f32x16x16x?>) {
+        %g = group_id
+        %v = subview %x[:, :, %g] : memref<f32x16x16x?>
+        %t = alloca -> memref<f32x16x16x4>
+        %u = subview %t[:, :, %g] : memref<f32x16x16x4>
+        axpby.n 1.0, %v, 0.0, %u : f32, memref<f32x16x16>, f32, memref<f32x16x16>
+        gemm.n.n 1.0, %u, %u, 0.0, %v : f32, memref<f32x16x16>, memref<f32x16x16>, f32, memref<f32x16x16>
+    }"""
+    (function,) = parse(source)
+    shell = lower(function, CPU, LoweringOptions()).shell
+    prefetching = next(entry for entry in shell.intrinsics.values() if entry.name.endswith("_prefetching"))
+    plain = shell.intrinsics[prefetching.name.removesuffix("_prefetching")]
+    assert len(prefetching.parameters) == len(plain.parameters) + 1, "only the output, %v, is known to move"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels.llvm import GLOBAL
 from tl_dpnp.language.types import MemrefType, Size
 
 __all__ = ["MemrefText", "Text", "add", "literal", "multiply", "offset_of", "prefer_static"]
@@ -36,7 +37,7 @@ class MemrefText:
     @property
     def can_be_fetched(self) -> bool:
         """Whether the operand of the next work-group can be prefetched: it is known where it is and how large."""
-        return self.ahead is not None and self.type.is_static
+        return self.ahead is not None and self.type.is_static and self.space == GLOBAL
 
 
 def literal(value: bool | int | float | complex) -> str:
