@@ -133,6 +133,8 @@ def first_result(cache: str, import_first: bool = False) -> dict[str, Any]:
     """
     message = json.dumps([FUSED_SAMPLE, import_first, time.time()])
     environment = {**os.environ, "TL_DPNP_CACHE_DIR": cache, "TL_DPNP_CACHE": "1"}
+    # Python keeps the byte code of what it imports unless it is told not to; then every start compiles our sources.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-c", _FIRST_RESULT]
     result = subprocess.run(command, input=message, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     values: dict[str, Any] = json.loads(result.stdout)
