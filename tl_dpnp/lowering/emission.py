@@ -72,23 +72,23 @@ __all__ = ["Ahead", "NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
 
 @dataclass(frozen=True)
 class Ahead:
-    """What to prefetch for a buffer: the distance in bytes to that of the next work-group, and its size in bytes."""
+    """What to prefetch, if it is wanted: for each buffer, by name, the distance to it and its size, in bytes."""
 
-    distance: ir.Value
-    size: int
+    wanted: ir.Value
+    buffers: Mapping[str, tuple[ir.Value, int]]
 
 
 @dataclass(frozen=True)
 class NestArguments:
     """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
 
-    `ahead` names the buffers to prefetch; without it ``prefetch`` in a schedule has no effect.
+    Without `ahead` a ``prefetch`` in a schedule has no effect.
     """
 
     pointers: Mapping[str, ir.Value]
     dimensions: Mapping[str, ir.Value]
     scalars: Mapping[str, ir.Value]
-    ahead: Mapping[str, Ahead] = field(default_factory=dict)
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ class _Emitter:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
         range_ = loop.static_range
         if range_ is not None and share == 1 and len(range_) <= 1:
-            if loop.prefetch and self.arguments.ahead and range_:
+            if loop.prefetch and range_:
                 self.prefetch()
             for value in range_:
                 self.iteration(loop, value)
@@ -332,7 +332,7 @@ class _Emitter:
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
             self.running.append((loop, counter))
-            if loop.prefetch and self.arguments.ahead:
+            if loop.prefetch:
                 self.prefetch()
             self.iteration(loop, counter)
             self.running.pop()
@@ -346,21 +346,28 @@ class _Emitter:
         self.registers = dict(zip(carried, results, strict=True))
 
     def prefetch(self) -> None:
-        """Fetch this iteration's share of the next operands."""
-        number, count = index(0), 1
-        for loop, counter in self.running:
-            range_ = loop.static_range
-            assert range_ is not None, "the schedule saw to it"
-            passed = self.builder.sub(counter, index(range_.start))
-            passed = self.builder.udiv(passed, index(range_.step)) if range_.step > 1 else passed
-            number = self.builder.add(self.builder.mul(number, index(len(range_))), passed)
-            count *= len(range_)
-        for name, ahead in self.arguments.ahead.items():
-            share = -(-ahead.size // count)
-            start = self.builder.bitcast(self.arguments.pointers[name], I8.as_pointer(GLOBAL))
-            start = self.builder.gep(start, [self.builder.add(ahead.distance, self.builder.mul(number, index(share)))])
-            for line in range(-(-share // CACHE_LINE)):
-                prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
+        """Fetch this iteration's share of the next operands, if that is wanted."""
+        ahead = self.arguments.ahead
+        if ahead is None:
+            return
+
+        def fetch() -> None:
+            number, count = index(0), 1
+            for loop, counter in self.running:
+                range_ = loop.static_range
+                assert range_ is not None, "the schedule saw to it"
+                passed = self.builder.sub(counter, index(range_.start))
+                passed = self.builder.udiv(passed, index(range_.step)) if range_.step > 1 else passed
+                number = self.builder.add(self.builder.mul(number, index(len(range_))), passed)
+                count *= len(range_)
+            for name, (distance, size) in ahead.buffers.items():
+                share = -(-size // count)
+                start = self.builder.bitcast(self.arguments.pointers[name], I8.as_pointer(GLOBAL))
+                start = self.builder.gep(start, [self.builder.add(distance, self.builder.mul(number, index(share)))])
+                for line in range(-(-share // CACHE_LINE)):
+                    prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
+
+        self.branch(ahead.wanted, fetch)
 
     # --- work-items --------------------------------------------------------------------------------------------------
 

@@ -164,20 +164,21 @@ class _KernelMaker:
         elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
-        parameters = (
-            *(INDEX for _ in elements),
-            *(INDEX for _ in contraction.dimensions),
-            *(scalar.type for scalar in contraction.scalars),
-        )
         names = _buffer_names(len(elements))
-        scratch_space = LOCAL if self.layout.lanes * self.layout.subgroups > 1 else PRIVATE
-        first = self.local_memory - realized.scratch
-
         fetched = {
             buffer: size_in_bytes(memref.type)
             for buffer, memref in zip(names, memrefs, strict=True)
             if memref.can_be_fetched and self.device.is_cpu
         }
+        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
+        parameters = (
+            *(INDEX for _ in elements),
+            *(INDEX for _ in contraction.dimensions),
+            *(scalar.type for scalar in contraction.scalars),
+            *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
+        )
+        scratch_space = LOCAL if self.layout.lanes * self.layout.subgroups > 1 else PRIVATE
+        first = self.local_memory - realized.scratch
 
         def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
             given = iter(arguments)
@@ -190,17 +191,17 @@ class _KernelMaker:
             for name, offset in realized.offsets.items():
                 element, place = realized.nest.buffers[name].element, index(first + offset)
                 pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
-            ahead = {buffer: Ahead(distance, fetched[buffer]) for buffer, distance in zip(fetched, given, strict=False)}
+            ahead = None
+            if prefetches:
+                wanted = builder.icmp_signed("!=", next(given), index(0))
+                ahead = Ahead(wanted, {buffer: (next(given), size) for buffer, size in fetched.items()})
             given_to_nest = NestArguments(pointers, dimensions, values, ahead)
             width = vector_width(contraction, self.device.vector_bytes)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width)
 
-        name, description = contraction.nest.name, contraction.nest.description
-        plain = Intrinsic(name, parameters, None, emit)
-        prefetching = None
-        if fetched and any(loop.prefetch for loop in loops_of(realized.nest.body)):
-            prefetching = Intrinsic(f"{name}_prefetching", (*parameters, *(INDEX for _ in fetched)), None, emit)
-        return KernelCall(plain, tuple(contraction.dimensions.values()), operands, description, prefetching)
+        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
+        dimensions = tuple(contraction.dimensions.values())
+        return KernelCall(intrinsic, dimensions, operands, contraction.nest.description, prefetches)
 
 
 def _buffer_names(count: int) -> tuple[str, ...]:

@@ -39,15 +39,15 @@ class KernelCall:
     """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
 
     `dimensions` lists (operand position, "size" or "stride", mode) in the order of the parameters; `scalars` the
-    operands of the instruction that are passed as values.  `prefetching` also fetches the operands of the next
-    work-group; it takes the distances to those that can be fetched, after the other arguments.
+    operands of the instruction that are passed as values.  If it `prefetches`, its last arguments are whether to do so
+    and the distances to the operands that can be fetched.
     """
 
     intrinsic: Intrinsic
     dimensions: tuple[tuple[int, str, int], ...]
     scalars: tuple[ops.Operand, ...]
     comment: str
-    prefetching: Intrinsic | None = None
+    prefetches: bool = False
 
 
 #: Makes the micro-kernel of an instruction, given its operands.
@@ -474,15 +474,10 @@ class _Writer:
             memref = memrefs[position]
             arguments.append(memref.sizes[mode] if what == "size" else memref.strides[mode])
         arguments += [self.operand(scalar) for scalar in kernel.scalars]
-        plain = f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}"
-        if kernel.prefetching is None:
-            self.line(plain)
-            return
-        distances = [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
-        with self.block("if prefetch:"):
-            self.line(self.call(kernel.prefetching, *arguments, *distances))
-        with self.block("else:"):
-            self.line(plain)
+        if kernel.prefetches:
+            arguments.append("prefetch")
+            arguments += [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
+        self.line(f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}")
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
