@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from tl_dpnp.language.parser import parse
+    from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
     from tl_dpnp.runtime.arrays import rev
     from tl_dpnp.runtime.devices import devices
@@ -48,6 +49,7 @@ _NAMES = {
     "compile": "runtime.api",
     "Kernel": "runtime.kernel",
     "Module": "runtime.module",
+    "Schedule": "lowering.schedule",
     "group": "runtime.group",
     "Group": "runtime.group",
     "rev": "runtime.arrays",
@@ -79,6 +81,7 @@ __all__ = [
     "LayoutError",
     "LoweringError",
     "Module",
+    "Schedule",
     "ScheduleError",
     "TLBindingError",
     "TLBoundsError",

@@ -51,11 +51,13 @@ class DeviceDescription:
 class LoweringOptions:
     """What the user asks of the compiler.
 
-    `form` is None where the device decides.  `debug` compiles bounds checks into every access.
+    `form` is None where the device decides.  `debug` compiles bounds checks into every access.  `schedules` are the
+    user's, by the name of the instruction's nest, as JSON; the other instructions get the default.
     """
 
     form: Form | None = None
     debug: bool = False
+    schedules: tuple[tuple[str, str], ...] = ()
 
     def form_on(self, device: DeviceDescription) -> Form:
         """Return the form to use on `device`."""

@@ -17,8 +17,8 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule, vector_width
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.defaults import vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -26,8 +26,8 @@ from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.memory import place_temporaries, size_in_bytes
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -71,7 +71,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     """Lower a verified function for a device.
 
     Raises UnsupportedError for types that the target does not compute with and for temporaries that do not fit,
-    LoweringError for a work-group that the device does not allow.
+    LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not fit it.
     """
     stages = {"parsed": print_function(function)}
     work_group = choose_work_group(function, device, options.form)
@@ -83,7 +83,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
     temporaries = local_memory_of(list(placements.values()))
-    kernels = _scheduled(function, work_group, device.vector_bytes)
+    kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules))
     local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
     maker = _KernelMaker(work_group.layout, device, kernels, local_memory)
     shell = write_shell(function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug)
@@ -95,36 +95,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group)
 
 
-@dataclass(frozen=True)
-class _Scheduled:
-    """A linear-algebra instruction with its schedule and what is emitted for it."""
-
-    operation: ops.LinearAlgebra
-    contraction: Contraction
-    schedule: Schedule
-    realized: Realized
-
-
-def _scheduled(function: ops.Function, work_group: WorkGroup, vector_bytes: int) -> list[_Scheduled]:
-    """Schedule each instruction, in source order."""
-    result = []
-    for name, operation in kernel_operations(function):
-        contraction = contraction_of(operation, name)
-        if work_group.form == "vector":
-            schedule = vector_schedule(contraction, vector_bytes)
-        else:
-            schedule = subgroup_schedule(contraction, work_group.layout)
-        result.append(_Scheduled(operation, contraction, schedule, realize(schedule.nest, work_group.layout)))
-    return result
-
-
-def kernel_operations(function: ops.Function) -> list[tuple[str, ops.LinearAlgebra]]:
-    """Return the instructions that become kernels of their own, by the name of their kernel, in source order."""
-    found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
-    return [(f"{type(operation).__name__.lower()}_{number}", operation) for number, operation in enumerate(found)]
-
-
-def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[_Scheduled], limit: int) -> int:
+def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Scheduled], limit: int) -> int:
     """Return the local memory with the copies of the nests behind the temporaries; the nests share it.
 
     Raises UnsupportedError if it does not fit.
@@ -151,7 +122,7 @@ class _KernelMaker:
     """Makes the micro-kernels of one function."""
 
     def __init__(
-        self, layout: SubgroupLayout, device: DeviceDescription, kernels: Sequence[_Scheduled], local_memory: int
+        self, layout: SubgroupLayout, device: DeviceDescription, kernels: Sequence[Scheduled], local_memory: int
     ) -> None:
         self.layout = layout
         self.device = device

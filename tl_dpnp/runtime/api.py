@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
@@ -14,6 +16,9 @@ from tl_dpnp.runtime.kernel import Kernel, KernelOptions, Target
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.source_cache import parse
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.schedules import GivenSchedule
 
 __all__ = ["compile"]
 
@@ -30,6 +35,7 @@ def compile(
     form: Form | None = None,
     cache: bool = True,
     debug: bool | None = None,
+    schedule: Mapping[str, GivenSchedule] | None = None,
 ) -> Kernel | Module:
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
@@ -38,12 +44,15 @@ def compile(
     `target` is ``"sycl"``, ``"reference"`` (the NumPy interpreter) or ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
     kernel is compiled at its first call, for the device of its arguments; with `queue` (a `dpctl.SyclQueue`) at once,
     and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
-    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  The reference target
-    takes neither.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written
-    arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
+    vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `schedule` replaces the
+    default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
+    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  The
+    reference target takes none of the three.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds
+    checks in and refuses written arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
-    `TLBindingError` if there is no function `name`; with `queue`, what the compiler raises.
+    `TLBindingError` if there is no function `name`, `ScheduleError` for a schedule that is not legal; with `queue`,
+    what the compiler raises.
     """
     options = KernelOptions(
         target=cast(Target, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
@@ -52,9 +61,12 @@ def compile(
         cache=_flag("cache", cache),
     )
     _check_queue(queue)
-    if options.target == "reference" and (queue is not None or form is not None):
-        option = "queue" if queue is not None else "form"
-        raise TLTypeError(f'{option}= says how a device runs a kernel; with target="reference" it has no meaning')
+    given = {"queue": queue, "form": form, "schedule": schedule}
+    meaningless = [option for option, value in given.items() if value is not None]
+    if options.target == "reference" and meaningless:
+        raise TLTypeError(
+            f'{meaningless[0]}= says how a device runs a kernel; with target="reference" it has no meaning'
+        )
     module, text = _module_of(src, cache)
     functions = module.functions
     if name is not None:
@@ -62,8 +74,23 @@ def compile(
         if not functions:
             known = ", ".join(function.name for function in module)
             raise TLBindingError(f"the source has no function {name!r}; it has {known}")
+    if schedule is not None:
+        options = replace(options, schedules=_schedules(functions, schedule))
     kernels = {function.name: Kernel(Program(function, text), options, queue) for function in functions}
     return next(iter(kernels.values())) if len(kernels) == 1 else Module(kernels)
+
+
+def _schedules(
+    functions: tuple[ops.Function, ...], given: Mapping[str, GivenSchedule]
+) -> tuple[tuple[str, str], ...]:
+    from tl_dpnp.lowering.schedules import resolve_schedules
+
+    if not isinstance(given, Mapping):
+        raise TLTypeError(f"schedule= takes a mapping from names of instructions to schedules, not a "
+                          f"{type(given).__name__}")
+    if len(functions) != 1:
+        raise TLTypeError(f"schedule= is for one function, and the source has {len(functions)}: name= picks one")
+    return resolve_schedules(functions[0], given)
 
 
 def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:

@@ -23,6 +23,7 @@ from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
+    from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.reference import ReferenceTarget
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
@@ -38,11 +39,12 @@ class KernelOptions:
     form: Form | None = None
     debug: bool = False
     cache: bool = True
+    schedules: tuple[tuple[str, str], ...] = ()
 
     @property
     def lowering(self) -> LoweringOptions:
         """The part that the compiler looks at."""
-        return LoweringOptions(self.form, self.debug)
+        return LoweringOptions(self.form, self.debug, self.schedules)
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,13 @@ class Kernel:
         """
         self._require_device_target("lower")
         return lowered(self._program, device or self._current_device(), self.options.lowering)
+
+    def schedules(self, device: DeviceDescription | None = None) -> dict[str, Schedule]:
+        """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
+
+        They are copies: change them, or begin anew with `Schedule.fresh`, and give them to `tl_dpnp.compile`.
+        """
+        return {schedule.name: schedule.copy() for schedule in self.lower(device).schedules}
 
     def _current_device(self) -> DeviceDescription:
         for device in self._overloads:

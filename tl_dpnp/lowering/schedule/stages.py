@@ -202,6 +202,7 @@ def _move(draft: Draft, stage: Stage, loop: str) -> None:
     smaller = cached.reshaped(tuple(part.stop for part in region))
     fixed = [set(part.base) for part in region]
     draft.replace_stage(name, ())
+    draft.names -= own
     draft.replace_buffer(smaller, lambda indices: tuple(
         tuple(v for v in index if v not in base) for index, base in zip(indices, fixed, strict=True)))
     new = _copies(draft, stage, smaller, source, moved, _loops(to), leaf.assign)

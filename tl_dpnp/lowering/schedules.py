@@ -1,0 +1,113 @@
+"""Which schedule each instruction of a function gets: the user's, or the default for the form and the device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.canonicalize import canonicalize
+from tl_dpnp.lowering.contraction import Contraction, contraction_of
+from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.realization import Realized, realize
+from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.work_group import WorkGroup
+
+__all__ = ["GivenSchedule", "Scheduled", "resolve_schedules", "schedule_instructions"]
+
+#: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
+#: that is called with a schedule of the plain nest and changes it or returns another.
+GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedule | None]
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A linear-algebra instruction with its schedule and what is emitted for it."""
+
+    operation: ops.LinearAlgebra
+    contraction: Contraction
+    schedule: Schedule
+    realized: Realized
+
+
+def _contractions(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Contraction]]:
+    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on."""
+    found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
+    return [
+        (operation, contraction_of(operation, f"{type(operation).__name__.lower()}_{number}"))
+        for number, operation in enumerate(found)
+    ]
+
+
+def schedule_instructions(
+    function: ops.Function, work_group: WorkGroup, vector_bytes: int, given: Mapping[str, str]
+) -> list[Scheduled]:
+    """Schedule each instruction of a canonical function, in source order.
+
+    `given` are the user's schedules as `resolve_schedules` returns them.  Raises ScheduleError, with the place of the
+    instruction, for a schedule that does not fit the work-group.
+    """
+    result = []
+    for operation, contraction in _contractions(function):
+        try:
+            if contraction.nest.name in given:
+                schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
+            elif work_group.form == "vector":
+                schedule = vector_schedule(contraction, vector_bytes)
+            else:
+                schedule = subgroup_schedule(contraction, work_group.layout)
+            realized = realize(schedule.nest, work_group.layout)
+        except ScheduleError as error:
+            raise _located(error, operation) from None
+        result.append(Scheduled(operation, contraction, schedule, realized))
+    return result
+
+
+def resolve_schedules(
+    function: ops.Function, given: Mapping[str, GivenSchedule]
+) -> tuple[tuple[str, str], ...]:
+    """Return the user's schedules as names of instructions and JSON texts, in the order of the source.
+
+    Raises ScheduleError for a name that is no instruction of the function and for a schedule that is not legal for its
+    instruction, with the place of that; TLTypeError for what is no schedule.
+    """
+    contractions = _contractions(canonicalize(function))
+    known = [contraction.nest.name for _, contraction in contractions]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ScheduleError(f"@{function.name} has no instruction {unknown[0]!r} to schedule; it has "
+                            f"{', '.join(known) or 'none'}")
+    result = []
+    for operation, contraction in contractions:
+        name = contraction.nest.name
+        if name in given:
+            try:
+                schedule = _schedule(given[name], Schedule(contraction.nest))
+            except ScheduleError as error:
+                raise _located(error, operation) from None
+            result.append((name, json.dumps(schedule.to_json(), separators=(",", ":"))))
+    return tuple(result)
+
+
+def _schedule(given: GivenSchedule, fresh: Schedule) -> Schedule:
+    """Return what was given as a schedule of the nest of `fresh`."""
+    if callable(given):
+        result = given(fresh)
+        given = fresh if result is None else result
+    match given:
+        case Schedule():
+            return Schedule.from_json(given.to_json(), fresh)
+        case str() | Mapping():
+            return Schedule.from_json(given, fresh)
+    raise TLTypeError(f"{fresh.name}: a schedule is a Schedule, what its to_json returned, or a function that takes a "
+                      f"Schedule; not a {type(given).__name__}")
+
+
+def _located(error: ScheduleError, operation: ops.LinearAlgebra) -> ScheduleError:
+    """Return the error with the place of the instruction that was scheduled."""
+    if operation.span == ops.NO_SPAN:
+        return error
+    return ScheduleError(error.message, [Diagnostic(error.message, operation.span)])
