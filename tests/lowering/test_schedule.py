@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.lowering.nest_interpreter import run_nest
 from tests.lowering.random_schedules import apply_random_primitives
 from tests.lowering.support import gemm
+from tests.lowering.tiled_schedules import apply_random_tiling
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
@@ -74,6 +75,26 @@ def test_any_legal_sequence_keeps_the_result(data):
         return
     event("realized")
     check(contraction, schedule, m, n, k, beta, transposes, realized.nest, layout)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+def test_tiled_schedules_keep_the_result(data):
+    """Copies, barriers and bound loops together, by work-items that run in any order between barriers."""
+    m, n, k = (data.draw(st.integers(1, 11), label=name) for name in "mnk")
+    dynamic = data.draw(st.integers(0, 4), label="dynamic") == 4
+    beta = data.draw(st.sampled_from([0.0, 3.0]), label="beta")
+    contraction = gemm(*((None, None, None) if dynamic else (m, n, k)), beta=beta)
+    schedule = Schedule(contraction.nest)
+    layout = data.draw(st.sampled_from([SubgroupLayout(), SubgroupLayout(4, 1, 1), SubgroupLayout(4, 2, 2)]))
+    try:
+        apply_random_tiling(data, schedule, layout)
+        realized = realize(schedule.nest, layout)
+    except ScheduleError as error:
+        event("refused: " + "".join(c for c in str(error) if not c.isdigit()))
+        return
+    event(f"realized for {layout.subgroups} sub-groups of {layout.lanes}")
+    check(contraction, schedule, m, n, k, beta, nest=realized.nest, layout=layout)
 
 
 def refused(schedule: Schedule, reason: str):

@@ -53,6 +53,7 @@ class _Placement:
         self.shares = {"lanes": layout.lanes, "rows": layout.rows, "columns": layout.columns,
                        "subgroups": layout.subgroups}
         self.stages = {stage.buffer for stage in stages_of(nest.body)}
+        self.written_back = {stage.buffer for stage in stages_of(nest.body) if stage.write_back}
         self.count = 0
         self.private = 0
 
@@ -62,7 +63,9 @@ class _Placement:
         """Give the copies that stages keep in registers private memory."""
         buffers = {b.name: b for b in self.nest.buffers.values() if b.name in self.stages and b.scope == "registers"}
         for name, buffer in buffers.items():
-            self.require_own([(leaf, access) for leaf in leaves(nodes) for access in _accesses(leaf, name)], name)
+            if name in self.written_back:
+                # A copy that is read only is made whole by each work-item.
+                self.require_own([(leaf, access) for leaf in leaves(nodes) for access in _accesses(leaf, name)], name)
             self.reserve(buffer)
 
         def change(access: Access) -> Access:
