@@ -1,0 +1,103 @@
+"""Scheduled products on the device, in both forms, against NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import dpctl.tensor as dpt
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import tl_dpnp
+from tests.differential.conftest import counted
+from tests.differential.device import queue
+from tests.lowering.random_schedules import apply_random_primitives
+from tests.lowering.tiled_schedules import apply_random_tiling
+from tl_dpnp.errors import ScheduleError, UnsupportedError
+from tl_dpnp.language import ops, parse
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.schedule import Schedule
+
+#: Extents that tiles of the schedules may divide or not.
+extents = st.integers(1, 20)
+
+
+def product(m: int, n: int, k: int, beta: float, dynamic: bool) -> ops.Function:
+    """Return a function that multiplies two matrices of f32."""
+    a, b, c = ("f32x?x?",) * 3 if dynamic else (f"f32x{m}x{k}", f"f32x{k}x{n}", f"f32x{m}x{n}")
+    (function,) = parse(f"""func @f(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{
+        gemm.n.n 1.0, %A, %B, {beta}, %C : f32, memref<{a}>, memref<{b}>, f32, memref<{c}>
+    }}""")
+    return function
+
+
+def check(function: ops.Function, schedule: Schedule, form: str, m: int, n: int, k: int, beta: float) -> bool:
+    """Run small integers, where every order of summation is exact; return whether the schedule fits the form."""
+    random = np.random.default_rng(0)
+    a, b, c = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
+    given = [dpt.asarray(array, order="F", sycl_queue=queue()) for array in (a, b, c)]
+    kernel = tl_dpnp.compile(function, form=form, cache=False, schedule={"gemm_0": schedule})
+    try:
+        kernel(*given, group_size=1)
+    except (ScheduleError, UnsupportedError) as error:
+        note(str(error))
+        return False
+    np.testing.assert_array_equal(dpt.asnumpy(given[2]), a @ b + np.float32(beta) * c)
+    counted[f"schedules in the {form} form"] += 1
+    return True
+
+
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+def test_tiled_schedules_on_the_device(form: str, differential_programs: int) -> None:
+    layout = SubgroupLayout() if form == "vector" else SubgroupLayout(4, 2, 2)
+
+    @given(st.data(), extents, extents, extents, st.sampled_from([0.0, 3.0]), st.integers(0, 4))
+    @settings(max_examples=differential_programs, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    def agree(data: st.DataObject, m: int, n: int, k: int, beta: float, dynamic: int) -> None:
+        function = product(m, n, k, beta, dynamic == 0)
+        if form == "subgroup":
+            function = replace(function, work_group_size=(8, 2), subgroup_size=4)
+        schedule = fresh(function)
+        try:
+            apply_random_tiling(data, schedule, layout)
+        except ScheduleError as error:
+            note(str(error))
+        note(str(schedule))
+        check(function, schedule, form, m, n, k, beta)
+
+    agree()
+
+
+def test_random_primitives_on_the_device(differential_programs: int) -> None:
+    @given(st.data(), extents, extents, extents, st.sampled_from([0.0, 3.0]), st.booleans())
+    @settings(max_examples=differential_programs, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    def agree(data: st.DataObject, m: int, n: int, k: int, beta: float, dynamic: bool) -> None:
+        function = product(m, n, k, beta, dynamic)
+        schedule = fresh(function)
+        apply_random_primitives(data, schedule)
+        note(str(schedule))
+        check(function, schedule, "vector", m, n, k, beta)
+
+    agree()
+
+
+def fresh(function: ops.Function) -> Schedule:
+    """Return a schedule of the plain nest."""
+    return tl_dpnp.compile(replace(function, work_group_size=None, subgroup_size=None)).schedules()["gemm_0"].fresh()
+
+
+@pytest.mark.parametrize("instruction", ["simd_f32_16x4x1", "simd_f32_8x6x1"])
+def test_tensorized_products_on_the_device(instruction: str) -> None:
+    rows, columns = map(int, instruction.removeprefix("simd_f32_").split("x")[:2])
+    m, n, k = 2 * rows, 3 * columns, 5
+    schedule = fresh(product(m, n, k, 3.0, False))
+    height, width = schedule.split("m", rows), schedule.split("n", columns)
+    schedule.reorder(height.outer, width.outer, height.inner, width.inner)
+    schedule.decompose_reduction("k", above=height.inner)
+    schedule.tensorize(height.inner, instruction)
+    for copy in ("'", "''"):
+        schedule.vectorize(height.inner + copy)
+        schedule.unroll(width.inner + copy)
+    assert check(product(m, n, k, 3.0, False), schedule, "vector", m, n, k, 3.0)
