@@ -101,3 +101,12 @@ def test_tensorized_products_on_the_device(instruction: str) -> None:
         schedule.vectorize(height.inner + copy)
         schedule.unroll(width.inner + copy)
     assert check(product(m, n, k, 3.0, False), schedule, "vector", m, n, k, 3.0)
+
+
+def test_accumulators_in_memory_under_a_vectorized_loop() -> None:
+    """The guard of the sum keeps its accumulators from being values; each lane of the vectors needs its own."""
+    function = product(9, 3, 4, 3.0, False)
+    schedule = fresh(function)
+    schedule.vectorize("m")
+    schedule.split("k", 3, tail="guard")
+    assert check(function, schedule, "vector", 9, 3, 4, 3.0)

@@ -17,6 +17,27 @@ def test_the_readme_examples_run():
         exec(block, names)
 
 
+def test_the_examples_in_the_schedule_guide_run(capsys):
+    """The Python runs as one program, and prints the scripts that stand below it."""
+    text = (ROOT / "docs" / "schedules.md").read_text()
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, names)
+    scripts = re.findall(r"```\n(#.*?)```", text, re.DOTALL)
+    assert len(scripts) == 2
+    assert capsys.readouterr().out == "".join(scripts)
+
+    import dpnp
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    A, B = (dpnp.asarray(random.standard_normal((64, 64), dtype=np.float32), order="F") for _ in range(2))
+    for kernel in ("fast", "shared_kernel"):
+        C = dpnp.zeros((64, 64), dtype=np.float32, order="F")
+        names[kernel](A, B, C)
+        np.testing.assert_allclose(dpnp.asnumpy(C), dpnp.asnumpy(A) @ dpnp.asnumpy(B), rtol=1e-4, atol=1e-4)
+
+
 def test_the_programs_in_the_language_guide_are_accepted():
     from tl_dpnp.language import parse
 

@@ -7,10 +7,13 @@ import sys
 import pytest
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "examples").glob("*.py"))
+#: Arguments that make an example short.
+ARGUMENTS = {"gemm_stages": ["--size", "192", "--rounds", "2"]}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
-    result = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, str(path), *ARGUMENTS.get(path.stem, [])]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "checked" in result.stdout

@@ -85,36 +85,43 @@ class _Placement:
 
     # --- accumulators ------------------------------------------------------------------------------------------------
 
-    def nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Place the accumulators of a body: find the runs of nodes from a first use to a last."""
+    def nodes(self, nodes: tuple[Node, ...], vectors: tuple[Loop, ...] = ()) -> tuple[Node, ...]:
+        """Place the accumulators of a body: find the runs of nodes from a first use to a last.
+
+        `vectors` are the vectorized loops around the body.
+        """
         result: list[Node] = []
         run: list[Node] = []
         finished = False
         for node in nodes:
             uses = [leaf.assign for leaf in leaves((node,)) if self.accumulators(leaf)]
             if finished and (not uses or uses[0].part == "init"):
-                result += self.run(tuple(run))
+                result += self.run(tuple(run), vectors)
                 run, finished = [], False
             if run:
                 run.append(node)
             elif not uses:
                 result.append(node)
             elif isinstance(node, Loop) and uses[0].part == "init" and uses[-1].part == "finish":
-                result.append(node.with_body(*self.nodes(node.body)))
+                inner = (*vectors, node) if node.kind == "vectorized" else vectors
+                result.append(node.with_body(*self.nodes(node.body, inner)))
             else:
                 run.append(node)
             finished = bool(run) and (finished or (bool(uses) and uses[-1].part == "finish"))
-        return (*result, *(self.run(tuple(run)) if run else ()))
+        return (*result, *(self.run(tuple(run), vectors) if run else ()))
 
     def accumulators(self, leaf: Leaf) -> list[Access]:
         """Return the accesses to accumulators."""
         return [access for access in (*leaf.assign.reads, leaf.assign.target)
                 if access.buffer.scope == "registers" and access.buffer.name not in self.stages]
 
-    def run(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Place the accumulators that live from the first of these nodes to the last."""
-        uses = [(leaf, access) for leaf in leaves(nodes) for access in self.accumulators(leaf)]
-        if all(_is_value(leaf) for leaf, _ in uses) and len({_vectors(*use) for use in uses}) == 1:
+    def run(self, nodes: tuple[Node, ...], vectors: tuple[Loop, ...]) -> tuple[Node, ...]:
+        """Place the accumulators that live from the first of these nodes to the last.
+
+        The lanes of vectorized loops around them need accumulators of their own, unlike the iterations of others.
+        """
+        uses = [(leaf, access) for leaf in leaves(nodes, vectors) for access in self.accumulators(leaf)]
+        if all(_is_value(*use) for use in uses) and len({_vectors(*use) for use in uses}) == 1:
             return nodes
         name = uses[0][1].buffer.name
         self.require_own(uses, name)
@@ -137,7 +144,7 @@ class _Placement:
                     changed.append(node)
             return tuple(changed)
 
-        return rewrite(nodes, ())
+        return rewrite(nodes, vectors)
 
     def placed(self, leaf: Leaf, name: str, buffer: Buffer, access: Access) -> Access:
         if access.buffer.name != name:
@@ -191,10 +198,9 @@ def _by_name(leaf: Leaf) -> dict[str, Loop | Derived]:
     return found
 
 
-def _is_value(leaf: Leaf) -> bool:
+def _is_value(leaf: Leaf, access: Access) -> bool:
     """Whether the loops of the run around a use keep its accumulator a value."""
-    variables = {v for access in (*leaf.assign.reads, leaf.assign.target) if access.buffer.in_registers
-                 for index in access.indices for v in index}
+    variables = {variable for index in access.indices for variable in index}
     by_name = _by_name(leaf)
     for loop in leaf.loops:
         if loop.guards or loop.kind in _DEALT:
