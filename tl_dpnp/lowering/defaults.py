@@ -25,9 +25,9 @@ _MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 12
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 #: Products that one iteration of the K loop may hold after unrolling.
-_PRODUCTS_PER_ITERATION = 32
+_PRODUCTS_PER_ITERATION = 16
 #: K loops up to this length are unrolled whole.
-_SHORT_REDUCTION = 8
+_SHORT_REDUCTION = 7
 
 
 @dataclass(frozen=True)

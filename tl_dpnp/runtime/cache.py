@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +103,8 @@ class DiskCache:
 
     def _write(self, name: str, data: bytes) -> None:
         """Write a file so that it appears under its name only when it is complete."""
+        import tempfile  # brings the compression modules, which a warm start does not need
+
         descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
