@@ -64,7 +64,7 @@ def _ordered(
         if pending.conflicts(accessed):
             result.append(Synchronize())
             pending = _Accessed()
-        if isinstance(node, Loop) and _holds_copies(node):
+        if isinstance(node, Loop) and _fills_and_uses(node):
             before = pending.widened()
             if node.static_range is None or len(node.static_range) > 1:
                 # The last accesses of an iteration come before the first of the next one.
@@ -78,11 +78,11 @@ def _ordered(
     return tuple(result), pending
 
 
-def _holds_copies(loop: Loop) -> bool:
-    """Whether copies to or from local memory are made inside a loop: only there are barriers needed."""
-    buffers = {a.buffer.name for leaf in leaves(loop.body) for a in (*leaf.assign.reads, leaf.assign.target)
-               if a.buffer.scope == "local"}
-    return any(stage.buffer in buffers for stage in stages_of(loop.body))
+def _fills_and_uses(loop: Loop) -> bool:
+    """Whether a copy in local memory is both made and used inside a loop: only there are barriers needed."""
+    accessed = _accessed(loop, set())
+    both = {name for name, _ in accessed.reads} & {name for name, _ in accessed.writes}
+    return any(stage.buffer in both for stage in stages_of(loop.body))
 
 
 def _halved(nodes: tuple[Node, ...], variables: tuple[str, ...]) -> set[str]:

@@ -265,7 +265,8 @@ class Schedule:
     def storage_align(self, stage: str, mode: int, factor: int, offset: int = 0) -> None:
         """Make a mode's stride in a stage's buffer `offset` more than a multiple of `factor` (TensorIR: same name).
 
-        Padding spreads what lanes access at the same time over the banks of local memory.
+        Padding spreads what lanes access at the same time over the banks of local memory.  A factor of 1 takes the
+        padding away.
         """
         self._apply(
             Step("storage_align", (stage, mode, factor, offset)),

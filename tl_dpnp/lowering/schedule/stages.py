@@ -305,7 +305,8 @@ def storage_align(draft: Draft, stage: str, mode: int, factor: int, offset: int 
     order = buffer.order or tuple(range(len(buffer.shape)))
     draft.require(mode != order[0], f"mode {mode} is the consecutive one")
     kept = tuple(entry for entry in buffer.alignment if entry[0] != mode)
-    draft.replace_buffer(replace(buffer, alignment=(*kept, (mode, factor, offset))).reshaped(buffer.shape))
+    padding = ((mode, factor, offset),) if factor > 1 else ()
+    draft.replace_buffer(replace(buffer, alignment=(*kept, *padding)).reshaped(buffer.shape))
 
 
 def transform_layout(draft: Draft, stage: str, *order: int) -> None:
