@@ -54,7 +54,10 @@ def test_tiled_schedules_on_the_device(form: str, differential_programs: int) ->
     layout = SubgroupLayout() if form == "vector" else SubgroupLayout(4, 2, 2)
 
     @given(st.data(), extents, extents, extents, st.sampled_from([0.0, 3.0]), st.integers(0, 4))
-    @settings(max_examples=differential_programs, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=max(1, differential_programs // 5), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     def agree(data: st.DataObject, m: int, n: int, k: int, beta: float, dynamic: int) -> None:
         function = product(m, n, k, beta, dynamic == 0)
         if form == "subgroup":
@@ -72,7 +75,10 @@ def test_tiled_schedules_on_the_device(form: str, differential_programs: int) ->
 
 def test_random_primitives_on_the_device(differential_programs: int) -> None:
     @given(st.data(), extents, extents, extents, st.sampled_from([0.0, 3.0]), st.booleans())
-    @settings(max_examples=differential_programs, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=max(1, differential_programs // 5), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     def agree(data: st.DataObject, m: int, n: int, k: int, beta: float, dynamic: bool) -> None:
         function = product(m, n, k, beta, dynamic)
         schedule = fresh(function)
