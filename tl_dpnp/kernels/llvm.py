@@ -15,7 +15,7 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "CACHE_LINE", "GENERIC", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
+    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
     "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "prefetch_line", "private_array",
     "splat", "storage_type", "store_element", "value_type", "vector_of",
 ]
@@ -24,7 +24,7 @@ I1 = ir.IntType(1)
 I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
-PRIVATE, GLOBAL, LOCAL, GENERIC = 0, 1, 3, 4
+PRIVATE, GLOBAL, LOCAL = 0, 1, 3
 #: Bytes of a cache line of an x86-64 processor.
 CACHE_LINE = 64
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tl_dpnp.errors import Span
-from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
@@ -494,12 +494,6 @@ class Module:
 def memref_type(value: Value) -> MemrefType:
     """Return the type of `value`, which the verifier has proved to be a memref."""
     assert isinstance(value.type, MemrefType), value
-    return value.type
-
-
-def group_type(value: Value) -> GroupType:
-    """Return the type of `value`, which the verifier has proved to be a group."""
-    assert isinstance(value.type, GroupType), value
     return value.type
 
 

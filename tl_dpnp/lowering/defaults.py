@@ -113,21 +113,19 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
     reduction = None if contraction.depth is None else "k"
     rows = "m.1" if deal else "m"
     split = schedule.split("n", tile)
-    outer, parts = [split.outer], [_Part(rows, split.inner, reduction, split.outer)]
+    parts = [_Part(rows, split.inner, reduction, split.outer)]
     if split.remainder is not None:
         rest = _Part(
             split.renamed.get(rows, rows), None, reduction and split.renamed[reduction], split.remainder
         )
         if isinstance(contraction.columns, int):
             again = schedule.split(split.remainder, contraction.columns % tile)
-            outer.append(again.outer)
             parts.append(_Part(rest.rows, again.inner, rest.reduction, again.outer))
         else:
-            outer.append(split.remainder)
             parts.append(rest)
     if deal:
-        for loop in outer:
-            schedule.bind(loop, "columns")
+        for part in parts:
+            schedule.bind(part.outer, "columns")
     return parts
 
 

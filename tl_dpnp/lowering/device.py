@@ -37,11 +37,6 @@ class DeviceDescription:
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"
 
-    @property
-    def default_form(self) -> Form:
-        """The form that runs best there: vectors on CPUs, sub-groups on everything else."""
-        return "vector" if self.is_cpu else "subgroup"
-
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON-serialisable data."""
         return asdict(self)
@@ -58,7 +53,3 @@ class LoweringOptions:
     form: Form | None = None
     debug: bool = False
     schedules: tuple[tuple[str, str], ...] = ()
-
-    def form_on(self, device: DeviceDescription) -> Form:
-        """Return the form to use on `device`."""
-        return self.form or device.default_form

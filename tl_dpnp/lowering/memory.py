@@ -14,7 +14,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.rewrite import roots
 
-__all__ = ["Placement", "place_temporaries", "size_in_bytes"]
+__all__ = ["Placement", "aligned", "place_temporaries", "size_in_bytes"]
 
 #: Alignment of every temporary, in bytes: that of the widest vector access.
 _ALIGNMENT = 64
@@ -42,6 +42,11 @@ class Placement:
         return f"%{self.name}: {self.type}, {self.size} bytes at {self.offset}, live from {self.first} to {self.last}"
 
 
+def aligned(offset: int) -> int:
+    """Return the next place in local memory, in bytes, where a temporary or a copy may start."""
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+
+
 def size_in_bytes(type_: MemrefType) -> int:
     """Return the extent of a static memref, up to its last element."""
     last = sum((size - 1) * stride for size, stride in zip(type_.shape, type_.strides, strict=True)
@@ -62,7 +67,7 @@ def place_temporaries(function: ops.Function, limit: int) -> dict[str, Placement
         for other in sorted(placed, key=lambda p: p.offset):
             alive_together = entry.first <= other.last and other.first <= entry.last
             if alive_together and offset < other.offset + other.size and other.offset < offset + entry.size:
-                offset = -(-(other.offset + other.size) // _ALIGNMENT) * _ALIGNMENT
+                offset = aligned(other.offset + other.size)
         placed.append(Placement(entry.name, entry.type, entry.size, entry.first, entry.last, offset))
     total = local_memory(placed)
     if total > limit:

@@ -22,8 +22,8 @@ from tl_dpnp.lowering.defaults import vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
-from tl_dpnp.lowering.memory import place_temporaries, size_in_bytes
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.schedule import Schedule
@@ -103,7 +103,7 @@ def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Sc
     scratch = max((kernel.realized.scratch for kernel in kernels), default=0)
     if not scratch:
         return temporaries
-    total = _scratch_offset(temporaries) + scratch
+    total = aligned(temporaries) + scratch
     if total > limit:
         largest = max(kernels, key=lambda kernel: kernel.realized.scratch)
         message = (
@@ -112,10 +112,6 @@ def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Sc
         )
         raise UnsupportedError(message, [Diagnostic(message, largest.operation.span, "cache smaller tiles")])
     return total
-
-
-def _scratch_offset(temporaries: int) -> int:
-    return -(-temporaries // 64) * 64
 
 
 class _KernelMaker:

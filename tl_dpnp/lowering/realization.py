@@ -13,13 +13,11 @@ from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
 from tl_dpnp.lowering.synchronization import synchronize
 
 __all__ = ["Realized", "realize"]
-
-#: Alignment of each copy in local memory, in bytes: that of the widest vector access.
-_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
     for buffer in nest.buffers.values():
         if buffer.scope == "local":
             offsets[buffer.name] = scratch
-            scratch += -(-buffer.elements * buffer.element.bytes // _ALIGNMENT) * _ALIGNMENT
+            scratch += aligned(buffer.elements * buffer.element.bytes)
     return Realized(nest, offsets, scratch)
 
 
