@@ -15,7 +15,7 @@ from tests.lowering.support import gemm
 from tests.lowering.tiled_schedules import apply_random_tiling
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.defaults import Tiling, subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.realization import realize
@@ -52,6 +52,14 @@ def test_default_vector_schedule_is_right(m, n, k, vector_bytes, dynamic, beta):
 def test_default_subgroup_schedule_is_right(m, n, k, lanes, dynamic):
     contraction = gemm(*((None, None, None) if dynamic else (m, n, k)))
     check(contraction, subgroup_schedule(contraction, SubgroupLayout(lanes, 2, 2)), m, n, k)
+
+
+@given(size, size, size, st.builds(Tiling, st.integers(1, 4), st.integers(1, 12), st.integers(1, 9)), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_schedules_of_any_tiling_are_right(m, n, k, tiling, dynamic):
+    contraction = gemm(*((None, None, None) if dynamic else (m, n, k)))
+    check(contraction, vector_schedule(contraction, 16, tiling), m, n, k)
+    check(contraction, subgroup_schedule(contraction, SubgroupLayout(8, 2, 2), tiling), m, n, k)
 
 
 @given(st.data())

@@ -1,8 +1,8 @@
-"""The default schedules: for each form of a kernel, a short function of the nest and the device.
+"""The default schedules: for each form of a kernel, a short function of the nest, the device and a `Tiling`.
 
-They follow what was measured on AVX-512 CPUs: a tile of C in 8 to 21 vector registers, two vectors high, so that one
-broadcast element of B serves two multiply-adds and loads do not outnumber them; the K loop kept as a loop, full
-unrolling only where K is short, and tails by smaller vectors rather than by masks.
+The tilings that are chosen where none is given follow what was measured on AVX-512 CPUs: a tile of C in 8 to 21 vector
+registers, two vectors high, so that one broadcast element of B serves two multiply-adds and loads do not outnumber
+them; the K loop kept as a loop, full unrolling only where K is short, and tails by smaller vectors, not by masks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.schedule import Schedule
 
-__all__ = ["subgroup_schedule", "vector_schedule", "vector_width"]
+__all__ = [
+    "Tiling", "subgroup_schedule", "subgroup_tiling", "vector_registers", "vector_schedule", "vector_tiling",
+    "vector_width",
+]
 
 #: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
 _ACCUMULATORS = {64: 21, 32: 10, 16: 10}
@@ -28,6 +31,23 @@ _SUBGROUP_COLUMNS = 8
 _PRODUCTS_PER_ITERATION = 16
 #: K loops up to this length are unrolled whole.
 _SHORT_REDUCTION = 7
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """What is left to choose for an instruction when the form of the kernel is known.
+
+    A tile of C is `vectors` vectors high (of one element for each lane in the sub-group form, where it is 1) and
+    `columns` wide, and stays in registers; an iteration of its K loop does `unroll` steps of the sum, and all of them
+    where there are no more.
+    """
+
+    vectors: int
+    columns: int
+    unroll: int
+
+    def __str__(self) -> str:
+        return f"{self.vectors} vectors x {self.columns} columns, k by {self.unroll}"
 
 
 @dataclass(frozen=True)
@@ -45,21 +65,40 @@ def vector_width(contraction: Contraction, vector_bytes: int) -> int:
     return min(16, vector_bytes // contraction.element.bytes)
 
 
-def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
-    """Schedule a nest for the vector form: one work-item, rows in vectors, a tile of C in registers."""
+def vector_registers(vector_bytes: int) -> int:
+    """Return the number of vector registers that a tile of C may take."""
+    return _ACCUMULATORS[vector_bytes]
+
+
+def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
+    """Return the default tiling for the vector form."""
+    vectors = _tile_height(contraction, vector_width(contraction, vector_bytes))
+    most = _MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS
+    columns = _even_tile(contraction.columns, min(most, vector_registers(vector_bytes) // vectors))
+    return Tiling(vectors, columns, _unrolling(contraction.depth, columns * vectors))
+
+
+def subgroup_tiling(contraction: Contraction) -> Tiling:
+    """Return the default tiling for the sub-group form."""
+    columns = _even_tile(contraction.columns, _SUBGROUP_COLUMNS)
+    return Tiling(1, columns, _unrolling(contraction.depth, columns))
+
+
+def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling | None = None) -> Schedule:
+    """Schedule a nest for the vector form: one work-item, rows in vectors, a tile of C in registers.
+
+    `tiling` is by default `vector_tiling`.
+    """
+    tiling = tiling or vector_tiling(contraction, vector_bytes)
     schedule = Schedule(contraction.nest)
     width = vector_width(contraction, vector_bytes)
-    accumulators = _ACCUMULATORS[vector_bytes]
-    vectors = _tile_height(contraction, width)
-    most = _MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS
-    columns = _even_tile(contraction.columns, min(most, accumulators // vectors))
     schedule.reorder("n", "m")
     prefetched = False
-    for part in _tile_columns(schedule, contraction, columns):
+    for part in _tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
-        for tile in _tile_rows(schedule, part, contraction.rows, vectors, width):
-            reduction = _finish_tile(schedule, tile, contraction.depth, columns * vectors)
+        for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
+            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll)
             loop = reduction or part.outer
             if not prefetched and contraction.depth is not None and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
@@ -68,20 +107,23 @@ def vector_schedule(contraction: Contraction, vector_bytes: int) -> Schedule:
     return schedule
 
 
-def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedule:
-    """Schedule a nest for the sub-group form: rows over lanes, tiles over sub-groups, columns in registers."""
+def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: Tiling | None = None) -> Schedule:
+    """Schedule a nest for the sub-group form: rows over lanes, tiles over sub-groups, columns in registers.
+
+    `tiling` is by default `subgroup_tiling`.
+    """
+    tiling = tiling or subgroup_tiling(contraction)
     schedule = Schedule(contraction.nest)
     rows = schedule.split("m", layout.lanes, tail="guard")
     schedule.bind(rows.outer, "rows")
     schedule.bind(rows.inner, "lanes")
-    columns = _even_tile(contraction.columns, _SUBGROUP_COLUMNS)
-    for part in _tile_columns(schedule, contraction, columns, deal=True):
+    for part in _tile_columns(schedule, contraction, tiling.columns, deal=True):
         if part.columns is not None:
             schedule.unroll(part.columns)
         if part.reduction is not None:
             if part.columns is not None:
                 schedule.decompose_reduction(part.reduction, above=part.columns)
-            _unroll_reduction(schedule, part.reduction, contraction.depth, columns)
+            _unroll_reduction(schedule, part.reduction, contraction.depth, tiling.unroll)
     return schedule
 
 
@@ -103,6 +145,13 @@ def _tile_height(contraction: Contraction, width: int) -> int:
         return vectors  # rather than a tile and a half
     few = isinstance(columns, int) and columns <= _FEW_COLUMNS
     return _even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
+
+
+def _unrolling(depth: Bound | None, products: int) -> int:
+    """Return how many steps of a sum an iteration does whose tile has `products` vectors."""
+    if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= 4 * _PRODUCTS_PER_ITERATION:
+        return depth
+    return max(1, min(4, _PRODUCTS_PER_ITERATION // products))
 
 
 def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:
@@ -130,8 +179,8 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
 
 
 def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width: int) -> list[_Part]:
-    """Tile the rows; where their number is unknown, the rest runs in quarters of a vector and then one by one."""
-    factors = [vectors * width] if isinstance(rows, int) else [width, *([4] if width > 4 else [])]
+    """Tile the rows; where their number is unknown, the rest runs in smaller tiles and then one by one."""
+    factors = [vectors * width] if isinstance(rows, int) else _decreasing(vectors * width, width, 4)
     tiles: list[_Part] = []
     rest = part
     for factor in factors:
@@ -150,7 +199,12 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
     return [*tiles, rest]
 
 
-def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products: int) -> str | None:
+def _decreasing(*factors: int) -> list[int]:
+    """Return the factors that are smaller than all before them."""
+    return [factor for i, factor in enumerate(factors) if all(factor < before for before in factors[:i])]
+
+
+def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, unroll: int) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
@@ -167,17 +221,16 @@ def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, products:
     if tile.reduction is not None:
         if inner:
             schedule.decompose_reduction(tile.reduction, above=inner[0])
-        return _unroll_reduction(schedule, tile.reduction, depth, products)
+        return _unroll_reduction(schedule, tile.reduction, depth, unroll)
     return None
 
 
-def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, products: int) -> str | None:
-    """Unroll a reduction, whole or in part, and return the loop that is left, if any."""
-    if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= 4 * _PRODUCTS_PER_ITERATION:
+def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, factor: int) -> str | None:
+    """Unroll a reduction by `factor`, and return the loop that is left, if any."""
+    if isinstance(depth, int) and depth <= factor:
         schedule.unroll(reduction)
         return None
-    factor = min(4, _PRODUCTS_PER_ITERATION // products)
-    if factor <= 1 or (isinstance(depth, int) and depth < factor):
+    if factor == 1:
         return reduction
     split = schedule.split(reduction, factor)
     schedule.unroll(split.inner)
