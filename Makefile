@@ -1,5 +1,6 @@
 # make demo   create .venv, install, run the fused sample on a batch and check it
 # make test   the same environment with the development tools: lint, types, layers, tests
+# make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
 VENV     := .venv
@@ -9,7 +10,7 @@ SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-asv clean
 .DELETE_ON_ERROR:
 
 help:
@@ -28,6 +29,10 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	@$(BIN)/python -m asv_bench.report
+
+bench-asv: $(VENV)/.installed-bench
+	@cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --python=same \
+		--launch-method=spawn --show-stderr --set-commit-hash "$$(git rev-parse HEAD)"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
@@ -48,4 +53,9 @@ $(VENV)/.installed: $(SOURCES) | $(BIN)/python
 $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed
 	@echo "Installing the development tools"
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(SOURCES) | $(VENV)/.installed
+	@echo "Installing the benchmarking tools"
+	@$(PIP) --editable '.[bench]'
 	@touch $@

@@ -1,1 +1,10 @@
-"""Benchmarks of tl_dpnp, for asv and for ``python -m asv_bench.report``."""
+"""Benchmarks of tl_dpnp, for asv and for the commands of `asv_bench`.
+
+Rivals are measured at their best.  The variables that hold OpenBLAS, and so NumPy, to kernels for another processor
+are removed here, before anything can load NumPy.
+"""
+
+import os
+
+for _variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(_variable, None)

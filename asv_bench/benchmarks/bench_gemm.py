@@ -1,30 +1,51 @@
-"""Batches of small products in f32 that do not fit the cache, in turns with dpnp and NumPy."""
+"""Batches of products, in the cache of a core, from memory, and in a single call."""
 
-from __future__ import annotations
-
-from .common import BatchedGemm, medians
+from .tracks import Results, _SectionTracks
 
 
-class BatchedGemmF32:
-    """C := A · B for 64 MB of matrices."""
+class CacheResident(_SectionTracks, section="cache-resident"):
+    """The section cache-resident."""
 
-    params = ([(32, 32, 32), (16, 16, 16), (8, 8, 8), (56, 9, 56)],)
-    param_names = ("m_n_k",)
-    timeout = 120
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
 
-    def setup(self, shape: tuple[int, int, int]) -> None:
-        """Make the batch and check the kernel against NumPy."""
-        self.gemm = BatchedGemm(*shape)
 
-    def track_gflops(self, shape: tuple[int, int, int]) -> float:
-        """Speed of the compiled kernel."""
-        (own,) = medians([self.gemm.tl_dpnp])
-        return self.gemm.flops / own / 1e9
+class FromMemory(_SectionTracks, section="memory"):
+    """The section memory."""
 
-    def track_speedup(self, shape: tuple[int, int, int]) -> float:
-        """Speed over that of the better of dpnp.matmul and numpy.matmul."""
-        own, dpnp, numpy = medians([self.gemm.tl_dpnp, self.gemm.dpnp, self.gemm.numpy])
-        return min(dpnp, numpy) / own
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
 
-    track_gflops.unit = "GF/s"  # type: ignore[attr-defined]
-    track_speedup.unit = "x"  # type: ignore[attr-defined]
+
+class OneCall100us(_SectionTracks, section="one-call-100us"):
+    """The section one-call-100us."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
+class OneCall30us(_SectionTracks, section="one-call-30us"):
+    """The section one-call-30us."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
+class Transposes(_SectionTracks, section="transposes"):
+    """The section transposes."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
+class Accumulating(_SectionTracks, section="beta"):
+    """The section beta."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()

@@ -1,26 +1,36 @@
-"""What a call costs when there is next to nothing to compute."""
+"""What a call costs when there is next to nothing to compute, and what it asks of the runtime."""
 
-from __future__ import annotations
+from .processes import calls_of_a_launch
+from .tracks import Results, _SectionTracks
 
-from .common import BatchedGemm, medians
+
+class Launch(_SectionTracks, section="launch"):
+    """The section launch."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
 
 
-class Launch:
-    """One 32×32×32 product, arguments already on the device."""
+class Call:
+    """A call for a batch of 100 products, without noise: counts of the runtime's own trace, and bytes."""
 
-    timeout = 120
+    def setup_cache(self) -> dict[str, float]:
+        """Count in processes of their own."""
+        return calls_of_a_launch()
 
-    def setup(self) -> None:
-        """Make the arrays and check the kernel against NumPy."""
-        self.gemm = BatchedGemm(32, 32, 32, batch=1)
+    def track_kernels_launched(self, counts: dict[str, float]) -> float:
+        """Launches of kernels."""
+        return counts["launches"]
 
-    def time_call(self) -> None:
-        """A blocking call."""
-        self.gemm.tl_dpnp()
+    def track_allocations(self, counts: dict[str, float]) -> float:
+        """Allocations of device memory."""
+        return counts["allocations"]
 
-    def track_ratio_to_dpnp(self) -> float:
-        """Time of a call over that of dpnp.matmul on the same arrays."""
-        own, dpnp = medians([self.gemm.tl_dpnp, self.gemm.dpnp])
-        return own / dpnp
+    def track_python_bytes(self, counts: dict[str, float]) -> float:
+        """Memory of Python objects at its peak."""
+        return counts["bytes"]
 
-    track_ratio_to_dpnp.unit = "x"  # type: ignore[attr-defined]
+    track_kernels_launched.unit = "launches"  # type: ignore[attr-defined]
+    track_allocations.unit = "allocations"  # type: ignore[attr-defined]
+    track_python_bytes.unit = "bytes"  # type: ignore[attr-defined]

@@ -1,0 +1,212 @@
+"""How each case is measured: what is timed in turns for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import processes
+from .results import Measurement
+from .streams import Stream
+from .tables import CACHE_MEGABYTES, MEMORY_MEGABYTES, QUICK, Shape
+from .timing import Contestant, quartiles
+from .workloads import Chain, Gemm, Groups, Launch, Workload
+
+__all__ = ["Contest", "case_name", "parse_case"]
+
+#: Work of one launch on cache-resident data: seconds that make the cost of the launch, 10 µs, small beside it.
+_LAUNCH_SECONDS = 5e-3
+_MEGABYTES = 16 if QUICK else MEMORY_MEGABYTES
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is timed in turns for one case: ``tl_dpnp`` and its peers; `flops` and `bytes` are those of one pass."""
+
+    contestants: dict[str, Contestant]
+    flops: int = 0
+    bytes: int = 0
+
+
+def case_name(shape: Shape, element: str, variant: str = "") -> str:
+    """Return the name of a case: ``f32 16x16x16 t.n``."""
+    return f"{element} {shape} {variant}".strip()
+
+
+def parse_case(case: str) -> tuple[str, Shape, str]:
+    """Return element type, shape and variant of a case."""
+    element, shape, *variant = case.split()
+    return element, Shape(*map(int, shape.split("x"))), " ".join(variant)
+
+
+def _resident(shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0) -> Gemm:
+    megabytes = CACHE_MEGABYTES
+    once = Gemm(shape, element, megabytes=megabytes, looped=True, passes=2, transposes=transposes, beta=beta)
+    start = time.perf_counter()
+    for _ in range(20):
+        once.tl_dpnp()
+    once.passes = max(2, round(40 * _LAUNCH_SECONDS / (time.perf_counter() - start)))
+    return once
+
+
+def cache_resident(case: str) -> Contest:
+    """One core; operands of 0.5 MB in all, in its second-level cache.  A work-group runs through the whole batch and
+    a launch has as many work-groups as take 5 ms, so that the launch does not count.  NumPy runs through the batch in
+    a stacked product.  The limit is the FMA peak, measured in the same rounds."""
+    element, shape, _ = parse_case(case)
+    gemm = _resident(shape, element)
+    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp, gemm.passes), **_peers(gemm)}, gemm.flops, gemm.bytes)
+
+
+def _peers(workload: Workload) -> dict[str, Contestant]:
+    return {name: Contestant(call) for name, call in workload.peers.items()}
+
+
+def from_memory(case: str) -> Contest:
+    """All cores; operands of 256 MB in all, a blocking call.  The limit is the roofline: the larger of the times that
+    the operations take at the FMA peak, and the operands at the speed of a triad, read or written once."""
+    element, shape, _ = parse_case(case)
+    gemm = Gemm(shape, element, megabytes=_MEGABYTES)
+    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes)
+
+
+def one_call(seconds: float) -> Callable[[str], Contest]:
+    def prepare(case: str) -> Contest:
+        element, shape, _ = parse_case(case)
+        gemm = Gemm.lasting(shape, element, seconds)
+        return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes)
+
+    prepare.__doc__ = f"""All cores; one blocking call, of a batch that tl_dpnp takes about {seconds * 1e6:.0f} µs for,
+        with the launch.  Where a single product takes longer, the batch is one."""
+    return prepare
+
+
+def transposed(case: str) -> Contest:
+    """As cache-resident; the peer n.n is tl_dpnp's own product of the same sizes without transposes."""
+    element, shape, transposes = parse_case(case)
+    own, plain = _resident(shape, element, transposes), _resident(shape, element)
+    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes), "n.n": Contestant(plain.tl_dpnp, plain.passes)}
+    return Contest(contestants, own.flops, own.bytes)
+
+
+def accumulating(case: str) -> Contest:
+    """As cache-resident, with C := A · B + C; the peer is tl_dpnp's own product with beta = 0."""
+    element, shape, _ = parse_case(case)
+    own, plain = _resident(shape, element, beta=1.0), _resident(shape, element)
+    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
+                   "beta = 0": Contestant(plain.tl_dpnp, plain.passes)}
+    return Contest(contestants, own.flops, own.bytes)
+
+
+def chain(case: str) -> Contest:
+    """One core; D := D + alpha A · Bᵀ · C with 16 × 8, 8 × 8 and 8 × 16 matrices, for a batch of 0.5 MB, measured as
+    cache-resident products are.  NumPy and dpnp take two stacked products, a scaling and a sum."""
+    chain = Chain(CACHE_MEGABYTES, passes=2, looped=True)
+    chain.passes = max(2, round(_LAUNCH_SECONDS * 1e11 / chain.flops))
+    return Contest({"tl_dpnp": Contestant(chain.tl_dpnp, chain.passes), **_peers(chain)}, chain.flops, chain.bytes)
+
+
+def chain_from_memory(case: str) -> Contest:
+    """All cores; the same chain for a batch of 256 MB, against the roofline."""
+    chain = Chain(_MEGABYTES)
+    return Contest({"tl_dpnp": Contestant(chain.tl_dpnp), **_peers(chain)}, chain.flops, chain.bytes)
+
+
+def bandwidth(case: str) -> Contest:
+    """All cores; 256 MB.  Matrices are 64 × 64, vectors of axpby and hadamard have 4096 elements.  The traffic is that
+    of the operands, read and written once; the limit is the faster of two triads, one with streaming stores."""
+    element, instruction = case.split()
+    stream = Stream(instruction, element, _MEGABYTES)
+    return Contest({"tl_dpnp": Contestant(stream.tl_dpnp), **_peers(stream)}, stream.flops, stream.bytes)
+
+
+def groups(case: str) -> Contest:
+    """All cores; 10 000 separate arrays for each operand, through handles that were made once.  The peer is tl_dpnp's
+    own kernel for the same batch in one array for each operand."""
+    element, shape, _ = parse_case(case)
+    groups = Groups(shape, element, 500 if QUICK else 10_000)
+    contestants = {"tl_dpnp": Contestant(groups.tl_dpnp), "strided": Contestant(groups.strided)}
+    return Contest(contestants, groups.flops, groups.bytes)
+
+
+def launch(case: str) -> Contest:
+    """A blocking call of a compiled kernel that copies 16 elements; the peer is one dpnp.matmul of 32 × 32 matrices."""
+    launch = Launch()
+    own = {"call": launch.tl_dpnp, "submit": launch.submit}[case]
+    return Contest({"tl_dpnp": Contestant(own), "dpnp": Contestant(launch.dpnp)})
+
+
+def stage(case: str) -> Contest:
+    """The schedules of ``examples/gemm_stages.py``, all of the same product of 768 × 768 matrices; peers are the stage
+    before and the compiler's own schedule."""
+    example = _stages()
+    size = example.TILE if QUICK else 4 * example.TILE
+    names = [stage.__name__ for stage in example.STAGES]
+    before = names[names.index(case) - 1] if case != names[0] else None
+    schedules: dict[str, Any] = {stage.__name__: {"gemm_0": stage} for stage in example.STAGES} | {"default": None}
+    wanted = {"tl_dpnp": case, "before": before, "default": "default"}
+    product = _Product(example, size)
+    contestants = {
+        name: Contestant(product.kernel(schedules[which])) for name, which in wanted.items() if which is not None
+    }
+    return Contest(contestants, 2 * size**3, 12 * size**2)
+
+
+def stage_names() -> tuple[str, ...]:
+    """Return the names of the stages, without loading what they need."""
+    text = _STAGES.read_text(encoding="utf-8")
+    return tuple(text.partition("STAGES = [")[2].partition("]")[0].replace(",", " ").split())
+
+
+_STAGES = Path(__file__).parents[2] / "examples" / "gemm_stages.py"
+
+
+def _stages() -> Any:
+    spec = importlib.util.spec_from_file_location("gemm_stages", _STAGES)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Product:
+    """A product of square matrices, a tile of the result for each work-group, for schedules to be tried on."""
+
+    def __init__(self, example: Any, size: int) -> None:
+        import dpnp
+        import numpy as np
+
+        self._source, self._groups = example.program(size), (size // example.TILE) ** 2
+        random = np.random.default_rng(0)
+        self._a, self._b = (
+            dpnp.asarray(random.standard_normal((size, size), dtype=np.float32), order="F") for _ in range(2)
+        )
+        self._c = dpnp.zeros((size, size), dtype=np.float32, order="F")
+        self._expected = dpnp.asnumpy(self._a) @ dpnp.asnumpy(self._b)
+
+    def kernel(self, schedule: Any) -> Callable[[], None]:
+        """Return a call of the product under a schedule, which was checked."""
+        import dpnp
+        import numpy as np
+
+        import tl_dpnp
+
+        kernel = tl_dpnp.compile(self._source, form="vector", schedule=schedule)
+        self._c[:] = 0
+        kernel(self._a, self._b, self._c, group_size=self._groups)
+        np.testing.assert_allclose(dpnp.asnumpy(self._c), self._expected, rtol=1e-3, atol=1e-3)
+        return lambda: kernel(self._a, self._b, self._c, group_size=self._groups)
+
+
+def cold_compile(case: str) -> Measurement:
+    """From the source text of a batched product to its first result, in a fresh process with an empty cache: the
+    processor seconds, imports not counted.  Wall-clock seconds are a column of their own."""
+    element, shape, _ = parse_case(case)
+    runs = [processes.cold_gemm(shape, element) for _ in range(1 if QUICK else 3)]
+    cpu = quartiles([run["cpu"] for run in runs])
+    return Measurement(case, cpu, cpu.median, facts={"wall s": quartiles([run["compile"] for run in runs]).median})

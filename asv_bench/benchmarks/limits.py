@@ -1,0 +1,146 @@
+"""What the machine can do at most, measured in the same run: multiply-adds in registers, and traffic to memory.
+
+The loops are written in LLVM IR and compiled by llvmlite, which numba brings along: no C compiler is needed, and
+nothing of tl_dpnp takes part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import llvmlite.binding as llvm
+
+__all__ = ["FmaPeak", "Triad", "host_vector_bytes"]
+
+_LLVM_TYPES = {"f32": ("float", ctypes.c_float, 4), "f64": ("double", ctypes.c_double, 8)}
+#: Independent chains of multiply-adds: more than latency times throughput of any processor, fewer than its registers.
+_CHAINS = 12
+_FMA_STEPS = 400_000
+
+
+@functools.cache
+def host_vector_bytes() -> int:
+    """Return the bytes of the widest vector register of this processor."""
+    features = llvm.get_host_cpu_features()
+    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+
+
+@functools.cache
+def _engine(text: str) -> Any:
+    llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+    module = llvm.parse_assembly(text)
+    module.verify()
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine
+
+
+def _loop(signature: str, bound: str, step: int, phis: list[str], body: list[str], end: list[str]) -> str:
+    """Return a function in LLVM IR with one loop over %i from 0 to `bound`."""
+    return "\n".join([
+        f"define {signature} {{", "entry:", "  br label %loop",
+        "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        *phis, *body, f"  %next = add i64 %i, {step}", f"  %more = icmp slt i64 %next, {bound}",
+        "  br i1 %more, label %loop, label %done", "done:", *end, "}",
+    ])
+
+
+def _fma_source(element: str) -> str:
+    kind, _, size = _LLVM_TYPES[element]
+    lanes = host_vector_bytes() // size
+    vector, fma = f"<{lanes} x {kind}>", f"@llvm.fma.v{lanes}{element}"
+    half = f"<{', '.join([f'{kind} 0.5'] * lanes)}>"
+    phis = [f"  %a{c} = phi {vector} [ {half}, %entry ], [ %n{c}, %loop ]" for c in range(_CHAINS)]
+    body = [f"  %n{c} = call {vector} {fma}({vector} %a{c}, {vector} {half}, {vector} {half})" for c in range(_CHAINS)]
+    sums = [f"  %s{c} = fadd {vector} {'%n0' if c == 1 else f'%s{c - 1}'}, %n{c}" for c in range(1, _CHAINS)]
+    end = [*sums, f"  %r = extractelement {vector} %s{_CHAINS - 1}, i32 0", f"  ret {kind} %r"]
+    return (f"declare {vector} {fma}({vector}, {vector}, {vector})\n" +
+            _loop(f"{kind} @peak(i64 %n)", "%n", 1, phis, body, end))
+
+
+class FmaPeak:
+    """Fused multiply-adds on registers, in independent chains, on `threads` threads at once: the FMA peak."""
+
+    def __init__(self, element: str, threads: int) -> None:
+        _, kind, size = _LLVM_TYPES[element]
+        self.flops = 2 * _CHAINS * (host_vector_bytes() // size) * _FMA_STEPS * threads
+        address = _engine(_fma_source(element)).get_function_address("peak")
+        self._function = ctypes.CFUNCTYPE(kind, ctypes.c_int64)(address)
+        self._run = _on_threads(threads)
+
+    def __call__(self) -> None:
+        """Do `flops` operations."""
+        self._run([functools.partial(self._function, _FMA_STEPS)])
+
+
+def _triad_source(streaming: bool) -> str:
+    lanes = host_vector_bytes() // 8
+    vector, hint = f"<{lanes} x double>", ", !nontemporal !0" if streaming else ""
+    three = f"<{', '.join(['double 3.0'] * lanes)}>"
+    body = [f"  %p{x} = getelementptr double, double* %{x}, i64 %i" for x in "abc"]
+    body += [f"  %v{x} = bitcast double* %p{x} to {vector}*" for x in "abc"]
+    body += [f"  %x{x} = load {vector}, {vector}* %v{x}, align {8 * lanes}" for x in "bc"]
+    body += [
+        f"  %m = fmul {vector} %xc, {three}",
+        f"  %s = fadd {vector} %xb, %m",
+        f"  store {vector} %s, {vector}* %va, align {8 * lanes}{hint}",
+    ]
+    signature = "void @triad(double* %a, double* %b, double* %c, i64 %n)"
+    return _loop(signature, "%n", lanes, [], body, ["  ret void"]) + "\n!0 = !{i32 1}\n"
+
+
+class Triad:
+    """a := b + 3 c on arrays of `megabytes` in all, shared by `threads` threads.
+
+    `bytes` counts two reads and a write for each element.  `streaming` stores past the caches, which saves reading
+    the lines that are written; which of the two is faster depends on the processor.
+    """
+
+    def __init__(self, megabytes: float, threads: int, streaming: bool) -> None:
+        share = int(megabytes * 1e6) // (24 * threads) // 64 * 64
+        self.bytes = 24 * share * threads
+        engine = _engine(_triad_source(streaming))
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(engine.get_function_address("triad"))
+        self._arrays = _triad_arrays(share * threads)
+        starts = [array.ctypes.data for array in self._arrays]
+        self._calls = [
+            functools.partial(function, *(start + 8 * share * t for start in starts), share) for t in range(threads)
+        ]
+        self._run = _on_threads(threads)
+
+    def __call__(self) -> None:
+        """Move `bytes` bytes."""
+        self._run(self._calls)
+
+
+@functools.cache
+def _triad_arrays(length: int) -> list[Any]:
+    import numpy as np  # not before a process is kept on one core
+
+    arrays = []
+    for _ in range(3):
+        memory = np.ones(length + 8)
+        start = -memory.ctypes.data % 64 // 8
+        arrays.append(memory[start:start + length])
+    return arrays
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def _on_threads(threads: int) -> Any:
+    """Return what runs calls at once, a single one on each of `threads` threads; ctypes releases the interpreter."""
+    if threads == 1:
+        return lambda calls: calls[0]()
+    pool = _pool(threads)
+    return lambda calls: [f.result() for f in [pool.submit(c) for c in (calls * threads if len(calls) == 1 else calls)]]

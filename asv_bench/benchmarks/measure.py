@@ -1,0 +1,122 @@
+"""Runs a section: times its cases, relates them to what the machine can do, and judges them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from . import machine, processes
+from .contests import Contest
+from .limits import FmaPeak, Triad
+from .results import Measurement, Report, judge
+from .sections import SECTIONS, Section
+from .tables import QUICK
+from .timing import Contestant, interleave, quartiles
+from .workloads import have
+
+__all__ = ["cases_of", "run", "run_in_child"]
+
+#: Megabytes of the arrays of the triad.
+_TRIAD_MEGABYTES = 256
+
+
+def cases_of(section: Section) -> tuple[str, ...]:
+    """Return the cases to run: a few with ``TL_DPNP_BENCH=quick``."""
+    return section.quick if QUICK else section.cases
+
+
+def _limits(section: Section, case: str) -> dict[str, FmaPeak | Triad]:
+    threads = len(os.sched_getaffinity(0))
+    limits: dict[str, FmaPeak | Triad] = {}
+    if "fma" in section.limits:
+        limits["FMA peak"] = FmaPeak(case.split()[0], threads)
+    if "triad" in section.limits:
+        limits |= {f"triad {s}": Triad(_TRIAD_MEGABYTES, threads, s == "streaming") for s in ("plain", "streaming")}
+    return limits
+
+
+def _measure(section: Section, case: str, seconds: float) -> Measurement:
+    contest, limits = section.prepare(case), _limits(section, case)
+    if isinstance(contest, Measurement):
+        return contest
+    clock = time.process_time if section.one_core else time.perf_counter
+    players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
+    peers = [name for name in players if name != "tl_dpnp"]
+    players |= {name: Contestant(limit) for name, limit in limits.items()}
+    times = interleave(players, seconds, clock)
+    own = times["tl_dpnp"]
+    reached = None
+    if limits:
+        rates = [
+            {name: (limit.flops if isinstance(limit, FmaPeak) else limit.bytes) / times[name][r]
+             for name, limit in limits.items()}
+            for r in range(len(own))
+        ]
+        reached = quartiles([_bound(contest, rate) / own[r] for r, rate in enumerate(rates)])
+    work = {"GF/s": contest.flops * 1e-9, "GB/s": contest.bytes * 1e-9}
+    values = [t * 1e6 for t in own] if section.unit == "µs" else [work[section.unit] / t for t in own]
+    ratios = {
+        name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
+    }
+    facts: dict[str, float] = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()}
+    if contest.bytes:
+        facts["flops per byte"] = contest.flops / contest.bytes
+    return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
+
+
+def _rate(limit: FmaPeak | Triad) -> float:
+    return 1e-9 * (limit.flops if isinstance(limit, FmaPeak) else limit.bytes)
+
+
+def _bound(contest: Contest, rates: dict[str, float]) -> float:
+    """Return the least seconds that a pass can take at these rates of one round."""
+    bound = contest.flops / rates["FMA peak"] if "FMA peak" in rates else 0.0
+    triads = [rate for name, rate in rates.items() if name.startswith("triad")]
+    return max(bound, contest.bytes / max(triads)) if triads else bound
+
+
+def run(
+    section: Section, seconds: float, keep: Callable[[str], bool] = lambda case: True,
+    progress: Callable[[Measurement], None] = lambda measurement: None,
+) -> Report:
+    """Measure the cases of a section that `keep` accepts, each for about `seconds`, in this process.
+
+    Where the section is for one core, the process must not have loaded dpctl or NumPy yet (`RuntimeError`).
+    """
+    if section.one_core:
+        processes.pin_to_one_core()
+    described = machine.describe()
+    measurements = []
+    for case in filter(keep, cases_of(section)):
+        measurements.append(_measure(section, case, seconds))
+        progress(measurements[-1])
+    notes = [f"{peer} is not installed" for peer in section.peers
+             if peer in ("numpy", "dpnp", "torch") and not have(peer)]
+    return Report(
+        section.name, section.title, section.method, section.unit,
+        {(): "", ("fma",): "FMA peak", ("triad",): "triad", ("fma", "triad"): "roofline"}[section.limits],
+        measurements, judge(section.targets, measurements), described, notes,
+    )
+
+
+def run_in_child(name: str, seconds: float) -> Report:
+    """Run a section in a fresh process: this one may have loaded NumPy already, as asv does.
+
+    Raises `subprocess.CalledProcessError` if it fails.
+    """
+    folder = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    with tempfile.TemporaryDirectory() as results:
+        output = Path(results) / "report.json"
+        command = [sys.executable, "-m", "benchmarks.measure", name, str(seconds), str(output)]
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+        return Report.load(output)
+
+
+if __name__ == "__main__":
+    run(SECTIONS[sys.argv[1]], float(sys.argv[2])).save(Path(sys.argv[3]))

@@ -1,0 +1,139 @@
+"""The sections of the benchmarks, as a table: for each the cases, how one is measured, and the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import contests
+from .contests import Contest, case_name, parse_case
+from .results import Measurement, Target
+from .streams import Stream
+from .tables import ECOSYSTEM, ELEMENTS, SHAPES, Shape
+
+__all__ = ["SECTIONS", "Section"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A group of cases that are measured in the same way.
+
+    `unit` is that of the value: ``GF/s``, ``GB/s`` (compulsory traffic), ``µs`` of a call, or ``s``.  `limits` name
+    what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
+    core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.
+    """
+
+    name: str
+    title: str
+    cases: tuple[str, ...]
+    prepare: Callable[[str], Contest | Measurement]
+    targets: tuple[Target, ...] = ()
+    unit: str = "GF/s"
+    limits: tuple[str, ...] = ()
+    one_core: bool = False
+    peers: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """How a case is measured, from the docstring of what prepares it."""
+        return " ".join((self.prepare.__doc__ or "").split())
+
+
+def _products(shapes: tuple[Shape, ...], *variants: str) -> tuple[str, ...]:
+    return tuple(case_name(s, e, v) for v in variants or ("",) for e in ELEMENTS for s in shapes)
+
+
+def _is_large(case: str) -> bool:
+    _, shape, _ = parse_case(case)
+    return shape.m * shape.n * shape.k >= 16**3
+
+
+_LARGE = {"cases": _is_large, "which": "M·N·K ≥ 16³"}
+_WIDE = tuple(shape for shape in SHAPES if min(shape) >= 16)
+_CODES = tuple(shape for shapes in ECOSYSTEM.values() for shape in shapes)
+_GROUPED = (Shape(8, 8, 8), Shape(16, 16, 16), Shape(32, 32, 32), Shape(56, 9, 56))
+_SMALL = ("f32 16x16x16", "f64 20x9x20")
+
+SECTIONS = {
+    section.name: section
+    for section in (
+        Section(
+            "cache-resident", "Products in the cache of one core", _products(SHAPES), contests.cache_resident,
+            (Target("geometric mean", "limit", 0.90, **_LARGE), Target("least", "limit", 0.70, **_LARGE),
+             Target("geometric mean", "numpy", 1.5)),
+            limits=("fma",), one_core=True, peers=("numpy", "torch"), quick=_SMALL,
+        ),
+        Section(
+            "memory", "Products from memory", _products(SHAPES), contests.from_memory,
+            (Target("geometric mean", "limit", 0.82), Target("geometric mean", "numpy", 2.3),
+             Target("geometric mean", "dpnp", 3.0)),
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+        ),
+        Section(
+            "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
+            (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0)),
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+        ),
+        Section(
+            "one-call-30us", "One call of 10 to 60 µs of work", _products(SHAPES), contests.one_call(30e-6),
+            (Target("geometric mean", "numpy", 1.0), Target("geometric mean", "dpnp", 10.0)),
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+        ),
+        Section(
+            "launch", "Launch of a trivial kernel", ("call", "submit"), contests.launch,
+            (Target("least", "dpnp", 20.0, cases=lambda case: case == "call", which="call"),),
+            unit="µs", peers=("dpnp",), quick=("call",),
+        ),
+        Section(
+            "transposes", "Transposed operands", _products(_WIDE, "n.t", "t.n", "t.t"), contests.transposed,
+            (Target("least", "n.n", 0.8), Target("geometric mean", "n.n", 0.8)),
+            limits=("fma",), one_core=True, peers=("n.n",), quick=("f32 16x16x16 t.n",),
+        ),
+        Section(
+            "beta", "Adding to C (beta = 1)", _products(SHAPES), contests.accumulating,
+            (Target("least", "beta = 0", 0.9), Target("geometric mean", "beta = 0", 0.9)),
+            limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1],
+        ),
+        Section(
+            "chain", "A chain of products in the cache of one core", ("f32 sample",), contests.chain,
+            (Target("least", "limit", 0.8),),
+            limits=("fma",), one_core=True, peers=("numpy",), quick=("f32 sample",),
+        ),
+        Section(
+            "chain-memory", "A chain of products from memory", ("f32 sample",), contests.chain_from_memory,
+            limits=("fma", "triad"), peers=("numpy", "dpnp"), quick=("f32 sample",),
+        ),
+        Section(
+            "bandwidth", "Instructions at the speed of memory",
+            tuple(f"{element} {name}" for name in Stream.NAMES for element in ELEMENTS), contests.bandwidth,
+            (Target("least", "limit", 0.85, cases=lambda case: "hadamard" not in case, which="gemv ger axpby sum"),),
+            unit="GB/s", limits=("triad",), peers=("numpy", "dpnp"), quick=("f32 axpby", "f64 ger"),
+        ),
+        Section(
+            "groups", "Groups of separate arrays", _products(_GROUPED), contests.groups,
+            (Target("least", "strided", 0.9), Target("geometric mean", "strided", 0.9)),
+            peers=("strided",), quick=_SMALL[:1],
+        ),
+        Section(
+            "stages", "The stages of the tutorial", contests.stage_names(), contests.stage,
+            (Target("least", "before", 1.0),
+             Target("least", "default", 0.9, cases=lambda case: case == contests.stage_names()[-1], which="the last")),
+            peers=("before", "default"), quick=contests.stage_names()[-1:],
+        ),
+        Section(
+            "compile", "Cold compilation", _products(SHAPES), contests.cold_compile,
+            (Target("most", "value", 2.0, at_least=False), Target("median", "value", 1.0, at_least=False)),
+            unit="s", quick=_SMALL[:1],
+        ),
+        Section(
+            "codes-cache", "Shapes of other codes, in the cache of one core", _products(_CODES),
+            contests.cache_resident,
+            limits=("fma",), one_core=True, peers=("numpy", "torch"), quick=("f64 4x9x4",),
+        ),
+        Section(
+            "codes-memory", "Shapes of other codes, from memory", _products(_CODES), contests.from_memory,
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=("f64 4x9x4",),
+        ),
+    )
+}

@@ -1,0 +1,89 @@
+"""Timing in turns: everything that is compared is timed in the same rounds, so that noise meets all alike."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Contestant", "Quartiles", "geometric_mean", "interleave", "medians", "quartiles"]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Something to time: a call does the work of the benchmark `passes` times."""
+
+    call: Callable[[], object]
+    passes: int = 1
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """The median of a number of values, and the quartiles around it as its spread."""
+
+    low: float
+    median: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def quartiles(values: Sequence[float]) -> Quartiles:
+    """Return the quartiles of one value or more."""
+    if len(values) == 1:
+        return Quartiles(values[0], values[0], values[0])
+    return Quartiles(*statistics.quantiles(values, n=4, method="inclusive"))
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive numbers; raises `ValueError` where there are none."""
+    logarithms = [math.log(value) for value in values]
+    if not logarithms:
+        raise ValueError("the geometric mean of no numbers")
+    return math.exp(statistics.fmean(logarithms))
+
+
+def interleave(
+    contestants: Mapping[str, Contestant],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    block: float = 1e-3,
+    least: int = 5,
+) -> dict[str, list[float]]:
+    """Return the seconds for one pass of each contestant in each round, by `clock`.
+
+    In a round each contestant runs for at least `block` seconds, back to back; every second round goes through them
+    backwards, so that nobody always runs after the same one.  There are at least `least` rounds, and more until
+    `seconds` of wall-clock time have passed.
+    """
+    calls = {}
+    for name, contestant in contestants.items():
+        contestant.call()
+        contestant.call()
+        start = time.perf_counter()
+        contestant.call()
+        calls[name] = max(1, math.ceil(block / max(time.perf_counter() - start, 1e-9)))
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    order = list(contestants.items())
+    end = time.perf_counter() + seconds
+    rounds = 0
+    while rounds < least or time.perf_counter() < end:
+        for name, contestant in order:
+            call, repeats = contestant.call, range(calls[name])
+            start = clock()
+            for _ in repeats:
+                call()
+            times[name].append((clock() - start) / (calls[name] * contestant.passes))
+        order.reverse()
+        rounds += 1
+    return times
+
+
+def medians(functions: Sequence[Callable[[], object]], seconds: float = 3.0) -> list[float]:
+    """Return the median time of each function in seconds.  They take turns for about `seconds` in all."""
+    times = interleave({str(position): Contestant(function) for position, function in enumerate(functions)}, seconds,
+                       block=0.0)
+    return [statistics.median(measured) for measured in times.values()]

@@ -1,0 +1,270 @@
+"""The same work for tl_dpnp and its peers, on arrays that all of them find in their best layout, and checked.
+
+The language is column-major: a batch of matrices is the reverse of a C-ordered array of their transposes, and
+C = A · B is Cᵀ = Bᵀ · Aᵀ in that array.  Nobody copies anything.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import programs
+from .tables import ITEMSIZE, Shape
+
+__all__ = ["Chain", "Gemm", "Groups", "Launch", "Workload", "have"]
+
+_TOLERANCE = {"f32": 1e-3, "f64": 1e-9}
+
+
+def have(peer: str) -> bool:
+    """Return whether a peer is installed."""
+    return importlib.util.find_spec(peer) is not None
+
+
+def _random(shape: tuple[int, ...], element: str) -> Any:
+    """Return random numbers between -1 and 1, the same ones again after a while where there are very many."""
+    import numpy as np
+
+    size = math.prod(shape)
+    kind = f"f{ITEMSIZE[element]}"
+    block = np.random.default_rng(0).uniform(-1, 1, min(size, 1 << 20)).astype(kind)
+    return np.resize(block, shape)
+
+
+class Workload:
+    """A kernel with its arguments, and the same batch for the peers.
+
+    `operands` maps names to shapes of one element of the batch, as in the language; the first mode is the fastest.
+    `shared` operands have no batch.  The `output` starts as NaN where it is only written.  One call of `tl_dpnp`
+    does the batch `passes` times.
+    """
+
+    flops: int
+    bytes: int
+
+    def __init__(
+        self, source: str, operands: Mapping[str, tuple[int, ...]], output: str, element: str, batch: int, *,
+        shared: Mapping[str, tuple[int, ...]] | None = None, reads_output: bool = False, passes: int = 1,
+        scalars: tuple[float, ...] = (),
+    ) -> None:
+        import dpnp
+        import numpy as np
+
+        import tl_dpnp
+
+        self.batch, self.passes, self.element, self._output = batch, passes, element, output
+        shapes = {name: (batch, *reversed(shape)) for name, shape in operands.items()}
+        shapes |= {name: tuple(reversed(shape)) for name, shape in (shared or {}).items()}
+        self.host = {name: _random(shape, element) for name, shape in shapes.items()}
+        if not reads_output:
+            self.host[output].fill(np.nan)
+        self.device = {name: dpnp.asarray(array) for name, array in self.host.items()}
+        self.queue = self.device[output].sycl_queue
+        self.kernel = tl_dpnp.compile(source)
+        self._arguments = (*scalars, *self._kernel_arguments())
+        elements = {name: math.prod(shape) for name, shape in shapes.items()}
+        self.bytes = ITEMSIZE[element] * (sum(elements.values()) + reads_output * elements[output])
+
+    def _kernel_arguments(self) -> tuple[Any, ...]:
+        import tl_dpnp
+
+        return tuple(map(tl_dpnp.rev, self.device.values()))
+
+    def tl_dpnp(self) -> None:
+        """Run the compiled kernel."""
+        self.kernel(*self._arguments, group_size=None if self.passes == 1 else self.passes)
+
+    def compute(self, xp: Any, arrays: dict[str, Any]) -> None:
+        """Do the work once with a package that has NumPy's functions, on its arrays."""
+        raise NotImplementedError
+
+    def numpy(self) -> None:
+        """Do the work once with NumPy."""
+        import numpy
+
+        self.compute(numpy, self.host)
+
+    def dpnp(self) -> None:
+        """Do the work once with dpnp."""
+        import dpnp
+
+        self.compute(dpnp, self.device)
+        self.queue.wait()
+
+    def check(self) -> None:
+        """Compare the kernel's result with NumPy's; raises `AssertionError` where they differ."""
+        import dpnp
+        import numpy as np
+
+        self.kernel(*self._arguments, group_size=None if self.passes == 1 else 1)
+        self.numpy()
+        tolerance = _TOLERANCE[self.element]
+        np.testing.assert_allclose(dpnp.asnumpy(self.device[self._output]), self.host[self._output],
+                                   rtol=tolerance, atol=tolerance * math.sqrt(self.flops / self.batch))
+
+    @property
+    def peers(self) -> dict[str, Callable[[], None]]:
+        """The peers that are installed, by name."""
+        methods = {"numpy": self.numpy, "dpnp": self.dpnp, "torch": getattr(self, "torch", None)}
+        return {name: method for name, method in methods.items() if method is not None and have(name)}
+
+
+class Gemm(Workload):
+    """C := op(A) · op(B) + beta C."""
+
+    def __init__(
+        self, shape: Shape, element: str = "f32", *, megabytes: float = 0.0, batch: int = 0, passes: int = 1,
+        transposes: str = "n.n", beta: float = 0.0, looped: bool = False,
+    ) -> None:
+        m, n, k = shape
+        a, b = ((m, k), (k, m))[transposes[0] == "t"], ((k, n), (n, k))[transposes[2] == "t"]
+        itemsize = ITEMSIZE[element]
+        batch = batch or max(1, int(megabytes * 1e6) // (itemsize * (m * k + k * n + m * n)))
+        source = programs.gemm(m, n, k, element, transposes, beta, looped=looped)
+        super().__init__(source, {"A": a, "B": b, "C": (m, n)}, "C", element, batch, passes=passes,
+                         reads_output=beta != 0)
+        self.flops = shape.flops * batch
+        self._transposes, self._beta = transposes, beta
+        self._torch: tuple[Any, ...] = ()
+        self.check()
+
+    def _operands(self, arrays: dict[str, Any]) -> tuple[Any, Any, Any]:
+        a, b = (
+            arrays[name].swapaxes(1, 2) if transpose == "t" else arrays[name]
+            for name, transpose in zip("AB", self._transposes.split("."), strict=True)
+        )
+        return a, b, arrays["C"]
+
+    def compute(self, xp: Any, arrays: dict[str, Any]) -> None:
+        """Stacked matrix products into C; with beta, a sum that makes a temporary."""
+        a, b, c = self._operands(arrays)
+        if self._beta:
+            xp.add(xp.matmul(b, a), self._beta * c if self._beta != 1 else c, out=c)
+        else:
+            xp.matmul(b, a, out=c)
+
+    def torch(self) -> None:
+        """Do the work once with PyTorch."""
+        import torch
+
+        if not self._torch:
+            self._torch = self._operands({name: torch.from_numpy(array) for name, array in self.host.items()})
+        a, b, c = self._torch
+        if self._beta:
+            torch.baddbmm(c, b, a, beta=self._beta, out=c)
+        else:
+            torch.bmm(b, a, out=c)
+
+    @classmethod
+    def lasting(cls, shape: Shape, element: str, seconds: float, start_megabytes: float = 8.0) -> Gemm:
+        """Return the batch, of one product at least, that a call of tl_dpnp takes about `seconds` for."""
+        workload = cls(shape, element, megabytes=start_megabytes)
+        for _ in range(3):
+            batch = max(1, round(workload.batch * seconds / _quickest(workload.tl_dpnp)))
+            if abs(batch - workload.batch) <= 0.05 * workload.batch:
+                break
+            workload = cls(shape, element, batch=batch)
+        return workload
+
+
+def _quickest(call: Callable[[], object], calls: int = 30) -> float:
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[calls // 4]
+
+
+class Chain(Workload):
+    """D := D + alpha A · Bᵀ · C for 16 × 8, 8 × 8 and 8 × 16 matrices in f32; B and C are the same for the batch."""
+
+    _ALPHA = 0.125
+
+    def __init__(self, megabytes: float, passes: int = 1, looped: bool = False) -> None:
+        source = programs.batched(
+            {"A": "f32x16x8", "D": "f32x16x16"},
+            f"""
+            %t = alloca -> memref<f32x16x8>
+            gemm.n.t 1.0, %a, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
+            gemm.n.n {self._ALPHA}, %t, %C, 1.0, %d : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
+            """,
+            shared={"B": "f32x8x8", "C": "f32x8x16"}, looped=looped,
+        )
+        batch = int(megabytes * 1e6) // (4 * (16 * 8 + 16 * 16))
+        super().__init__(source, {"A": (16, 8), "D": (16, 16)}, "D", "f32", batch, reads_output=True, passes=passes,
+                         shared={"B": (8, 8), "C": (8, 16)})
+        self.flops = 2 * (16 * 8 * 8 + 16 * 16 * 8) * batch
+        self.check()
+
+    def compute(self, xp: Any, arrays: dict[str, Any]) -> None:
+        """One product with the small factors multiplied first would be another computation: two products and a sum."""
+        a, b, c, d = (arrays[name] for name in "ABCD")
+        product = xp.matmul(c, xp.matmul(b.T, a))
+        xp.add(d, xp.multiply(product, self._ALPHA), out=d)
+
+
+class Groups(Gemm):
+    """A batch of separate arrays, through handles that were made once."""
+
+    def __init__(self, shape: Shape, element: str, batch: int) -> None:
+        super().__init__(shape, element, batch=batch)
+        import tl_dpnp
+
+        self._strided = self.kernel, self._arguments
+        self.kernel = tl_dpnp.compile(programs.gemm(*shape, element, groups=True))
+        self._arguments = tuple(tl_dpnp.group(self._separate(name)) for name in "ABC")
+        self.tl_dpnp()
+        self._check_separate()
+
+    def _separate(self, name: str) -> list[Any]:
+        import dpnp
+
+        import tl_dpnp
+
+        return [tl_dpnp.rev(dpnp.asarray(matrix)) for matrix in self.host[name]]
+
+    def _check_separate(self) -> None:
+        import dpnp
+        import numpy as np
+
+        result = np.stack([dpnp.asnumpy(array).T for array in self._arguments[2].arrays])
+        np.testing.assert_allclose(result, self.host["C"], rtol=1e-3, atol=1e-3)
+
+    def strided(self) -> None:
+        """The same batch in one array."""
+        kernel, arguments = self._strided
+        kernel(*arguments)
+
+
+class Launch:
+    """A call of a compiled kernel with next to nothing to do, and one of dpnp.matmul with one 32 × 32 product."""
+
+    flops = bytes = 0
+
+    def __init__(self) -> None:
+        import dpnp
+
+        import tl_dpnp
+
+        self._x, self._y = (dpnp.ones(16, dtype=dpnp.float32) for _ in range(2))
+        self._kernel = tl_dpnp.compile(programs.TRIVIAL)
+        self._matrix, self._out = (dpnp.ones((32, 32), dtype=dpnp.float32) for _ in range(2))
+        self._matmul, self._queue = dpnp.matmul, self._out.sycl_queue
+
+    def tl_dpnp(self) -> None:
+        """Call the kernel and wait."""
+        self._kernel(self._x, self._y)
+
+    def submit(self) -> None:
+        """Start the kernel, and wait for its event."""
+        self._kernel.submit(self._x, self._y).wait()
+
+    def dpnp(self) -> None:
+        """Multiply two matrices."""
+        self._matmul(self._matrix, self._matrix, out=self._out)
+        self._queue.wait()

@@ -1,0 +1,132 @@
+"""What the benchmarks compute from times, without timing anything."""
+
+import itertools
+import math
+
+import pytest
+
+from asv_bench import render
+from asv_bench.benchmarks.contests import parse_case
+from asv_bench.benchmarks.measure import run
+from asv_bench.benchmarks.results import Measurement, Report, Target, judge
+from asv_bench.benchmarks.sections import SECTIONS, Section
+from asv_bench.benchmarks.tables import ECOSYSTEM, SHAPES, Shape
+from asv_bench.benchmarks.timing import Contestant, Quartiles, geometric_mean, interleave, quartiles
+
+
+def measurement(case, over_numpy, limit=None):
+    ratio = Quartiles(over_numpy * 0.9, over_numpy, over_numpy * 1.1)
+    reached = None if limit is None else Quartiles(limit, limit, limit)
+    return Measurement(case, Quartiles(9.0, 10.0, 11.0), 1e-3, {"numpy": ratio}, reached)
+
+
+def report(*measurements, targets=()):
+    return Report("memory", "A title", "How it is done.", "GF/s", "roofline", list(measurements),
+                  judge(targets, list(measurements)), {"processor": "one"}, ["torch is not installed"])
+
+
+def test_the_geometric_mean():
+    assert math.isclose(geometric_mean([1.0, 4.0, 2.0]), 2.0)
+    with pytest.raises(ValueError, match="no numbers"):
+        geometric_mean([])
+
+
+def test_quartiles():
+    assert quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == Quartiles(2.0, 3.0, 4.0)
+    assert quartiles([7.0]) == Quartiles(7.0, 7.0, 7.0)
+
+
+def test_contestants_take_turns_and_every_second_round_goes_backwards():
+    calls = []
+    players = {name: Contestant(lambda name=name: calls.append(name)) for name in "abc"}
+    times = interleave(players, seconds=0.0, clock=itertools.count().__next__, block=0.0, least=4)
+    assert "".join(calls[9:]) == "abccbaabccba"  # nine calls to warm up and to count
+    assert times == {name: [1.0] * 4 for name in "abc"}
+
+
+def test_times_are_for_one_pass():
+    times = interleave({"a": Contestant(lambda: None, passes=4)}, 0.0, itertools.count().__next__, block=0.0, least=1)
+    assert times == {"a": [0.25]}
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "met", "case"),
+    [
+        (Target("geometric mean", "numpy", 2.0), 2.0, True, ""),
+        (Target("least", "numpy", 1.5), 1.0, False, "f32 4x4x4"),
+        (Target("least", "numpy", 1.5, cases=lambda case: "8x8" in case), 4.0, True, "f32 8x8x8"),
+        (Target("most", "numpy", 3.0, at_least=False), 4.0, False, "f32 8x8x8"),
+        (Target("least", "limit", 0.9), 0.95, True, "f32 8x8x8"),
+        (Target("median", "value", 10.0, at_least=False), 10.0, True, ""),
+    ],
+)
+def test_a_target_is_judged_by_medians(target, value, met, case):
+    (verdict,) = judge((target,), [measurement("f32 4x4x4", 1.0), measurement("f32 8x8x8", 4.0, 0.95)])
+    assert (round(verdict.value, 9), verdict.met, verdict.case) == (value, met, case)
+
+
+def test_a_target_without_cases_is_left_out():
+    assert judge((Target("least", "dpnp", 1.0),), [measurement("f32 4x4x4", 1.0)]) == []
+
+
+def test_reports_survive_json(tmp_path):
+    original = report(measurement("f32 4x4x4", 1.0, 0.5), targets=(Target("least", "numpy", 1.5),))
+    original.save(tmp_path / "deep" / "report.json")
+    assert Report.load(tmp_path / "deep" / "report.json") == original
+    assert not original.met
+
+
+def test_a_report_as_text():
+    text = render.summary(report(measurement("f32 4x4x4", 1.0, 0.5), measurement("f32 8x8x8", 4.0, 0.5),
+                                 targets=(Target("least", "numpy", 1.5), Target("geometric mean", "limit", 0.5))))
+    assert text.splitlines() == [
+        "case            GF/s   over numpy         of roofline",
+        "f32 4x4x4       10.0   1.00 [0.90, 1.10]  0.50 [0.50, 0.50]",
+        "f32 8x8x8       10.0   4.00 [3.60, 4.40]  0.50 [0.50, 0.50]",
+        "geometric mean  10.00  2.00               0.50",
+        "",
+        "MISSED  least, speed over numpy, all (2 cases): 1 (f32 4x4x4), at least 1.5",
+        "met     geometric mean, part of the limit, all (2 cases): 0.5, at least 0.5",
+        "torch is not installed",
+    ]
+
+
+def test_a_report_as_markdown_names_where_it_loses():
+    text = render.markdown(report(measurement("f32 4x4x4", 0.8, 0.5), targets=(Target("least", "numpy", 1.5),)))
+    assert "Slower than the peer: f32 4x4x4 (numpy 0.80)." in text
+    assert "| least, speed over numpy, all (1 cases): at least 1.5 | 0.8 (f32 4x4x4) | **missed** |" in text
+    assert "| f32 4x4x4 | 10.0 | 0.80 [0.72, 0.88] | 0.50 [0.50, 0.50] |" in text
+
+
+def test_a_section_relates_times_to_peers_and_keeps_only_its_own():
+    section = Section("test", "Test", ("f32 1x1x1",), lambda case: measurement(case, 3.0),
+                      (Target("least", "numpy", 2.0),), peers=("numpy", "torch"))
+    found = run(section, 0.0)
+    assert found.met
+    assert found.measurements[0].ratios["numpy"].median == 3.0
+    assert run(section, 0.0, keep=lambda case: False).measurements == []
+
+
+def test_the_shapes_are_those_of_the_targets():
+    assert len(SHAPES) == 19
+    assert Shape(56, 9, 56) in SHAPES
+    assert sum(shape.m * shape.n * shape.k >= 16**3 for shape in SHAPES) == 15
+    assert set(ECOSYSTEM) == {"EDGE", "SU2", "nekRS", "libCEED"}
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=list(SECTIONS))
+def test_the_table_of_sections_is_sound(section):
+    assert len(set(section.cases)) == len(section.cases) > 0
+    assert set(section.quick) <= set(section.cases)
+    assert section.quick
+    assert section.method
+    for target in section.targets:
+        assert target.of in ("limit", "value", *section.peers)
+        assert any(map(target.cases, section.cases))
+
+
+def test_names_of_cases_hold_their_shape():
+    for name in ("cache-resident", "transposes", "codes-memory"):
+        for case in SECTIONS[name].cases:
+            element, shape, variant = parse_case(case)
+            assert f"{element} {shape} {variant}".strip() == case

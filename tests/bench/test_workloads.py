@@ -1,0 +1,87 @@
+"""The workloads of the benchmarks are right: each compares the device with NumPy when it is made."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tl_dpnp
+from asv_bench.benchmarks import code, programs
+from asv_bench.benchmarks.limits import FmaPeak, Triad, _triad_arrays
+from asv_bench.benchmarks.streams import Stream
+from asv_bench.benchmarks.tables import Shape
+from asv_bench.benchmarks.workloads import Chain, Gemm, Groups
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("transposes", ["n.n", "t.t"])
+@pytest.mark.parametrize("looped", [False, True])
+def test_products(transposes, looped):
+    gemm = Gemm(Shape(5, 3, 7), "f64", batch=11, transposes=transposes, beta=0.5, looped=looped, passes=1 + 2 * looped)
+    assert gemm.flops == 2 * 5 * 3 * 7 * 11
+    assert gemm.bytes == 8 * 11 * (5 * 7 + 7 * 3 + 2 * 5 * 3)  # C is read and written
+
+
+def test_a_wrong_product_is_noticed():
+    gemm = Gemm(Shape(4, 4, 4), batch=3)
+    gemm.compute = lambda xp, arrays: arrays["C"].fill(0)
+    with pytest.raises(AssertionError):
+        gemm.check()
+
+
+def test_chains_groups_and_instructions():
+    Chain(0.01)
+    Chain(0.01, passes=3, looped=True)
+    Groups(Shape(4, 4, 4), "f32", 5)
+    for instruction in Stream.NAMES:
+        Stream(instruction, "f32", 0.2)
+
+
+def test_groups_have_no_loop():
+    with pytest.raises(ValueError, match="does not know how many"):
+        programs.batched({"A": "f32x4"}, "", looped=True, groups=True)
+
+
+def test_limits_do_what_they_count():
+    single, double = FmaPeak("f32", 1), FmaPeak("f64", 1)
+    assert single.flops == 2 * double.flops  # twice the lanes
+    single()
+    triad = Triad(1, 2, streaming=True)
+    a, b, c = _triad_arrays(triad.bytes // 24)
+    b[:], c[:] = 2.0, 0.5
+    triad()
+    assert (a == 3.5).all()
+
+
+def test_the_inner_loop_of_a_product():
+    loop = code.inner_loop(tl_dpnp.compile(programs.gemm(16, 16, 16)), 64)
+    assert 0 < loop.fma < loop.instructions
+    assert loop.moved >= loop.fma * 4
+    assert loop.spills == 0
+
+
+def test_the_densest_loop_is_found():
+    assembly = """
+    .LBB0_1:
+        vmovups	(%rax), %zmm1
+    .LBB0_2:
+        vfmadd231ps	(%rcx){1to16}, %zmm1, %zmm0
+        vfmadd231pd	64(%rcx), %ymm1, %ymm0
+        vmovups	%zmm0, 64(%rsp)
+        jne	.LBB0_2
+        jne	.LBB0_1
+    """.splitlines()
+    assert code._densest(assembly) == code.InnerLoop(instructions=4, fma=2, moved=4 + 32, spills=1)
+
+
+def test_one_core_must_be_chosen_early():
+    program = (
+        "import os; from asv_bench.benchmarks.processes import pin_to_one_core as pin; pin();"
+        "assert len(os.sched_getaffinity(0)) == 1; import numpy\n"
+        "try: pin()\n"
+        "except RuntimeError as error: print(error)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "before dpctl and numpy are loaded" in result.stdout
