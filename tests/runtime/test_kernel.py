@@ -313,7 +313,7 @@ def test_a_launch_costs_at_most_a_quarter_of_a_matmul_call():
 def test_a_kernel_follows_its_arguments_to_another_context():
     kernel = tl_dpnp.compile(AXPY)
     device = dpctl.select_default_device()
-    for context in (dpctl.SyclContext(device), dpctl.SyclContext(device)):
+    for context in (dpctl.SyclContext([device]), dpctl.SyclContext([device])):
         queue = dpctl.SyclQueue(context, device)
         x, y = (dpt.ones(4, dtype="float32", sycl_queue=queue) for _ in range(2))
         kernel(2.0, x, y)

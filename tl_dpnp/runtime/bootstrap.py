@@ -24,8 +24,9 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
+from itertools import takewhile
 
-__all__ = ["LibrarySet", "Outcome", "install", "outcomes", "prepare"]
+__all__ = ["LibrarySet", "Outcome", "install", "outcomes", "prepare", "processor"]
 
 
 @dataclass(frozen=True)
@@ -190,19 +191,24 @@ def _name_cpu_target() -> str | None:
     """Set ``CL_CONFIG_CPU_TARGET_ARCH`` to what the processor can run, where the CPU runtime may not know it."""
     if "CL_CONFIG_CPU_TARGET_ARCH" in os.environ:
         return None
-    try:
-        with open("/proc/cpuinfo", errors="replace") as file:
-            fields = dict(line.split(":", 1) for line in file.read().split("\n\n")[0].splitlines() if ":" in line)
-    except OSError:
-        return None
-    facts = {name.strip(): value.split() for name, value in fields.items()}
-    if facts.get("vendor_id") == ["GenuineIntel"]:
+    facts = processor()
+    if facts.get("vendor_id") == "GenuineIntel":
         return None
     for target, needed in CPU_TARGETS.items():
-        if needed <= set(facts.get("flags", ())):
+        if needed <= set(facts.get("flags", "").split()):
             os.environ["CL_CONFIG_CPU_TARGET_ARCH"] = target
             return target
     return None
+
+
+def processor() -> dict[str, str]:
+    """Return what Linux tells of the first processor, ``flags`` among others; nothing where it tells nothing."""
+    try:
+        with open("/proc/cpuinfo", errors="replace") as file:
+            fields = [line.partition(":") for line in takewhile(str.strip, file)]
+    except OSError:
+        return {}
+    return {name.strip(): value.strip() for name, _, value in fields}
 
 
 def _is_registered(runtime: str) -> bool:

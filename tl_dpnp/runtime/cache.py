@@ -1,7 +1,8 @@
-"""The disk cache: compiled kernels in a private folder.
+"""The disk cache: programs and compiled kernels in a private folder.
 
-An entry is a JSON file named by its key, with a checksum of its own, and a SPIR-V file named by its content.  Both are
-written to a temporary name and moved, so that readers and writers in other processes see all of a file or nothing.
+An entry is a JSON file named by its key, with a checksum of its own, and, unless it has no content, a binary file named
+by the hash of its content.  Both are written to a temporary name and moved, so that readers and writers in other
+processes see all of a file or nothing.
 Whatever is wrong with the cache costs a warning and a compilation, never an error.
 """
 
@@ -21,7 +22,7 @@ from tl_dpnp.errors import CacheWarning
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class _Unusable(Exception):
@@ -30,14 +31,14 @@ class _Unusable(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One cached kernel: JSON-serialisable `facts` and the SPIR-V module."""
+    """One thing kept: JSON-serialisable `facts` and a binary, for example the SPIR-V of a kernel."""
 
     facts: dict[str, Any]
-    spirv: bytes
+    content: bytes = b""
 
 
 def key_of(parts: Any) -> str:
-    """Return the key for JSON-serialisable `parts`: all that the compiled kernel depends on."""
+    """Return the key for JSON-serialisable `parts`: all that the entry depends on."""
     return hashlib.sha256(_canonical([_FORMAT, parts])).hexdigest()
 
 
@@ -81,27 +82,35 @@ class DiskCache:
             body = document["body"]
             if document["checksum"] != hashlib.sha256(_canonical(body)).hexdigest() or body["key"] != key:
                 raise _Unusable("its checksum does not match")
-            spirv = _read(os.path.join(self.folder, body["spirv"] + ".spv"))
-            if hashlib.sha256(spirv).hexdigest() != body["spirv"]:
-                raise _Unusable("the checksum of its SPIR-V does not match")
-            return Entry(body["facts"], spirv)
+            content = _read(self._content_path(body["content"])) if body["content"] else b""
+            if _content_hash(content) != body["content"]:
+                raise _Unusable("the checksum of its content does not match")
+            return Entry(body["facts"], content)
         except FileNotFoundError:
             return None
         except (_Unusable, OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
-            _warn(f"the cached kernel {self.path(key)} is ignored: {problem or type(problem).__name__}")
+            self.warn_of(key, problem)
             return None
+
+    def warn_of(self, key: str, problem: Exception) -> None:
+        """Warn that the entry for `key` is of no use."""
+        _warn(f"the cache entry {self.path(key)} is ignored: {problem or type(problem).__name__}")
 
     def store(self, key: str, entry: Entry) -> None:
         """Write an entry; a failure costs a warning."""
-        body = {"key": key, "spirv": hashlib.sha256(entry.spirv).hexdigest(), "facts": entry.facts}
+        body = {"key": key, "content": _content_hash(entry.content), "facts": entry.facts}
         document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
         try:
-            self._write(f"{body['spirv']}.spv", entry.spirv)
-            self._write(key + ".json", _canonical(document))
+            if entry.content:
+                self._write(self._content_path(body["content"]), entry.content)
+            self._write(self.path(key), _canonical(document))
         except OSError as problem:
             _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _content_path(self, content_hash: str) -> str:
+        return os.path.join(self.folder, content_hash + ".bin")
+
+    def _write(self, path: str, data: bytes) -> None:
         """Write a file so that it appears under its name only when it is complete."""
         import tempfile  # brings the compression modules, which a warm start does not need
 
@@ -109,10 +118,15 @@ class DiskCache:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            os.replace(temporary, os.path.join(self.folder, name))
+            os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _content_hash(content: bytes) -> str:
+    """Return the name of a content, nothing for none."""
+    return hashlib.sha256(content).hexdigest() if content else ""
 
 
 def _canonical(value: Any) -> bytes:

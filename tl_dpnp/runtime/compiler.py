@@ -107,4 +107,4 @@ def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:
         return None
     facts: dict[str, Any] = entry.facts
     plan = LaunchPlan.from_json(dict(facts["plan"]))
-    return CompiledKernel(plan, entry.spirv, facts["source"], time.perf_counter() - start, True)
+    return CompiledKernel(plan, entry.content, facts["source"], time.perf_counter() - start, True)

@@ -28,7 +28,7 @@ from tl_dpnp.errors import LoweringError
 
 __all__ = [
     "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "SubmitError", "address_of", "allocation_of",
-    "array_facts", "completed_event", "default_queue", "keep_alive", "load_kernel", "scratch", "upload",
+    "array_facts", "build_program", "completed_event", "default_queue", "keep_alive", "kernel_of", "scratch", "upload",
 ]
 
 Int64 = ctypes.c_longlong
@@ -92,17 +92,18 @@ class KernelHandle:
     program: Any
 
 
-def load_kernel(spirv: bytes, entry: str, queue: Any) -> KernelHandle:
-    """Hand SPIR-V to the driver of `queue` and return its kernel `entry`.
-
-    Raises `LoweringError` if the driver does not take the module or the module has no such kernel.
-    """
+def build_program(spirv: bytes, entry: str, queue: Any) -> Any:
+    """Have the driver of `queue` build SPIR-V with a kernel `entry`; raises `LoweringError` if it does not take it."""
     try:
-        program = dpctl.program.create_program_from_spirv(queue, spirv)
+        return dpctl.program.create_program_from_spirv(queue, spirv)
     except dpctl.program.SyclProgramCompilationError as error:
         raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: {error}") from error
+
+
+def kernel_of(program: Any, entry: str) -> KernelHandle:
+    """Return the kernel `entry` of a `dpctl.program.SyclProgram`; raises `LoweringError` if there is none."""
     if not program.has_sycl_kernel(entry):
-        raise LoweringError(f"the SPIR-V module has no kernel {entry!r}")
+        raise LoweringError(f"the program has no kernel {entry!r}")
     return KernelHandle(program.get_sycl_kernel(entry), program)
 
 

@@ -17,8 +17,9 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program, llvm_of, lowered
 from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive, load_kernel
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive
 from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
+from tl_dpnp.runtime.machine_code import load_kernel
 from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -64,13 +65,14 @@ class Stats:
     """How a kernel came to be: compilations found in and missing from the disk cache, and the time they took.
 
     `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
-    where it is not used.
+    where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V.
     """
 
     cache_path: str | None = None
     cache_hits: int = 0
     cache_misses: int = 0
     compile_seconds: float = 0.0
+    driver_builds: int = 0
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,10 @@ class Kernel:
             overload = self._overload(describe(queue.sycl_device))
             context = (queue.sycl_context, queue.sycl_device)
             if context not in overload.handles:
-                compiled = overload.compiled
-                overload.handles[context] = load_kernel(compiled.spirv, compiled.plan.entry, queue)
+                cache = open_cache() if self.options.cache else None
+                handle, built = load_kernel(overload.compiled, overload.device, queue, cache)
+                self._stats.driver_builds += built
+                overload.handles[context] = handle
             return overload, overload.handles[context]
 
     def _overload(self, device: DeviceDescription, refresh: bool = False) -> _Overload:

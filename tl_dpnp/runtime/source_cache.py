@@ -26,7 +26,7 @@ def parse(text: str, filename: str = "<string>", cache: bool = True) -> Module:
         except (KeyError, ValueError):
             pass  # written by something else under the same key: as good as missing
     module = _parse(text, filename)
-    folder.store(key, Entry({"module": to_data(module)}, b""))
+    folder.store(key, Entry({"module": to_data(module)}))
     return module
 
 

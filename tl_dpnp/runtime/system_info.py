@@ -198,6 +198,14 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
             yield Problem(f"import {package} fails: {error}", "see the problems with its version and libraries")
     if "dpctl" not in sys.modules:
         return
+    from tl_dpnp.runtime import opencl_adapter
+
+    missing = opencl_adapter.why_unsupported()
+    if missing is not None:
+        yield Problem(
+            f"the cache cannot keep machine code, so every process builds its kernels again: {missing}",
+            "run: pip install --force-reinstall dpcpp-cpp-rt==2024.2.2 dpctl==0.17.0",
+        )
     info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]
     if not info.devices:
         selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")

@@ -1,0 +1,199 @@
+"""What the driver makes of SPIR-V is kept, and loaded in place of a build."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import dpctl
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.runtime.support import AXPY
+from tl_dpnp import config
+from tl_dpnp.errors import CacheWarning
+from tl_dpnp.runtime import machine_code, opencl_adapter
+from tl_dpnp.runtime.cache import Entry, open_cache
+from tl_dpnp.runtime.machine_code import machine_code_key
+
+BATCH = 7
+GEMM = """
+func @gemm(%A: memref<f32x24x10x?>, %B: memref<f32x10x12x?>, %C: memref<f32x24x12x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x24x10x?>
+  %b = subview %B[:,:,%g] : memref<f32x10x12x?>
+  %c = subview %C[:,:,%g] : memref<f32x24x12x?>
+  gemm.n.n 1.0, %a, %b, 0.0, %c : f32, memref<f32x24x10>, memref<f32x10x12>, f32, memref<f32x24x12>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path):
+    """Give each test a cache folder of its own."""
+    with config.scope(CACHE=True, CACHE_DIR=tmp_path / "cache"):
+        yield tmp_path / "cache"
+
+
+def run_axpy(kernel=None, queue=None):
+    """Run a kernel, by default one compiled now, check its result and return it."""
+    kernel = kernel or tl_dpnp.compile(AXPY)
+    x = dpnp.arange(5, dtype="float32", sycl_queue=queue)
+    y = dpnp.ones(5, dtype="float32", sycl_queue=queue)
+    kernel(3.0, x, y)
+    assert y.asnumpy().tolist() == [1, 4, 7, 10, 13]
+    return kernel
+
+
+def machine_code_path(kernel):
+    """Return where the cache has the machine code of a kernel for the only device that it was compiled for."""
+    (device,) = kernel._overloads
+    (spirv,) = kernel.inspect_spirv().values()
+    return open_cache().path(machine_code_key(spirv, device))
+
+
+def test_the_cpu_runtime_is_supported():
+    assert opencl_adapter.why_unsupported() is None
+    assert opencl_adapter.supports(dpnp.ones(1).sycl_queue)
+
+
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_machine_code_from_the_cache_computes_the_same(form, debug):
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape, dtype=np.float32) for shape in [(BATCH, 10, 24), (BATCH, 12, 10)])
+    results = []
+    for builds in (1, 0):
+        kernel = tl_dpnp.compile(GEMM, form=form, debug=debug)
+        c = dpnp.full((BATCH, 12, 24), float("nan"), dtype="float32")
+        kernel(*map(tl_dpnp.rev, (dpnp.asarray(a), dpnp.asarray(b), c)))
+        assert kernel.stats.driver_builds == builds
+        results.append(c.asnumpy())
+    np.testing.assert_allclose(results[0], b @ a, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(*results)
+
+
+def test_checks_still_find_what_they_look_for():
+    source = """func @pick(%i: index, %x: memref<f32x4>) {
+      %v = load %x[%i] : memref<f32x4>
+      store %v, %x[0] : memref<f32x4>
+    }"""
+    for _ in range(2):
+        kernel = tl_dpnp.compile(source, debug=True)
+        with pytest.raises(tl_dpnp.TLBoundsError, match="4, where the bound is 4"):
+            kernel(4, dpnp.ones(4, dtype="float32"))
+    assert kernel.stats.driver_builds == 0
+
+
+def test_another_context_loads_it_as_well():
+    kernel = run_axpy()
+    device = dpctl.select_default_device()
+    run_axpy(kernel, dpctl.SyclQueue(dpctl.SyclContext([device]), device))
+    assert kernel.stats.driver_builds == 2  # its SPIR-V is new, so nothing is looked up
+    again = run_axpy()
+    run_axpy(again, dpctl.SyclQueue(dpctl.SyclContext([device]), device))
+    assert again.stats.driver_builds == 0
+
+
+def test_a_context_of_several_devices_is_left_to_dpctl():
+    device = dpctl.select_default_device()
+    if device.max_compute_units < 2:
+        pytest.skip("the device cannot be divided")
+    parts = device.create_sub_devices(partition=[1, 1])
+    queue = dpctl.SyclQueue(dpctl.SyclContext(parts), parts[0])
+    assert not opencl_adapter.supports(queue)
+    assert opencl_adapter.supports(dpctl.SyclQueue(parts[0]))
+
+
+def test_a_binary_that_the_driver_refuses_is_replaced():
+    kernel = run_axpy()
+    (device,) = kernel._overloads
+    (spirv,) = kernel.inspect_spirv().values()
+    open_cache().store(machine_code_key(spirv, device), Entry({}, b"no machine code"))
+    with pytest.warns(CacheWarning, match="is ignored: clCreateProgramWithBinary fails"):
+        assert run_axpy().stats.driver_builds == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run_axpy().stats.driver_builds == 0
+
+
+def test_damaged_machine_code_is_built_again(folder):
+    run_axpy()
+    for path in folder.glob("*.bin"):
+        data = path.read_bytes()
+        if data.startswith(b"\x7fELF"):
+            path.write_bytes(data[:-1])
+    with pytest.warns(CacheWarning, match="checksum of its content"):
+        stats = run_axpy().stats
+    assert (stats.cache_hits, stats.driver_builds) == (1, 1)
+    assert run_axpy().stats.driver_builds == 0
+
+
+def test_a_driver_that_gives_no_binary_costs_a_warning(monkeypatch):
+    def refuse(kernel):
+        raise opencl_adapter.BinaryError("clGetProgramInfo fails with code -5")
+
+    monkeypatch.setattr(opencl_adapter, "binary_of", refuse)
+    with pytest.warns(CacheWarning, match="is not kept: clGetProgramInfo"):
+        assert run_axpy().stats.driver_builds == 1
+
+
+def test_without_the_functions_kernels_are_built(monkeypatch, folder):
+    functions = {**opencl_adapter._FUNCTIONS, "make_bundle": ("libsycl.so.7", "of_another_version", None, ())}
+    monkeypatch.setattr(opencl_adapter, "_FUNCTIONS", functions)
+    opencl_adapter._functions.cache_clear()
+    try:
+        assert "of_another_version" in opencl_adapter.why_unsupported()
+        for _ in range(2):
+            assert run_axpy().stats.driver_builds == 1
+    finally:
+        opencl_adapter._functions.cache_clear()
+
+
+def test_recompile_builds_and_replaces(folder):
+    run_axpy()
+    kernel = run_axpy()
+    before = os.stat(machine_code_path(kernel)).st_ino
+    kernel.recompile()
+    run_axpy(kernel)
+    assert kernel.stats.driver_builds == 1
+    assert os.stat(machine_code_path(kernel)).st_ino != before
+
+
+def test_without_a_cache_nothing_is_kept(folder):
+    for _ in range(2):
+        assert run_axpy(tl_dpnp.compile(AXPY, cache=False)).stats.driver_builds == 1
+    assert not folder.exists()
+
+
+def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
+    (device, *_) = tl_dpnp.devices()
+    keys = [machine_code_key(b"one", device), machine_code_key(b"other", device)]
+    monkeypatch.setenv("CL_CONFIG_CPU_TARGET_ARCH", "core-avx2")
+    keys.append(machine_code_key(b"one", device))
+    monkeypatch.setenv("CL_CONFIG_CPU_VECTORIZER_MODE", "4")
+    keys.append(machine_code_key(b"one", device))
+    monkeypatch.setattr(machine_code, "processor", lambda: {"flags": "sse2"})
+    keys.append(machine_code_key(b"one", device))
+    assert len(set(keys)) == len(keys)
+
+
+def test_loading_is_not_kept_in_memory():
+    """Each program is some 500 kB in the CPU runtime; it goes with its last reference."""
+    kernel = run_axpy()
+    (handle,) = next(iter(kernel._overloads.values())).handles.values()
+    binary = opencl_adapter.binary_of(handle.kernel)
+    queue = dpnp.ones(1).sycl_queue
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(20):
+        opencl_adapter.load_program(binary, queue)
+    before = resident()
+    for _ in range(100):
+        opencl_adapter.load_program(binary, queue)
+    assert resident() - before < 10 << 20

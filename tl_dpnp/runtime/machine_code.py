@@ -1,0 +1,62 @@
+"""From SPIR-V to a kernel that can be launched, through the disk cache.
+
+What the driver makes of SPIR-V is kept where it can be had (`tl_dpnp.runtime.opencl_adapter.supports`): building takes
+the CPU runtime longer than all else in a warm start that is ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from typing import Any
+
+from tl_dpnp.errors import CacheWarning
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.runtime import opencl_adapter
+from tl_dpnp.runtime.bootstrap import processor
+from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
+from tl_dpnp.runtime.opencl_adapter import BinaryError
+
+__all__ = ["load_kernel", "machine_code_key"]
+
+
+def load_kernel(
+    compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+) -> tuple[KernelHandle, bool]:
+    """Return the kernel for the context of a queue, and whether the driver had to build it.
+
+    It is not built if the cache has the machine code.  That is looked for only if the SPIR-V comes from there too: what
+    was compiled anew replaces it.  Raises `LoweringError` if the driver refuses the SPIR-V.
+    """
+    entry = compiled.plan.entry
+    if cache is None or not opencl_adapter.supports(queue):
+        return kernel_of(build_program(compiled.spirv, entry, queue), entry), True
+    key = machine_code_key(compiled.spirv, device)
+    found = cache.load(key) if compiled.from_cache else None
+    if found is not None:
+        try:
+            return kernel_of(opencl_adapter.load_program(found.content, queue), entry), False
+        except BinaryError as problem:
+            cache.warn_of(key, problem)
+    handle = kernel_of(build_program(compiled.spirv, entry, queue), entry)
+    try:
+        cache.store(key, Entry({}, opencl_adapter.binary_of(handle.kernel)))
+    except BinaryError as problem:
+        warnings.warn(f"the machine code of {entry} is not kept: {problem}", CacheWarning, stacklevel=2)
+    return handle, True
+
+
+def machine_code_key(spirv: bytes, device: DeviceDescription) -> str:
+    """Return the key of the machine code for `spirv`: everything that it depends on.
+
+    The CPU runtime compiles for the processor that it runs on, and has settings in the environment.
+    """
+    return key_of({
+        "machine code of": hashlib.sha256(spirv).hexdigest(),
+        "device": device.to_json(),
+        "processor": processor().get("flags", ""),
+        "settings": sorted(item for item in os.environ.items() if item[0].startswith("CL_CONFIG_")),
+    })
