@@ -98,11 +98,12 @@ class DiskCache:
 
     def store(self, key: str, entry: Entry) -> None:
         """Write an entry; a failure costs a warning."""
-        body = {"key": key, "content": _content_hash(entry.content), "facts": entry.facts}
+        content_hash = _content_hash(entry.content)
+        body = {"key": key, "content": content_hash, "facts": entry.facts}
         document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
         try:
             if entry.content:
-                self._write(self._content_path(body["content"]), entry.content)
+                self._write(self._content_path(content_hash), entry.content)
             self._write(self.path(key), _canonical(document))
         except OSError as problem:
             _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")
