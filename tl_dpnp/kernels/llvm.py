@@ -16,8 +16,8 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
-    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "prefetch_line", "private_array",
-    "splat", "storage_type", "store_element", "value_type", "vector_of",
+    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "new_module", "prefetch_line",
+    "private_array", "splat", "storage_type", "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -25,6 +25,10 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 PRIVATE, GLOBAL, LOCAL = 0, 1, 3
+#: Sizes and alignments of 64-bit SPIR: vectors of three elements take the space of four.
+_DATA_LAYOUT = (
+    "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024"
+)
 #: Bytes of a cache line of an x86-64 processor.
 CACHE_LINE = 64
 
@@ -47,6 +51,14 @@ class Intrinsic:
     parameters: tuple[ScalarType, ...]
     result: ScalarType | None
     emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None]
+
+
+def new_module(name: str) -> ir.Module:
+    """Return an empty module for 64-bit SPIR."""
+    module = ir.Module(name)
+    module.triple = "spir64-unknown-unknown"
+    module.data_layout = _DATA_LAYOUT
+    return module
 
 
 def value_type(scalar: ScalarType) -> ir.Type:

@@ -1,11 +1,10 @@
 """The one place that touches numba-dpex: from a kernel shell and its intrinsics to SPIR-V.
 
-Tested with numba-dpex 0.23.0, Numba 0.59.1, llvmlite 0.42.0 and dpcpp-llvm-spirv 2024.2.0.  Private parts used:
+Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts used:
 
 - ``SPIRVKernelDispatcher._compiler._compile_core``: Numba's pipeline up to an LLVM library;
 - ``SPIRVTargetContext.prepare_spir_kernel``: the kernel around the device function;
-- ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation;
-- ``spirv_generator.llvm_to_spirv`` and ``extra_compile_options``: the translator and its arguments.
+- ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation.
 
 numba-dpex knows neither sub-group sizes nor required work-group sizes: both are function metadata, added to the
 kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is never used, is removed:
@@ -23,19 +22,18 @@ from tl_dpnp.runtime import bootstrap
 
 bootstrap.install()
 
-import llvmlite.binding as llvm  # noqa: E402
 import numba_dpex  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.target_extension import target_override  # noqa: E402
 from numba.extending import intrinsic as numba_intrinsic  # noqa: E402
 from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa: E402
-from numba_dpex.kernel_api_impl.spirv import spirv_generator  # noqa: E402
-from numba_dpex.kernel_api_impl.spirv.target import LLVM_SPIRV_ARGS, SPIRV_TARGET_NAME  # noqa: E402
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E402
 
 from tl_dpnp.errors import UnsupportedError  # noqa: E402
 from tl_dpnp.kernels.llvm import Intrinsic  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
+from tl_dpnp.runtime.spirv import translate  # noqa: E402
 from tl_dpnp.scalars import ScalarType  # noqa: E402
 
 __all__ = ["DeviceCode", "build"]
@@ -45,10 +43,6 @@ _NUMBA_TYPES = {
     "index": types.int64, "u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64,
     "f32": types.float32, "f64": types.float64,
 }
-_SPIRV_ARGUMENTS = [
-    "--spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_arbitrary_precision_integers,+SPV_INTEL_subgroups,"
-    "+SPV_INTEL_inline_assembly",
-]
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
 
@@ -82,11 +76,7 @@ def build(lowered: LoweredKernel) -> DeviceCode:
         library.inline_threshold = _INLINE_THRESHOLD
         library.finalize()
         text = _with_metadata(str(library.final_module), kernel.name, lowered)
-        module = llvm.parse_assembly(text)
-        module.verify()
-        context.extra_compile_options[LLVM_SPIRV_ARGS] = _SPIRV_ARGUMENTS
-        spirv = spirv_generator.llvm_to_spirv(context, text, module.as_bitcode())
-    return DeviceCode(spirv, lowered.plan.entry, text)
+    return DeviceCode(translate(text), lowered.plan.entry, text)
 
 
 def _as_numba(entry: Intrinsic) -> Any:

@@ -1,0 +1,177 @@
+"""Every legal form of DPAS as data: types, shape, layout of the operands in registers, and why some are out of reach.
+
+DPAS computes D = C + A x B on a sub-group: D (`destination`) and C (`source0`) are M x N, A (`source2`) is M x K and B
+(`source1`) is K x N, where M is the repeat count, N the execution size and K the systolic depth times the operations
+for each channel.  Names and rules follow the specification, sections "Semantics" and "All legal combinations".
+
+A value of the sub-group is a string of bits: element e of lane l, each `width` bits wide, starts at bit
+``(e * N + l) * width``.  A, C and D lie in it row by row.  Of B, lane n holds column n, packed along K into 32-bit
+elements ("VNNI"): the first operations in the low bits of element 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ACCUMULATOR_BITS", "DEPTH", "EXECUTION_SIZES", "PRECISIONS", "DpasRow", "Precision", "find_row", "rows"]
+
+#: The systolic depth; the only one of the generations that have DPAS.
+DEPTH = 8
+#: Lanes of a sub-group by generation: Xe-HPG (Arc) and Xe-HPC (Data Center GPU Max).
+EXECUTION_SIZES = (8, 16)
+_DWORD = 32
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The type of the elements of A or B; `text` is its name in assembly, `name` that in OpenCL's functions."""
+
+    name: str
+    text: str
+    bits: int
+    kind: Literal["signed", "unsigned", "float"]
+
+    @property
+    def is_float(self) -> bool:
+        """True for floating-point types."""
+        return self.kind == "float"
+
+
+#: All precisions of the specification, by name.
+PRECISIONS = {
+    entry.name: entry
+    for entry in (
+        *(Precision(f"{letter}{bits}", f"{text}{bits}", bits, kind)
+          for bits in (1, 2, 4, 8) for letter, text, kind in (("i", "s", "signed"), ("u", "u", "unsigned"))),
+        Precision("bf16", "bf", 16, "float"),
+        Precision("f16", "hf", 16, "float"),
+        Precision("tf32", "tf32", 32, "float"),
+        Precision("bf8", "bf8", 8, "float"),
+        Precision("hf8", "hf8", 8, "float"),
+    )
+}
+#: Accumulators of floats, by the precision of A and B.  Integers accumulate in i32; D and UD are the same bits there,
+#: because sums wrap.
+_FLOAT_ACCUMULATORS = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16"), "tf32": ("f32",), "bf8": ("f32",),
+                       "hf8": ("f32",)}
+#: Bits of an accumulator's element.
+ACCUMULATOR_BITS = {"f32": 32, "i32": 32, "bf16": 16, "f16": 16}
+
+
+@dataclass(frozen=True)
+class DpasRow:
+    """One legal form: types of the four operands, repeat count, execution size."""
+
+    destination: str
+    source0: str
+    source1: Precision
+    source2: Precision
+    repeat: int
+    execution_size: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """``dpas_<D>_<C>_<A>_<B>_<M>x<N>x<K>``; an accumulator that is also the result is named once."""
+        accumulators = self.destination if self.destination == self.source0 else f"{self.destination}_{self.source0}"
+        shape = f"{self.repeat}x{self.execution_size}x{self.k}"
+        return f"dpas_{accumulators}_{self.source2.name}_{self.source1.name}_{shape}"
+
+    @property
+    def operations(self) -> int:
+        """Products for each channel and stage: 1 for tf32, 2 for 16 bits, 4 for 8 bits, 8 below."""
+        widest = max(self.source1.bits, self.source2.bits)
+        return _DWORD // max(widest, 4)
+
+    @property
+    def k(self) -> int:
+        """The depth of the sum."""
+        return DEPTH * self.operations
+
+    @property
+    def a_width(self) -> int:
+        """Bits of one lane's element of A: those of its rows, dealt out to the lanes."""
+        return min(_DWORD, self.k * self.source2.bits // self.execution_size * self._rows_per_element)
+
+    @property
+    def _rows_per_element(self) -> int:
+        # Rows of 4 bits for each lane have no element of their own: two of them share one of 8 bits.
+        return 8 // bits if (bits := self.k * self.source2.bits // self.execution_size) < 8 else 1
+
+    @property
+    def a_elements(self) -> int:
+        """Elements of A that one lane holds."""
+        return self.repeat // self._rows_per_element
+
+    @property
+    def a_bits(self) -> int:
+        """Bits of all of A."""
+        return self.repeat * self.k * self.source2.bits
+
+    @property
+    def b_elements(self) -> int:
+        """Elements of B, of 32 bits each, that one lane holds."""
+        return self.k * self.source1.bits // _DWORD
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """The types alone: destination, source 0, A, B."""
+        return self.destination, self.source0, self.source2.name, self.source1.name
+
+    @property
+    def unreachable(self) -> str | None:
+        """Why no route leads to this form from SPIR-V, or None if there is one."""
+        return _unreachable(self)
+
+
+def _unreachable(row: DpasRow) -> str | None:
+    precisions = {row.source1.name, row.source2.name}
+    if precisions & {"bf8", "hf8"}:
+        return "the compiler drops calls of the functions for 8-bit floats without a word"
+    if precisions & {"i1", "u1"}:
+        return "there is no function for 1-bit integers"
+    if row.execution_size == 8 and (row.source1.name == "tf32" or {row.destination, row.source0} & {"bf16", "f16"}):
+        return "Xe-HPG has no tf32, and accumulates floats in f32 only"
+    if row.repeat in (5, 6, 7):
+        return f"SPIR-V has no vectors of {row.repeat} elements; use repeat counts 4, 2 and 1"
+    if row.a_elements * row.a_width != row.a_bits // row.execution_size:
+        return f"A has {row.a_bits // row.execution_size} bits for each lane, which is no type"
+    return None
+
+
+@functools.cache
+def rows(execution_size: int) -> tuple[DpasRow, ...]:
+    """Return all legal forms for one execution size, 8 or 16, unreachable ones included."""
+    return tuple(
+        DpasRow(destination, source0, PRECISIONS[b], PRECISIONS[a], repeat, execution_size)
+        for destination, source0, a, b in _types() for repeat in range(1, 9)
+    )
+
+
+def _types() -> Iterator[tuple[str, str, str, str]]:
+    floats = [name for name, precision in PRECISIONS.items() if precision.is_float]
+    integers = [name for name, precision in PRECISIONS.items() if not precision.is_float]
+    for name in floats:
+        partners = ("bf8", "hf8") if name in ("bf8", "hf8") else (name,)
+        for partner in partners:
+            for destination in _FLOAT_ACCUMULATORS[name]:
+                for source0 in _FLOAT_ACCUMULATORS[name]:
+                    yield destination, source0, name, partner
+    for a in integers:
+        for b in integers:
+            yield "i32", "i32", a, b
+
+
+@functools.cache
+def _by_key(execution_size: int) -> dict[tuple[tuple[str, str, str, str], int], DpasRow]:
+    return {(row.key, row.repeat): row for row in rows(execution_size)}
+
+
+def find_row(execution_size: int, accumulator: str, a: str, b: str, repeat: int) -> DpasRow | None:
+    """Return the form with these types and equal source 0 and destination, or None if the specification has none."""
+    return _by_key(execution_size).get(((accumulator, accumulator, a, b), repeat))
