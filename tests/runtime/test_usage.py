@@ -38,6 +38,23 @@ def test_written_parameters(body, written):
     assert usage_of(f"{header} {{ {body} }}").written == written
 
 
+READS = {
+    "load": ("%1 = load %x[%i] : memref<f32x?>", {0}),
+    "an operand": ("axpby.n %a, %x, 0.0, %y : f32, memref<f32x?>, f32, memref<f32x?>", {0}),
+    "an update": ("axpby.n %a, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>", {0, 1}),
+    "an update by a scalar": ("axpby.n %a, %x, %a, %y : f32, memref<f32x?>, f32, memref<f32x?>", {0, 1}),
+    "an atomic update": ("axpby.n.atomic %a, %x, 0.0, %y : f32, memref<f32x?>, f32, memref<f32x?>", {0, 1}),
+    "an element of a group, not the group": ("%1 = load %g[%i] : group<memref<f32x4>>", set()),
+    "a store": ("store %a, %x[%i] : memref<f32x?>", set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "read"), READS.values(), ids=READS)
+def test_read_parameters(body, read):
+    header = "func @f(%x: memref<f32x?>, %y: memref<f32x?>, %a: f32, %g: group<memref<f32x4>>, %i: index)"
+    assert usage_of(f"{header} {{ {body} }}").read == read
+
+
 BATCHES = {
     "group": ("%1 = load %g[%0] : group<memref<f32x4>>", {(1, None)}),
     "element": ("%1 = load %x[%i, %0, %i] : memref<f32x4x?x?>", {(0, 1)}),

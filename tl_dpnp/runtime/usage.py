@@ -40,9 +40,10 @@ class BatchMode:
 
 @dataclass(frozen=True)
 class Usage:
-    """The result of `analyse`; `written` holds the positions of the parameters that are written."""
+    """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are."""
 
     written: frozenset[int]
+    read: frozenset[int]
     batch_modes: tuple[BatchMode, ...]
     uses_group_id: bool
     relations: tuple[Relation, ...]
@@ -78,8 +79,8 @@ def analyse(function: ops.Function) -> Usage:
             case _:
                 pass
     walk.region(function.body, scope, "always")
-    return Usage(frozenset(walk.written), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id,
-                 tuple(dict.fromkeys(walk.relations)))
+    return Usage(frozenset(walk.written), frozenset(walk.read), tuple(dict.fromkeys(walk.batch_modes)),
+                 walk.uses_group_id, tuple(dict.fromkeys(walk.relations)))
 
 
 @dataclass
@@ -87,6 +88,7 @@ class _Walk:
     """The state of the walk: what has been found so far."""
 
     written: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
     batch_modes: list[BatchMode] = field(default_factory=list)
     uses_group_id: bool = False
     relations: list[Relation] = field(default_factory=list)
@@ -113,6 +115,8 @@ class _Walk:
                 view = self._index(source, indices, scope, reach, operation.span)
                 if view is not None and isinstance(source.type, GroupType):
                     scope[result.name] = _View(view.parameter, view.modes, self._element(indices[0], scope))
+                elif view is not None:
+                    self.read.add(view.parameter)
             case ops.Store(target=target, indices=indices):
                 self._index(target, indices, scope, reach, operation.span)
                 self._write(target, scope)
@@ -127,8 +131,10 @@ class _Walk:
                 self._reshape(source, result, mode, mode, len(shape), scope)
             case ops.Fuse(source=source, first=first, last=last, result=result):
                 self._reshape(source, result, first, last, 1, scope)
-            case ops.LinearAlgebra(output=output):
+            case ops.LinearAlgebra(inputs=inputs, beta=beta, output=output, atomic=atomic):
                 self._write(output, scope)
+                for memref in (*inputs, *([output] if atomic or not _is_zero(beta) else [])):
+                    self._read(memref, scope)
                 if reach != "branch":
                     self._relate(operation, scope)
             case _:
@@ -192,6 +198,11 @@ class _Walk:
         view = scope.get(target.name)
         if isinstance(view, _View):
             self.written.add(view.parameter)
+
+    def _read(self, source: ops.Value, scope: _Scope) -> None:
+        view = scope.get(source.name)
+        if isinstance(view, _View):
+            self.read.add(view.parameter)
 
     @staticmethod
     def _is_group_id(operand: ops.Operand | None, scope: _Scope) -> bool:
