@@ -15,8 +15,8 @@ from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.schedule import Schedule
 
 __all__ = [
-    "Tiling", "subgroup_schedule", "subgroup_tiling", "vector_registers", "vector_schedule", "vector_tiling",
-    "vector_width",
+    "Tiling", "even_tile", "subgroup_schedule", "subgroup_tiling", "unrolling", "vector_operations",
+    "vector_schedule", "vector_tiling", "vector_width",
 ]
 
 #: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
@@ -65,23 +65,18 @@ def vector_width(contraction: Contraction, vector_bytes: int) -> int:
     return min(16, vector_bytes // contraction.element.bytes)
 
 
-def vector_registers(vector_bytes: int) -> int:
-    """Return the number of vector registers that a tile of C may take."""
-    return _ACCUMULATORS[vector_bytes]
-
-
 def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
     """Return the default tiling for the vector form."""
     vectors = _tile_height(contraction, vector_width(contraction, vector_bytes))
     most = _MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS
-    columns = _even_tile(contraction.columns, min(most, vector_registers(vector_bytes) // vectors))
-    return Tiling(vectors, columns, _unrolling(contraction.depth, columns * vectors))
+    columns = even_tile(contraction.columns, min(most, _ACCUMULATORS[vector_bytes] // vectors))
+    return Tiling(vectors, columns, unrolling(contraction.depth, columns * vectors))
 
 
 def subgroup_tiling(contraction: Contraction) -> Tiling:
     """Return the default tiling for the sub-group form."""
-    columns = _even_tile(contraction.columns, _SUBGROUP_COLUMNS)
-    return Tiling(1, columns, _unrolling(contraction.depth, columns))
+    columns = even_tile(contraction.columns, _SUBGROUP_COLUMNS)
+    return Tiling(1, columns, unrolling(contraction.depth, columns))
 
 
 def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling | None = None) -> Schedule:
@@ -127,7 +122,15 @@ def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: 
     return schedule
 
 
-def _even_tile(size: Bound, largest: int) -> int:
+def vector_operations(contraction: Contraction, vector_bytes: int) -> int:
+    """Estimate the vector operations of one nest; an unknown size counts as 16."""
+    sizes = [size if isinstance(size, int) else 16 for size in (contraction.rows, contraction.columns)]
+    depth = contraction.depth if isinstance(contraction.depth, int) else 16 if contraction.depth is not None else 1
+    vectors = -(-sizes[0] // vector_width(contraction, vector_bytes))
+    return vectors * sizes[1] * depth
+
+
+def even_tile(size: Bound, largest: int) -> int:
     """Return the tile size that cuts `size` into the fewest tiles, as even as possible."""
     if not isinstance(size, int):
         return min(largest, 4)
@@ -144,10 +147,10 @@ def _tile_height(contraction: Contraction, width: int) -> int:
     if vectors == _TILE_VECTORS + 1:
         return vectors  # rather than a tile and a half
     few = isinstance(columns, int) and columns <= _FEW_COLUMNS
-    return _even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
+    return even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
 
 
-def _unrolling(depth: Bound | None, products: int) -> int:
+def unrolling(depth: Bound | None, products: int) -> int:
     """Return how many steps of a sum an iteration does whose tile has `products` vectors."""
     if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= 4 * _PRODUCTS_PER_ITERATION:
         return depth

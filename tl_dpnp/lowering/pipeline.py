@@ -17,8 +17,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import vector_width
+from tl_dpnp.lowering.defaults import vector_operations, vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -90,7 +89,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     layout = work_group.layout
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory,
-        sum(_vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels), shell.checks
+        sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels), shell.checks
     )
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group)
 
@@ -174,13 +173,3 @@ class _KernelMaker:
 def _buffer_names(count: int) -> tuple[str, ...]:
     """Return the names of the buffers of a nest: the inputs, then the output."""
     return (*"AB"[: count - 1], "C")
-
-
-def _vector_operations(contraction: Contraction, vector_bytes: int) -> int:
-    """Estimate the vector operations of one nest; an unknown size counts as 16."""
-    sizes = [size if isinstance(size, int) else 16 for size in (contraction.rows, contraction.columns)]
-    depth = contraction.depth if isinstance(contraction.depth, int) else 16 if contraction.depth is not None else 1
-    vectors = -(-sizes[0] // vector_width(contraction, vector_bytes))
-    return vectors * sizes[1] * depth
-
-

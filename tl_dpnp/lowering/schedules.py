@@ -16,7 +16,7 @@ from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.work_group import WorkGroup
 
-__all__ = ["GivenSchedule", "Scheduled", "resolve_schedules", "schedule_instructions"]
+__all__ = ["GivenSchedule", "Scheduled", "contractions_of", "resolve_schedules", "schedule_instructions"]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
 #: that is called with a schedule of the plain nest and changes it or returns another.
@@ -33,7 +33,7 @@ class Scheduled:
     realized: Realized
 
 
-def _contractions(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Contraction]]:
+def contractions_of(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Contraction]]:
     """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on."""
     found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
     return [
@@ -51,7 +51,7 @@ def schedule_instructions(
     instruction, for a schedule that does not fit the work-group.
     """
     result = []
-    for operation, contraction in _contractions(function):
+    for operation, contraction in contractions_of(function):
         try:
             if contraction.nest.name in given:
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
@@ -74,7 +74,7 @@ def resolve_schedules(
     Raises ScheduleError for a name that is no instruction of the function and for a schedule that is not legal for its
     instruction, with the place of that; TLTypeError for what is no schedule.
     """
-    contractions = _contractions(canonicalize(function))
+    contractions = contractions_of(canonicalize(function))
     known = [contraction.nest.name for _, contraction in contractions]
     unknown = [name for name in given if name not in known]
     if unknown:

@@ -1,0 +1,148 @@
+"""The schedules that tuning tries: tilings near to those that a processor could run fast.
+
+A tile must fit the registers, and a simple count of what limits a core (multiply-adds, loads, and the latency of a sum
+with few accumulators) puts the more promising tiles first, so that a search can take as many as it has time for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.canonicalize import canonicalize
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.defaults import (
+    Tiling,
+    even_tile,
+    subgroup_schedule,
+    subgroup_tiling,
+    unrolling,
+    vector_operations,
+    vector_schedule,
+    vector_tiling,
+    vector_width,
+)
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.schedules import contractions_of
+from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
+
+__all__ = ["Tunable", "tunables"]
+
+#: Vector registers by their size in bytes: AVX-512, AVX2 and SSE; and values that a work-item of a GPU may sum in.
+_REGISTERS = {64: 32, 32: 16, 16: 16}
+_SUBGROUP_REGISTERS = 18
+#: Heights of a tile in vectors.
+_HEIGHTS = (1, 2, 3, 4, 5, 6, 8)
+#: Multiply-adds that a core has under way: two in each cycle, of four cycles each.
+_UNDER_WAY = 8
+#: The size that an unknown number of rows or columns counts as.
+_ASSUMED_SIZE = 64
+#: Tiles of more than so many times the least estimate are not tried.
+_HOPELESS = 2
+#: Tiles that are tried for an instruction at most, steps of a sum to unroll, and the products of an iteration then.
+_MOST_SHAPES = 16
+_UNROLLINGS = (1, 2, 3, 4, 6, 8, 16)
+_MOST_PRODUCTS = 160
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """An instruction whose schedule may be searched; `work` estimates its vector operations."""
+
+    name: str
+    work: int
+    default: Tiling
+    contraction: Contraction
+    work_group: WorkGroup
+    vector_bytes: int
+
+    def schedule(self, tiling: Tiling) -> str:
+        """Return the schedule with a tiling, as JSON; raises `ScheduleError` if there is none."""
+        if self.work_group.form == "vector":
+            schedule = vector_schedule(self.contraction, self.vector_bytes, tiling)
+        else:
+            schedule = subgroup_schedule(self.contraction, self.work_group.layout, tiling)
+        return json.dumps(schedule.to_json(), separators=(",", ":"))
+
+    @property
+    def steps(self) -> tuple[Callable[[Tiling], list[Tiling]], ...]:
+        """The steps of a search: each returns the tilings to compare with the best so far."""
+        return (self.shapes,) if self.contraction.depth is None else (self.shapes, self.unrollings)
+
+    def shapes(self, best: Tiling) -> list[Tiling]:
+        """Return the tilings with other tiles than `best`, each unrolled as by default, the most promising first."""
+        costs = {shape: self._cost(*shape) for shape in self._shapes()}
+        hopeless = _HOPELESS * min(costs.values())[0]
+        shapes = sorted((s for s in costs if costs[s][0] <= hopeless), key=lambda shape: (costs[shape], shape))
+        depth = self.contraction.depth
+        tilings = [Tiling(*shape, unrolling(depth, shape[0] * shape[1])) for shape in shapes]
+        return [tiling for tiling in tilings if tiling != best][:_MOST_SHAPES]
+
+    def unrollings(self, best: Tiling) -> list[Tiling]:
+        """Return the tilings with the tile of `best` and another unrolling of the sum."""
+        depth = self.contraction.depth
+        counts = {count for count in _UNROLLINGS if not isinstance(depth, int) or count < depth}
+        if isinstance(depth, int):
+            counts.add(depth)
+        products = best.vectors * best.columns
+        return [
+            replace(best, unroll=count) for count in sorted(counts - {best.unroll})
+            if count == 1 or count * products <= _MOST_PRODUCTS
+        ]
+
+    @property
+    def _vectors(self) -> int:
+        """How many vectors high the result is."""
+        rows = self.contraction.rows if isinstance(self.contraction.rows, int) else _ASSUMED_SIZE
+        return -(-rows // vector_width(self.contraction, self.vector_bytes))
+
+    @property
+    def _columns(self) -> int:
+        return self.contraction.columns if isinstance(self.contraction.columns, int) else _ASSUMED_SIZE
+
+    def _shapes(self) -> Iterator[tuple[int, int]]:
+        """Yield the tiles that fit the registers, in vectors and columns."""
+        if self.work_group.form == "vector":
+            heights, registers = [height for height in _HEIGHTS if height <= self._vectors], \
+                _REGISTERS[self.vector_bytes]
+        else:
+            heights, registers = [1], _SUBGROUP_REGISTERS
+        for height in heights:
+            # Besides the tile, a column of A and an element of B are in registers.
+            for widest in range(1, (registers - height - 1) // height + 1):
+                yield height, even_tile(self._columns, widest)
+
+    def _cost(self, height: int, width: int) -> tuple[int, int]:
+        """Estimate how long one step of the sum takes all tiles, in halves of a cycle, and count its loads."""
+        heights = _cut(self._vectors if self.work_group.form == "vector" else 1, height)
+        widths = _cut(self._columns, width)
+        tiles = [(rows, columns, count * times) for rows, count in heights for columns, times in widths]
+        return (
+            sum(count * max(rows * columns, rows + columns, _UNDER_WAY) for rows, columns, count in tiles),
+            sum(count * (rows + columns) for rows, columns, count in tiles),
+        )
+
+
+def _cut(size: int, tile: int) -> list[tuple[int, int]]:
+    """Return the sizes of the tiles that `size` is cut into, and how many there are of each."""
+    return [(length, count) for length, count in ((tile, size // tile), (size % tile, 1)) if length and count]
+
+
+def tunables(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> list[Tunable]:
+    """Return the instructions of a verified function that the user gave no schedule for, in the order of the source.
+
+    Raises LoweringError for a work-group that the device does not allow.
+    """
+    work_group = choose_work_group(function, device, options.form)
+    given = dict(options.schedules)
+    return [
+        Tunable(
+            contraction.nest.name, vector_operations(contraction, device.vector_bytes),
+            vector_tiling(contraction, device.vector_bytes) if work_group.form == "vector"
+            else subgroup_tiling(contraction),
+            contraction, work_group, device.vector_bytes,
+        )
+        for _, contraction in contractions_of(canonicalize(function)) if contraction.nest.name not in given
+    ]
