@@ -36,6 +36,7 @@ def compile(
     cache: bool = True,
     debug: bool | None = None,
     schedule: Mapping[str, GivenSchedule] | None = None,
+    tuned: bool | None = None,
 ) -> Kernel | Module:
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
@@ -46,9 +47,11 @@ def compile(
     and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
     vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `schedule` replaces the
     default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
-    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  The
-    reference target takes none of the three.  `cache=False` leaves the disk cache alone.  `debug` compiles bounds
-    checks in and refuses written arguments that overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
+    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  `tuned`
+    says whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
+    decides.  The reference target takes none of the four.  `cache=False` leaves the disk cache alone.  `debug`
+    compiles bounds checks in and refuses written arguments that overlap others; by default the setting
+    ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
     `TLBindingError` if there is no function `name`, `ScheduleError` for a schedule that is not legal; with `queue`,
@@ -59,9 +62,10 @@ def compile(
         form=_choice("form", form, _FORMS) or (None if config.get("FORM") == "auto" else config.get("FORM")),
         debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
         cache=_flag("cache", cache),
+        tuned=config.get("TUNED") if tuned is None else _flag("tuned", tuned),
     )
     _check_queue(queue)
-    given = {"queue": queue, "form": form, "schedule": schedule}
+    given = {"queue": queue, "form": form, "schedule": schedule, "tuned": tuned}
     meaningless = [option for option, value in given.items() if value is not None]
     if options.target == "reference" and meaningless:
         raise TLTypeError(

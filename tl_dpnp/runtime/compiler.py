@@ -20,7 +20,7 @@ from tl_dpnp.runtime.program import Program
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
 
-__all__ = ["CompiledKernel", "cache_key", "compile_program", "llvm_of", "lowered"]
+__all__ = ["CompiledKernel", "cache_key", "compile_program", "keep", "llvm_of", "lowered"]
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,13 @@ def compile_program(
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.spirv, kernel.source, time.perf_counter() - start, False)
     if cache is not None:
-        cache.store(key, Entry({"plan": plan.to_json(), "source": compiled.source}, compiled.spirv))
+        keep(cache, key, compiled)
     return compiled
+
+
+def keep(cache: DiskCache, key: str, compiled: CompiledKernel) -> None:
+    """Store a compiled program under its `cache_key`."""
+    cache.store(key, Entry({"plan": compiled.plan.to_json(), "source": compiled.source}, compiled.spirv))
 
 
 def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:

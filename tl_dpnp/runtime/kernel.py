@@ -7,25 +7,28 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
+from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
+from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.arrays import common_queue
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
-from tl_dpnp.runtime.compiler import CompiledKernel, compile_program, llvm_of, lowered
+from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive
 from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
-from tl_dpnp.runtime.machine_code import load_kernel
+from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.reference import ReferenceTarget
+    from tl_dpnp.runtime.tuning import TuningReport
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
@@ -41,6 +44,7 @@ class KernelOptions:
     debug: bool = False
     cache: bool = True
     schedules: tuple[tuple[str, str], ...] = ()
+    tuned: bool = True
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -65,7 +69,8 @@ class Stats:
     """How a kernel came to be: compilations found in and missing from the disk cache, and the time they took.
 
     `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
-    where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V.
+    where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V, `tuned` the
+    compilations in use whose schedules `Kernel.tune` found.
     """
 
     cache_path: str | None = None
@@ -73,6 +78,7 @@ class Stats:
     cache_misses: int = 0
     compile_seconds: float = 0.0
     driver_builds: int = 0
+    tuned: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,7 @@ class Kernel:
         self._reference = _reference_target(program, options) if options.target == "reference" else None
         self._memo = LaunchMemo()
         self._overloads: dict[DeviceDescription, _Overload] = {}
+        self._tuned: dict[DeviceDescription, Tuned | None] = {}
         self._stats = Stats()
         self._lock = threading.RLock()
         if queue is not None and self._reference is None:
@@ -177,14 +184,15 @@ class Kernel:
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
         call = self._binding.bind(arguments, group_size)
-        queue = call.queue
-        if self._queue is not None:
-            queue = self._queue if queue is None else common_queue([("the queue given to compile", self._queue),
-                                                                    ("the arguments", queue)])
-        elif queue is None:
-            queue = default_queue()
+        queue = self._queue_of(call)
         overload, handle = self._handle(queue)
         return prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
+
+    def _queue_of(self, call: BoundCall) -> Any:
+        if self._queue is None:
+            return default_queue() if call.queue is None else call.queue
+        return self._queue if call.queue is None else common_queue([("the queue given to compile", self._queue),
+                                                                    ("the arguments", call.queue)])
 
     # --- compilation -----------------------------------------------------------------------------------------------
 
@@ -204,7 +212,7 @@ class Kernel:
         """Return the compilation for a device, making it if it is not there; the lock is held."""
         if device not in self._overloads or refresh:
             cache = open_cache() if self.options.cache else None
-            compiled = compile_program(self._program, device, self.options.lowering, cache, refresh)
+            compiled = compile_program(self._program, device, self._lowering(device), cache, refresh)
             self._stats.cache_path = None if cache is None else cache.folder
             self._stats.compile_seconds += compiled.seconds
             if cache is not None:
@@ -212,6 +220,17 @@ class Kernel:
                 self._stats.cache_misses += not compiled.from_cache
             self._overloads[device] = _Overload(compiled, device)
         return self._overloads[device]
+
+    def _lowering(self, device: DeviceDescription) -> LoweringOptions:
+        """Return what the compiler is asked for: the options, and the schedules that tuning found for the device."""
+        with self._lock:
+            if device not in self._tuned:
+                cache = open_cache() if self.options.cache and self.options.tuned else None
+                self._tuned[device] = None if cache is None else load_tuned(
+                    cache, self._program, device, self.options.lowering
+                )
+            tuned = self._tuned[device]
+        return self.options.lowering if tuned is None else tuned.applied_to(self.options.lowering)
 
     def recompile(self) -> None:
         """Compile again for every device that the kernel was compiled for, and replace it in the disk cache."""
@@ -227,7 +246,8 @@ class Kernel:
         `tl_dpnp.devices` lists descriptions.  Nothing is compiled and nothing is cached.
         """
         self._require_device_target("lower")
-        return lowered(self._program, device or self._current_device(), self.options.lowering)
+        device = device or self._current_device()
+        return lowered(self._program, device, self._lowering(device))
 
     def schedules(self, device: DeviceDescription | None = None) -> dict[str, Schedule]:
         """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
@@ -245,6 +265,55 @@ class Kernel:
         if self._reference is not None:
             raise UnsupportedError(f'{what}: @{self.name} has target="reference", for which no code is generated')
 
+    # --- tuning ----------------------------------------------------------------------------------------------------
+
+    def tune(
+        self, *arguments: Any, budget: float = 10.0, progress: bool = True, group_size: int | None = None
+    ) -> TuningReport:
+        """Search the schedules for those that run a call with these arguments fastest, and use them from now on.
+
+        Arguments and `group_size` are those of a call.  Arrays that the kernel writes keep their contents: copies are
+        written, which take as much memory, and twice that if the kernel reads them as well.  `budget` is in seconds,
+        compilation included; `progress` shows a bar on standard error if that is a terminal.  Only instructions that
+        the user gave no schedule for are searched.
+
+        The result holds for this program on the device of the arguments, here and, through the disk cache, in kernels
+        that are made later; the default schedules stay if nothing is clearly faster.  Ctrl-C ends the search and keeps
+        the best so far.  See docs/tuning.md.
+
+        Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
+        budget that is no positive number, `UnsupportedError` with ``target="reference"`` and ``tuned=False``.
+        """
+        self._require_device_target("tune")
+        if not self.options.tuned:
+            raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
+        if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
+            raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
+        from tl_dpnp.lowering.space import tunables
+        from tl_dpnp.runtime.tuning import Workbench, search_schedules
+
+        call = self._binding.bind(arguments, group_size)
+        if not call.groups:
+            raise self._program.error(TLBindingError, f"tune: the arguments of @{self.name} have no work-group to time")
+        queue = self._queue_of(call)
+        device, options = describe(queue.sycl_device), self.options.lowering
+        cache = open_cache() if self.options.cache else None
+        instructions = tunables(self._program.function, device, options)
+        workbench = Workbench(self._binding, device, options, instructions, call, arguments, queue, cache)
+        report, tuned, winner = search_schedules(workbench, budget, progress)
+        if cache is not None:
+            store_tuned(cache, self._program, device, options, tuned)
+            if winner is not None and tuned.schedules:
+                keep(cache, cache_key(self._program, device, tuned.applied_to(options)), winner.compiled)
+                keep_machine_code(winner.compiled, device, queue, cache, winner.handle)
+        with self._lock:
+            self._tuned[device] = tuned
+            if winner is not None:
+                self._overloads[device] = _Overload(winner.compiled, device)
+                self._overloads[device].handles[queue.sycl_context, queue.sycl_device] = winner.handle
+            self._memo.clear()
+        return report
+
     # --- inspection ------------------------------------------------------------------------------------------------
 
     @property
@@ -255,7 +324,12 @@ class Kernel:
     @property
     def stats(self) -> Stats:
         """Counts of the disk cache and the time spent compiling, so far."""
-        return replace(self._stats)
+        return replace(self._stats, tuned=sum(self._tuned_schedules(device) is not None for device in self._overloads))
+
+    def _tuned_schedules(self, device: DeviceDescription) -> Tuned | None:
+        """Return what tuning found for a device, None where that is the default."""
+        tuned = self._tuned.get(device)
+        return tuned if tuned is not None and tuned.schedules else None
 
     def _signature(self, overload: _Overload) -> Signature:
         return Signature(tuple(str(parameter.type) for parameter in self.parameters), str(overload.device),
@@ -328,6 +402,9 @@ class Kernel:
         yield from _plan_lines(compiled.plan)
         how = "read from the disk cache" if compiled.from_cache else "compiled"
         yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.spirv)} bytes of SPIR-V"
+        tuned = self._tuned_schedules(overload.device)
+        if tuned is not None:
+            yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"
         if level >= 2:
             kernel = self.lower(overload.device)
             yield from ("", "schedules:", kernel.schedule)

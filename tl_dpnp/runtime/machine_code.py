@@ -20,7 +20,7 @@ from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
 from tl_dpnp.runtime.opencl_adapter import BinaryError
 
-__all__ = ["load_kernel", "machine_code_key"]
+__all__ = ["keep_machine_code", "load_kernel", "machine_code_key"]
 
 
 def load_kernel(
@@ -42,11 +42,20 @@ def load_kernel(
         except BinaryError as problem:
             cache.warn_of(key, problem)
     handle = kernel_of(build_program(compiled.spirv, entry, queue), entry)
-    try:
-        cache.store(key, Entry({}, opencl_adapter.binary_of(handle.kernel)))
-    except BinaryError as problem:
-        warnings.warn(f"the machine code of {entry} is not kept: {problem}", CacheWarning, stacklevel=2)
+    keep_machine_code(compiled, device, queue, cache, handle)
     return handle, True
+
+
+def keep_machine_code(
+    compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: KernelHandle
+) -> None:
+    """Keep what the driver built, where it can be had."""
+    if not opencl_adapter.supports(queue):
+        return
+    try:
+        cache.store(machine_code_key(compiled.spirv, device), Entry({}, opencl_adapter.binary_of(handle.kernel)))
+    except BinaryError as problem:
+        warnings.warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning, stacklevel=2)
 
 
 def machine_code_key(spirv: bytes, device: DeviceDescription) -> str:
