@@ -86,6 +86,8 @@ def binary_of(kernel: Any) -> bytes:
                "clGetKernelInfo")
         _check(functions.program_info(program, _PROGRAM_BINARY_SIZES, ctypes.sizeof(size), byref(size), None),
                "clGetProgramInfo")
+        if size.value == 0:
+            raise BinaryError("clGetProgramInfo gives no binary")
         binary = ctypes.create_string_buffer(size.value)
         target = c_void_p(ctypes.addressof(binary))
         _check(functions.program_info(program, _PROGRAM_BINARIES, ctypes.sizeof(target), byref(target), None),
