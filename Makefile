@@ -10,7 +10,7 @@ SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test lint bench bench-asv clean
+.PHONY: help demo test lint bench bench-asv bench-docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,10 @@ bench: $(VENV)/.installed
 bench-asv: $(VENV)/.installed-bench
 	@cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --python=same \
 		--launch-method=spawn --show-stderr --set-commit-hash "$$(git rev-parse HEAD)"
+
+bench-docs: $(VENV)/.installed-bench
+	-@$(BIN)/python -m asv_bench.must_show all
+	@$(BIN)/python -m asv_bench.plots
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

@@ -40,14 +40,16 @@ def _add(name: str) -> None:
     @main.command(name, help=f"{section.title}. {section.method}", short_help=section.title)
     @click.option("-s", "--seconds", default=1.5, show_default=True, help="Time for each case.")
     @click.option("-k", "--keep", default="", metavar="WORD", help="Only cases whose name holds this word.")
+    @click.option("-p", "--patience", default=10.0, show_default=True,
+                  help="Seconds to wait, before each case, for other programs to leave the cores alone.")
     @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to write the report as JSON.")
-    def command(seconds: float, keep: str, output: Path | None) -> None:
+    def command(seconds: float, keep: str, patience: float, output: Path | None) -> None:
         from .benchmarks import measure
 
         click.echo(f"{section.title}; each case for {seconds:g} s", err=True)
         report = measure.run(
             section, seconds, lambda case: keep in case,
-            lambda measurement: click.echo(render.line(measurement), err=True),
+            lambda measurement: click.echo(render.line(measurement), err=True), 0.0 if section.one_core else patience,
         )
         if not report.measurements:
             raise click.UsageError(f"no case holds {keep!r}; there are {', '.join(section.cases)}")
@@ -63,12 +65,14 @@ for _name in SECTIONS:
 
 @main.command("all")
 @click.option("-s", "--seconds", default=1.5, show_default=True, help="Time for each case.")
+@click.option("-p", "--patience", default=10.0, show_default=True, help="As in the single commands.")
 @click.argument("names", nargs=-1, type=click.Choice(list(SECTIONS)))
-def everything(seconds: float, names: tuple[str, ...]) -> None:
+def everything(seconds: float, patience: float, names: tuple[str, ...]) -> None:
     """Run the commands NAMES, by default all, each in a process of its own."""
     failed = []
     for name in names or SECTIONS:
-        command = [sys.executable, "-m", "asv_bench.must_show", name, "--seconds", str(seconds)]
+        command = [sys.executable, "-m", "asv_bench.must_show", name, "--seconds", str(seconds),
+                   "--patience", str(patience)]
         if subprocess.run(command, check=False, cwd=Path(__file__).parents[1], env=os.environ).returncode:
             failed.append(name)
         click.echo()

@@ -25,11 +25,15 @@ _MEGABYTES = 16 if QUICK else MEMORY_MEGABYTES
 
 @dataclass(frozen=True)
 class Contest:
-    """What is timed in turns for one case: ``tl_dpnp`` and its peers; `flops` and `bytes` are those of one pass."""
+    """What is timed in turns for one case: ``tl_dpnp`` and its peers; `flops` and `bytes` are those of one pass.
+
+    `batch` is the batch where it was fitted to a time; the case with it as its variant is measured with that batch.
+    """
 
     contestants: dict[str, Contestant]
     flops: int = 0
     bytes: int = 0
+    batch: int = 0
 
 
 def case_name(shape: Shape, element: str, variant: str = "") -> str:
@@ -76,9 +80,9 @@ def from_memory(case: str) -> Contest:
 
 def one_call(seconds: float) -> Callable[[str], Contest]:
     def prepare(case: str) -> Contest:
-        element, shape, _ = parse_case(case)
-        gemm = Gemm.lasting(shape, element, seconds)
-        return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes)
+        element, shape, batch = parse_case(case)
+        gemm = Gemm(shape, element, batch=int(batch)) if batch else Gemm.lasting(shape, element, seconds)
+        return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes, gemm.batch)
 
     prepare.__doc__ = f"""All cores; one blocking call, of a batch that tl_dpnp takes about {seconds * 1e6:.0f} µs for,
         with the launch.  Where a single product takes longer, the batch is one."""

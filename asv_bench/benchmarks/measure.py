@@ -13,6 +13,7 @@ from pathlib import Path
 from . import machine, processes
 from .contests import Contest
 from .limits import FmaPeak, Triad
+from .quiet import DISTURBED, OtherPrograms, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .tables import QUICK
@@ -23,6 +24,8 @@ __all__ = ["cases_of", "run", "run_in_child"]
 
 #: Megabytes of the arrays of the triad.
 _TRIAD_MEGABYTES = 256
+#: Fact of a measurement: the part of the cores that other programs took.
+_OTHERS = "other programs"
 
 
 def cases_of(section: Section) -> tuple[str, ...]:
@@ -40,7 +43,31 @@ def _limits(section: Section, case: str) -> dict[str, FmaPeak | Triad]:
     return limits
 
 
-def _measure(section: Section, case: str, seconds: float) -> Measurement:
+#: How often a case is measured again when other programs disturbed it.
+_ATTEMPTS = 3
+
+
+def _undisturbed(
+    measure: Callable[[], dict[str, list[float]]], patience: float
+) -> tuple[dict[str, list[float]], float]:
+    """Return the times of the attempt in which other programs took least of the machine, and the part they took.
+
+    What decides between attempts is the load that others made, never a result.
+    """
+    attempts = []
+    end = time.monotonic() + patience
+    for _ in range(_ATTEMPTS):
+        wait_for_quiet(end - time.monotonic())
+        others = OtherPrograms()
+        times = measure()
+        attempts.append((others.share(), times))
+        if attempts[-1][0] < DISTURBED or time.monotonic() >= end:
+            break
+    share, times = min(attempts, key=lambda attempt: attempt[0])
+    return times, share
+
+
+def _measure(section: Section, case: str, seconds: float, patience: float) -> Measurement:
     contest, limits = section.prepare(case), _limits(section, case)
     if isinstance(contest, Measurement):
         return contest
@@ -48,7 +75,7 @@ def _measure(section: Section, case: str, seconds: float) -> Measurement:
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    times = interleave(players, seconds, clock)
+    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock), patience)
     own = times["tl_dpnp"]
     reached = None
     if limits:
@@ -64,6 +91,7 @@ def _measure(section: Section, case: str, seconds: float) -> Measurement:
         name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
     }
     facts: dict[str, float] = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()}
+    facts[_OTHERS] = disturbed
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
     return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
@@ -82,10 +110,12 @@ def _bound(contest: Contest, rates: dict[str, float]) -> float:
 
 def run(
     section: Section, seconds: float, keep: Callable[[str], bool] = lambda case: True,
-    progress: Callable[[Measurement], None] = lambda measurement: None,
+    progress: Callable[[Measurement], None] = lambda measurement: None, patience: float = 0.0,
 ) -> Report:
     """Measure the cases of a section that `keep` accepts, each for about `seconds`, in this process.
 
+    For each, wait up to `patience` seconds for other programs to leave the cores alone, and measure again if they
+    disturbed it.  A note tells how many cases were disturbed all the same.
     Where the section is for one core, the process must not have loaded dpctl or NumPy yet (`RuntimeError`).
     """
     if section.one_core:
@@ -93,10 +123,14 @@ def run(
     described = machine.describe()
     measurements = []
     for case in filter(keep, cases_of(section)):
-        measurements.append(_measure(section, case, seconds))
+        measurements.append(_measure(section, case, seconds, patience))
         progress(measurements[-1])
     notes = [f"{peer} is not installed" for peer in section.peers
              if peer in ("numpy", "dpnp", "torch") and not have(peer)]
+    shares = [m.facts[_OTHERS] for m in measurements if m.facts.get(_OTHERS, 0.0) >= DISTURBED]
+    if shares and not section.one_core:
+        notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases other programs took part of the cores, "
+                     f"{max(shares):.0%} at most")
     return Report(
         section.name, section.title, section.method, section.unit,
         {(): "", ("fma",): "FMA peak", ("triad",): "triad", ("fma", "triad"): "roofline"}[section.limits],

@@ -1,0 +1,169 @@
+"""Write ``docs/benchmarks.md`` and its figures from reports: ``python -m asv_bench.plots``."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import render
+from .benchmarks.contests import parse_case
+from .benchmarks.results import Measurement, Report
+from .benchmarks.sections import SECTIONS
+from .must_show import RESULTS
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_ELEMENTS = ("f32", "f64")
+_STYLES = {"tl_dpnp": ("#0055aa", "o"), "numpy": ("#cc6600", "s"), "dpnp": ("#228833", "^"), "torch": ("#aa3377", "D")}
+
+_INTRODUCTION = """
+# Benchmarks
+
+This page was written by `python -m asv_bench.plots` from runs of `python -m asv_bench.must_show all`;
+[asv_bench](../asv_bench/README.md) says how to repeat them. Kernels are still being improved: the page shows the commit
+named below, and is to be written anew by the same commands.
+
+Ratios are times of the peer over those of tl_dpnp in the same rounds, so above 1 tl_dpnp is faster. They are medians
+with their quartiles, `median [low, high]`. A speed by itself belongs to this machine on this day.
+"""
+
+
+def _values(report: Report, peer: str) -> dict[str, float]:
+    """Return the speed of tl_dpnp or of a peer by case."""
+    if peer == "tl_dpnp":
+        return {m.case: m.value.median for m in report.measurements}
+    return {m.case: m.value.median / m.ratios[peer].median for m in report.measurements if peer in m.ratios}
+
+
+def _of_element(report: Report, element: str) -> list[Measurement]:
+    return [m for m in report.measurements if m.case.startswith(element)]
+
+
+def _fact(measurements: list[Measurement], name: str) -> float:
+    return statistics.median(m.facts[name] for m in measurements)
+
+
+def _axes(title: str) -> tuple[Any, Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5.4), layout="constrained")
+    figure.suptitle(title)
+    return figure, axes
+
+
+def roofline(report: Report) -> Any:
+    """Draw speed over arithmetic intensity on logarithmic axes, below the roof that was measured."""
+    figure, axes = _axes(f"{report.title}: the measured roofline")
+    for axis, element in zip(axes, _ELEMENTS, strict=True):
+        measurements = _of_element(report, element)
+        if not measurements:
+            continue
+        peak = _fact(measurements, "FMA peak")
+        bandwidth = max(_fact(measurements, "triad plain"), _fact(measurements, "triad streaming"))
+        intensity = {m.case: m.facts["flops per byte"] for m in measurements}
+        left, right = min(intensity.values()) / 1.5, max(intensity.values()) * 1.5
+        knee = peak / bandwidth
+        axis.plot([left, min(max(knee, left), right), right],
+                  [min(peak, left * bandwidth), min(peak, right * bandwidth), min(peak, right * bandwidth)],
+                  color="black", linewidth=1.5, label=f"{bandwidth:.0f} GB/s, {peak:.0f} GF/s")
+        for peer, (colour, marker) in _STYLES.items():
+            speeds = {case: v for case, v in _values(report, peer).items() if case in intensity}
+            if speeds:
+                axis.scatter([intensity[case] for case in speeds], list(speeds.values()), 28, color=colour,
+                             marker=marker, label=peer, alpha=0.85, zorder=3)
+        axis.set(xscale="log", yscale="log", title=element, xlabel="operations per byte", ylabel="GF/s")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.grid(True, which="both", alpha=0.25)
+        axis.legend(loc="lower right")
+    return figure
+
+
+def by_shape(report: Report) -> Any:
+    """Draw the speed of tl_dpnp and its peers for each shape; of the limit where the FMA peak is the only one."""
+    of_peak = report.limit == "FMA peak"
+    figure, axes = _axes(report.title)
+    for axis, element in zip(axes, _ELEMENTS, strict=True):
+        measurements = _of_element(report, element)
+        shapes = [str(parse_case(m.case)[1]) for m in measurements]
+        scale = {m.case: m.limit.median / m.value.median if of_peak and m.limit else 1.0 for m in measurements}
+        for peer, (colour, marker) in _STYLES.items():
+            speeds = _values(report, peer)
+            known = [(i, speeds[m.case] * scale[m.case]) for i, m in enumerate(measurements) if m.case in speeds]
+            if known:
+                axis.plot(*zip(*known, strict=True), marker, color=colour, label=peer, markersize=6)
+        axis.set_xticks(range(len(shapes)), shapes, rotation=60, ha="right", fontsize=9)
+        axis.set(title=element, ylabel="of the FMA peak" if of_peak else report.unit)
+        axis.set_ylim(bottom=0, top=1.05 if of_peak else None)
+        axis.grid(True, alpha=0.25)
+        axis.legend(loc="lower right" if of_peak else "upper left")
+    return figure
+
+
+#: Sections with a figure.
+_FIGURES = {
+    "cache-resident": by_shape, "memory": roofline, "one-call-100us": by_shape, "one-call-30us": by_shape,
+    "codes-cache": by_shape, "codes-memory": roofline,
+}
+
+
+def _figure(report: Report, images: Path) -> str:
+    """Draw the figure of a report as PNG and SVG; returns the Markdown that shows it."""
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.hashsalt": report.section}):  # the same numbers give the same file
+        figure = _FIGURES[report.section](report)
+        figure.savefig(images / f"{report.section}.png", dpi=110)
+        figure.savefig(images / f"{report.section}.svg", metadata={"Date": None})
+        pyplot.close(figure)
+    return f"![{report.title}](images/{report.section}.png)\n\nThe same as [SVG](images/{report.section}.svg)."
+
+
+def _machine(reports: list[Report]) -> str:
+    rows = []
+    for name in reports[0].machine:
+        values = list(dict.fromkeys(report.machine[name] for report in reports))
+        rows.append(f"| {name} | {'; '.join(values)} |")
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def write(reports: list[Report], folder: Path) -> Path:
+    """Write the page and its figures below `folder`; returns the page's path."""
+    images = folder / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    parts = [_INTRODUCTION.strip(), _machine(reports)]
+    for report in reports:
+        text = render.markdown(report)
+        if report.section in _FIGURES:
+            head, _, table = text.rpartition("\n\n| case |")
+            text = f"{head}\n\n{_figure(report, images)}\n\n| case |{table}"
+        parts.append(text)
+    page = folder / "benchmarks.md"
+    lines = "\n\n".join(parts).splitlines()
+    wrapped = [line if line.startswith(("|", "!", "#")) else textwrap.fill(line, 120, break_long_words=False,
+                                                                             break_on_hyphens=False) for line in lines]
+    page.write_text("\n".join(wrapped) + "\n", encoding="utf-8")
+    return page
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-r", "--results", type=click.Path(path_type=Path, exists=True, file_okay=False), default=RESULTS,
+              help="Folder with the reports that must_show wrote.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=_DOCS,
+              help="Folder for benchmarks.md and images/.")
+def main(results: Path, output: Path) -> None:
+    """Write benchmarks.md with tables, verdicts, and figures as PNG and SVG (the extra "bench" brings matplotlib)."""
+    found = [results / f"{name}.json" for name in SECTIONS if (results / f"{name}.json").exists()]
+    if not found:
+        raise click.UsageError(f"{results} holds no reports: python -m asv_bench.must_show all writes them")
+    click.echo(f"wrote {write([Report.load(path) for path in found], output)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The commands of the benchmarks: comparison of commits, page and figures."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from asv_bench import must_show
+from asv_bench.benchmarks.results import Measurement, Report
+from asv_bench.benchmarks.sections import SECTIONS
+from asv_bench.benchmarks.timing import Quartiles
+
+ROOT = Path(__file__).parents[2]
+IS_CHECKOUT = (ROOT / ".git").exists()
+
+
+def run(*arguments):
+    environment = {**os.environ, "TL_DPNP_BENCH": "quick", "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_there_is_a_command_for_each_section():
+    result = CliRunner().invoke(must_show.main, ["--help"])
+    assert result.exit_code == 0
+    assert all(name in result.output for name in [*SECTIONS, "all"])
+
+
+def test_a_command_prints_and_saves_its_section(tmp_path):
+    output = tmp_path / "report.json"
+    result = run("asv_bench.must_show", "chain", "--seconds=0", f"--output={output}")
+    report = Report.load(output)
+    assert result.returncode == (0 if report.met else 1), result.stderr
+    assert [m.case for m in report.measurements] == ["f32 sample"]
+    assert "of FMA peak" in result.stdout
+    assert "at least 0.8" in result.stdout
+
+
+def test_a_word_that_no_case_holds():
+    result = run("asv_bench.must_show", "groups", "--keep=f16")
+    assert result.returncode == 2
+    assert "no case holds 'f16'; there are f32 8x8x8" in result.stderr
+
+
+@pytest.mark.skipif(not IS_CHECKOUT, reason="commits are compared in a git checkout")
+def test_two_commits_take_turns():
+    result = run("asv_bench.compare", "HEAD", "--section=launch", "--seconds=0", "--factor=100")
+    assert result.returncode == 0, result.stderr
+    (row,) = [line for line in result.stdout.splitlines() if line.startswith("call ")]
+    assert all(float(value) > 0 for value in row.replace("[", " ").split()[1:4])
+
+
+@pytest.mark.skipif(not IS_CHECKOUT, reason="commits are compared in a git checkout")
+def test_an_unknown_commit():
+    result = run("asv_bench.compare", "no-such-commit")
+    assert result.returncode == 2
+    assert "no-such-commit" in result.stderr
+
+
+def canned(section, limit):
+    facts = {"FMA peak": 200.0, "triad plain": 30.0, "triad streaming": 40.0, "flops per byte": 2.0}
+    measurements = [
+        Measurement(case, Quartiles(9.0, 10.0, 11.0), 1e-3, {"numpy": Quartiles(0.8, 0.9, 1.0)},
+                    Quartiles(0.4, 0.5, 0.6), facts)
+        for case in ("f32 4x4x4", "f32 8x8x8", "f64 4x4x4")
+    ]
+    return Report(section, f"Section {section}", "As it is. " * 30, "GF/s", limit, measurements, [], {"cores": "2"})
+
+
+def test_the_page_and_its_figures(tmp_path):
+    pytest.importorskip("matplotlib")
+    from asv_bench.plots import write
+
+    page = write([canned("memory", "roofline"), canned("cache-resident", "FMA peak")], tmp_path)
+    text = page.read_text()
+    for section in ("memory", "cache-resident"):
+        assert (tmp_path / "images" / f"{section}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / "images" / f"{section}.svg").read_text()
+        assert f"(images/{section}.png)" in text
+    assert "Slower than the peer: f32 4x4x4 (numpy 0.90)" in text
+    assert all(len(line) <= 120 or line.startswith("|") for line in text.splitlines())
+    before = (tmp_path / "images" / "memory.svg").read_bytes()
+    write([canned("memory", "roofline")], tmp_path)
+    assert (tmp_path / "images" / "memory.svg").read_bytes() == before
