@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl_dpnp.lowering.emission import pieces
+from tl_dpnp.lowering.emission.variables import pieces
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,13 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
     "fuse kinds": (lambda s: [s.unroll("n"), s.fuse("m", "n")], "the loop n is unrolled already"),
     "reorder computed": (
         lambda s: [s.split(s.fuse("m", "n"), 4), s.reorder("m*n.1", "m*n.0")], "m*n.1 computes m from an outer loop"),
-    "vectorize fused": (lambda s: [s.fuse("m", "n"), s.vectorize("m*n")], "m is computed from m*n"),
+    "vectorize fused": (
+        lambda s: [s.split(s.fuse("m", "n"), 4), s.vectorize("m*n.1")], "m is computed from m*n.1 and others"),
     "vectorize guard": (
         lambda s: [s.split("m", 3, tail="guard"), s.vectorize("m.1")], "the guard of m.1 depends on m.1"),
     "vectorize twice": (
-        lambda s: [s.vectorize("m"), s.vectorize("n")], "n (vectorized) lies inside m, which is vectorized"),
+        lambda s: [s.vectorize("m"), s.vectorize("n")],
+        "m is vectorized around another vectorized loop, which is no copy"),
     "vectorize stage": (
         lambda s: [s.compute_at(s.cache_read("A", "registers"), "n"), s.vectorize("m")],
         "A_registers is copied inside m, which is vectorized"),

@@ -6,7 +6,7 @@ Vector widths are those of SPIR-V: 2, 4, 8 and 16 lanes (SPIR-V specification, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -15,9 +15,9 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "PRIVATE", "Intrinsic", "builtin", "constant",
-    "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "new_module", "prefetch_line",
-    "private_array", "splat", "storage_type", "store_element", "value_type", "vector_of",
+    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "builtin",
+    "constant", "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "new_module",
+    "prefetch_line", "private_array", "shuffle", "splat", "storage_type", "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -29,6 +29,8 @@ PRIVATE, GLOBAL, LOCAL = 0, 1, 3
 _DATA_LAYOUT = (
     "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024"
 )
+#: Lanes of the widest vector of SPIR-V.
+MOST_LANES = 16
 #: Bytes of a cache line of an x86-64 processor.
 CACHE_LINE = 64
 
@@ -130,6 +132,15 @@ def splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
     undefined = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, width), [0] * width))
+
+
+def shuffle(
+    builder: ir.IRBuilder, first: ir.Value, others: Sequence[ir.Value], sources: Iterable[int]
+) -> ir.Value:
+    """Return a vector of lanes of one vector, or of two that count on from one to the other."""
+    second = others[0] if others else ir.Constant(first.type, ir.Undefined)
+    mask = [ir.Constant(I32, source) for source in sources]
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
 
 
 def load_element(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1) -> ir.Value:

@@ -1,4 +1,4 @@
-"""The SIMD engine: outer products by fused multiply-adds of vectors, in one work-item."""
+"""The SIMD engine: outer products by fused multiply-adds of vectors, and transpositions, in one work-item."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.instructions import MatrixInstruction
-from tl_dpnp.kernels.llvm import splat
+from tl_dpnp.kernels.llvm import lanes, shuffle, splat
 
-__all__ = ["outer_product"]
+__all__ = ["outer_product", "transpose"]
+
+#: Bits of the parts of a vector register within which x86-64 interleaves elements.
+_PART_BITS = 128
+_BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 64)}}
 
 
 def outer_product(
@@ -24,3 +28,52 @@ def outer_product(
         )
         for factor, column in zip(b, c, strict=True)
     ]
+
+
+def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Transpose a square in registers: its rows are vectors of as many lanes, a power of two.
+
+    First the elements within parts of 128 bits change places, by interleaving, then the parts, by choosing the even and
+    the odd ones of two vectors: both are single instructions on x86-64.  Either way a square of n x n is transposed
+    after log2(n) rounds.
+    """
+    count = len(rows)
+    if count == 1:
+        return list(rows)
+    assert all(lanes(row.type) == count for row in rows)
+    part = min(count, _PART_BITS // _BITS[str(rows[0].type.element)])
+    parts = count // part
+    result: list[ir.Value] = []
+    for first in range(0, count, part):
+        result += _interleaved(builder, list(rows[first : first + part]), part)
+    exchanged = [_deinterleaved(builder, result[place::part], part) for place in range(part)]
+    return [exchanged[place][number] for number in range(parts) for place in range(part)]
+
+
+def _interleaved(builder: ir.IRBuilder, rows: list[ir.Value], part: int) -> list[ir.Value]:
+    """Transpose the squares of `part` x `part` elements that lie side by side in as many rows."""
+    count, half = lanes(rows[0].type), part // 2
+    size = part
+    while size > 1:
+        mixed = []
+        for first, second in zip(rows[:half], rows[half:], strict=True):
+            for start in (0, half):
+                places = [base + start + i for base in range(0, count, part) for i in range(half)]
+                mixed.append(shuffle(builder, first, [second], [p + side for p in places for side in (0, count)]))
+        rows, size = mixed, size // 2
+    return rows
+
+
+def _deinterleaved(builder: ir.IRBuilder, rows: list[ir.Value], part: int) -> list[ir.Value]:
+    """Transpose a square of parts of `part` elements: as many rows as a row has parts."""
+    count = lanes(rows[0].type)
+    parts, size = len(rows), len(rows)
+    while size > 1:
+        chosen: list[list[ir.Value]] = [[], []]
+        for first, second in zip(rows[::2], rows[1::2], strict=True):
+            for odd in (0, 1):
+                starts = [side + (2 * i + odd) * part for side in (0, count) for i in range(parts // 2)]
+                places = [start + i for start in starts for i in range(part)]
+                chosen[odd].append(shuffle(builder, first, [second], places))
+        rows, size = [*chosen[0], *chosen[1]], size // 2
+    return rows

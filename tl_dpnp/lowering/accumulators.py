@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -121,7 +122,7 @@ class _Placement:
         The lanes of vectorized loops around them need accumulators of their own, unlike the iterations of others.
         """
         uses = [(leaf, access) for leaf in leaves(nodes, vectors) for access in self.accumulators(leaf)]
-        if all(_is_value(*use) for use in uses) and len({_vectors(*use) for use in uses}) == 1:
+        if all(_is_value(*use) for use in uses) and _are_apart(uses):
             return nodes
         name = uses[0][1].buffer.name
         self.require_own(uses, name)
@@ -207,16 +208,64 @@ def _is_value(leaf: Leaf, access: Access) -> bool:
             return False
         if loop.variable in variables and loop.kind == "serial":
             return False
-    return all(isinstance(by_name[v], Loop) for v in variables if v in by_name)
+    for variable in variables & by_name.keys():
+        source = by_name[variable]
+        if isinstance(source, Derived) and not all(_is_known(by_name.get(v)) for v in source.index):
+            return False
+    return True
+
+
+def _is_known(source: Loop | Derived | None) -> bool:
+    """Whether the iterations of a loop are told apart at compile time."""
+    return isinstance(source, Loop) and source.kind in ("unrolled", "vectorized")
+
+
+def _are_apart(uses: Sequence[tuple[Leaf, Access]]) -> bool:
+    """Whether accumulators that are cut into different vectors are different accumulators."""
+    alike: dict[object, list[tuple[Leaf, Access]]] = {}
+    for use in uses:
+        alike.setdefault(_vectors(*use), []).append(use)
+    groups = [[_region(*use) for use in group] for group in alike.values()]
+    return all(_disjoint(one, other) for first, second in combinations(groups, 2) for one in first for other in second)
+
+
+#: For each mode of an access: the variables from outside the run, and the first and last value of the rest.
+_Region = tuple[tuple[frozenset[str], int, int] | None, ...]
+
+
+def _region(leaf: Leaf, access: Access) -> _Region:
+    by_name = _by_name(leaf)
+    modes: list[tuple[frozenset[str], int, int] | None] = []
+    for index in access.indices:
+        ranges = [by_name[v].static_range for v in index if v in by_name]
+        known = [r for r in ranges if r]
+        outside = frozenset(v for v in index if v not in by_name)
+        ends = (sum(min(r) for r in known), sum(max(r) for r in known))
+        modes.append((outside, *ends) if len(known) == len(ranges) else None)
+    return tuple(modes)
+
+
+def _disjoint(first: _Region, second: _Region) -> bool:
+    """Whether two regions share no element: in some mode they are at a known distance and do not meet."""
+    return any(
+        a is not None and b is not None and a[0] == b[0] and (a[2] < b[1] or b[2] < a[1])
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 def _vectors(leaf: Leaf, access: Access) -> tuple[tuple[tuple[object, object], ...], ...]:
-    """Return for each mode the ranges of the loops that make vectors of it."""
+    """Return for each mode the ranges of the loops that make vectors of it, and how it is computed from them."""
     by_name = _by_name(leaf)
-    return tuple(
-        tuple((loop.start, loop.stop) for v in index if isinstance(loop := by_name.get(v), Loop) and _is_vector(loop))
-        for index in access.indices
-    )
+
+    def vectors(variable: str) -> Iterator[tuple[object, object]]:
+        source = by_name.get(variable)
+        if isinstance(source, Loop) and _is_vector(source):
+            yield (source.start, source.stop), None
+        if isinstance(source, Derived):
+            how = (source.divisor, source.modulus, source.scale, source.start)
+            yield from ((loop, how) for part in source.index for loop, _ in vectors(part))
+
+    return tuple(tuple(vector for v in index for vector in vectors(v)) for index in access.indices)
 
 
 def _is_vector(loop: Loop) -> bool:

@@ -34,8 +34,8 @@ from tl_dpnp.lowering.expressions import (
 __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
     "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
-    "Synchronize", "Total", "leaves", "loops_of", "map_accesses", "map_assigns", "round_down", "stages_of",
-    "variables_of",
+    "Synchronize", "Total", "is_transposition", "leaves", "loops_of", "map_accesses", "map_assigns",
+    "round_down", "stages_of", "variables_of",
 ]
 
 #: ``set`` stores; the others update atomically: ``add`` the value, ``exchange`` it, or ``combine`` it as
@@ -232,6 +232,14 @@ def _loop_lines(loop: Loop, indent: str) -> Iterator[str]:
         yield f"{inner}if {' + '.join(index)} < {bound}:"
         inner += "    "
     yield from _lines(loop.body, inner)
+
+
+def is_transposition(loop: Loop) -> bool:
+    """Whether a loop and the one inside it are both vectorized: a copy whose squares are transposed in registers."""
+    match loop.body:
+        case (Loop(kind="vectorized"),):
+            return loop.kind == "vectorized"
+    return False
 
 
 def loops_of(nodes: tuple[Node, ...]) -> Iterator[Loop]:

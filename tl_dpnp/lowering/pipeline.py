@@ -17,7 +17,6 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.defaults import vector_operations, vector_width
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -29,6 +28,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
 from tl_dpnp.scalars import INDEX
 

@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import (
+from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.schedules import contractions_of
+from tl_dpnp.lowering.tiling import (
     Tiling,
     even_tile,
-    subgroup_schedule,
     subgroup_tiling,
     unrolling,
     vector_operations,
-    vector_schedule,
     vector_tiling,
     vector_width,
 )
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.schedules import contractions_of
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
 
 __all__ = ["Tunable", "tunables"]

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.lowering.defaults import Tiling
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.space import Tunable
+from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache

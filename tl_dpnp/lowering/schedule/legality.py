@@ -5,7 +5,7 @@ The rules are checked after each primitive, so that they hold in whatever order 
 
 from __future__ import annotations
 
-from tl_dpnp.lowering.nest import Loop, Node, Stage, leaves, loops_of
+from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Stage, leaves, loops_of
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["DEALT", "check"]
@@ -15,7 +15,7 @@ DEALT = ("lanes", "rows", "columns", "subgroups")
 #: Bindings that must not be nested in one another: both would be dealt by the same position.
 _SHARED_POSITION = {
     "lanes": {"lanes"}, "rows": {"rows", "subgroups"}, "columns": {"columns", "subgroups"},
-    "subgroups": {"rows", "columns", "subgroups"}, "vectorized": {"vectorized", "tensorized"},
+    "subgroups": {"rows", "columns", "subgroups"}, "vectorized": {"tensorized"},
 }
 
 
@@ -67,13 +67,34 @@ def _check_stage(draft: Draft, stage: Stage, around: tuple[Loop, ...]) -> None:
 
 def _check_vectorized(draft: Draft, loop: Loop) -> None:
     name = loop.variable
-    for inner in (loop, *loops_of(loop.body)):
-        for index, _ in inner.guards:
-            draft.require(name not in index, f"the guard of {inner.variable} depends on {name}")
-        for derived in inner.derived:
-            draft.require(name not in derived.index, f"{derived.variable} is computed from {name}")
+    inner = list(loops_of(loop.body))
+    computed = {d.variable for d in loop.derived}
+    for entry in (loop, *inner):
+        for index, _ in entry.guards:
+            draft.require(not {name, *computed} & set(index), f"the guard of {entry.variable} depends on {name}")
+        for derived in entry.derived:
+            own = entry is loop and derived.index == (name,)
+            draft.require(own or not {name, *computed} & set(derived.index),
+                          f"{derived.variable} is computed from {name} and others")
     for leaf in leaves(loop.body):
         target = leaf.assign.target
-        used = [index for index in target.indices if name in index]
-        draft.require(len(used) == 1, f"{target} does not use {name} in exactly one index")
+        used = [v for index in target.indices for v in index if v == name or v in computed]
+        # What a fused loop computes tells its iterations apart only together.
+        enough = used == [name] or (computed and set(used) == computed and len(used) == len(computed))
+        draft.require(bool(enough), f"{target} does not use {name} in exactly one index")
+    if any(entry.kind == "vectorized" for entry in inner):
+        _check_transposition(draft, loop)
 
+
+def _check_transposition(draft: Draft, loop: Loop) -> None:
+    """Two vectorized loops inside one another must be a copy of a region that uses each in one index."""
+    match loop.body:
+        case (Loop(kind="vectorized", body=(Assign(target, Access() as source, "copy", "set"),)) as inner,):
+            plain = not loop.guards and not loop.derived and not inner.guards and not inner.derived
+            used = [sum(v in index for index in access.indices)
+                    for access in (target, source) for v in (loop.variable, inner.variable)]
+            apart = not any(loop.variable in i and inner.variable in i for a in (target, source) for i in a.indices)
+            draft.require(plain and used == [1, 1, 1, 1] and apart,
+                          f"{loop.variable} and the loop inside are not the two modes of a copy")
+            return
+    raise draft.error(f"{loop.variable} is vectorized around another vectorized loop, which is no copy")

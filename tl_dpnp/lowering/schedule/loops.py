@@ -9,8 +9,8 @@ from typing import Literal
 from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, Stage, round_down
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 
-__all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "decompose_reduction", "fuse", "mark", "prefetch", "reorder",
-           "split", "unroll", "vectorize"]
+__all__ = ["BINDINGS", "Binding", "Decomposed", "Split", "Tail", "bind", "decompose_reduction", "fuse", "mark",
+           "prefetch", "reorder", "split", "unroll", "vectorize"]
 
 Tail = Literal["remainder", "guard"]
 Binding = Literal["rows", "columns", "lanes", "subgroups", "virtual"]
@@ -28,6 +28,14 @@ class Split:
     inner: str
     remainder: str | None
     renamed: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """What became of the loops that were copied around the first value and around the last step of a reduction."""
+
+    init: Mapping[str, str]
+    finish: Mapping[str, str]
 
 
 def split(draft: Draft, loop: str, factor: int, tail: Tail = "remainder") -> Split:
@@ -187,7 +195,7 @@ def prefetch(draft: Draft, loop: str) -> None:
     draft.replace(loop, lambda node: (replace(node, prefetch=True),))
 
 
-def decompose_reduction(draft: Draft, reduction: str, above: str) -> None:
+def decompose_reduction(draft: Draft, reduction: str, above: str) -> Decomposed:
     """See `Schedule.decompose_reduction`."""
     draft.require(draft.loop(reduction).reduction, f"{reduction} is no reduction")
     chain = [draft.loop(above)]
@@ -209,7 +217,8 @@ def decompose_reduction(draft: Draft, reduction: str, above: str) -> None:
         return nodes
 
     update = reduce.with_body(*around(reduce.body))
-    before, after = (
-        draft.copy(around(nodes))[0] if nodes else () for nodes in (inner[:at], inner[at + 1 :])
+    (before, init), (after, finish) = (
+        draft.copy(around(nodes)) if nodes else ((), {}) for nodes in (inner[:at], inner[at + 1 :])
     )
     draft.replace(above, lambda _: (*before, update, *after))
+    return Decomposed(init, finish)

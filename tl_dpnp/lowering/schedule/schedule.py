@@ -16,7 +16,7 @@ from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.nest import Loop, Nest, loops_of, stages_of, variables_of
 from tl_dpnp.lowering.schedule import legality, loops, stages, tensorization
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.lowering.schedule.loops import Binding, Split, Tail
+from tl_dpnp.lowering.schedule.loops import Binding, Decomposed, Split, Tail
 from tl_dpnp.lowering.schedule.stages import CacheScope
 from tl_dpnp.lowering.schedule.step import Step
 
@@ -181,8 +181,9 @@ class Schedule:
     def vectorize(self, loop: str) -> None:
         """Run the iterations of a loop of known range as lanes of vectors (TensorIR: ``vectorize``).
 
-        Every assignment in the loop must use it in exactly one index of its target; it may be no reduction, and
-        neither guards nor computed variables may depend on it.
+        Every assignment in the loop must use it in exactly one index of its target, or what a fused loop computes
+        from it; it may be no reduction, and no guard may depend on it.  Two vectorized loops inside one another are a
+        copy, squares of which are transposed in registers.
         """
         self._apply(Step("vectorize", (loop,)), lambda d: loops.vectorize(d, loop))
 
@@ -206,13 +207,13 @@ class Schedule:
         """
         self._apply(Step("prefetch", (loop,)), lambda d: loops.prefetch(d, loop))
 
-    def decompose_reduction(self, reduction: str, above: str) -> None:
+    def decompose_reduction(self, reduction: str, above: str) -> Decomposed:
         """Move a reduction outside the perfectly nested loops from `above` inwards (TensorIR: same name).
 
         What stands before and after the reduction is split off into copies of those loops: the initialisation
-        before it and the final assignment after it.
+        before it and the final assignment after it.  The result names the loops of the copies.
         """
-        self._apply(
+        return self._apply(
             Step("decompose_reduction", (reduction,), (("above", above),)),
             lambda d: loops.decompose_reduction(d, reduction, above),
         )

@@ -1,17 +1,15 @@
-"""From a scheduled loop nest to LLVM IR.
+"""The walk over a scheduled loop nest that emits it.
 
-The emitter walks the nest once.  Unrolled loops run here, at compile time; vectorized loops become explicit vectors,
-their tails smaller ones; buffers in registers become SSA values that serial loops carry.  Addresses are built from a
-base that is the same for all lanes, plus the lane, plus a constant: the CPU runtime recognises consecutive accesses
-only in this form.
+Unrolled loops run here, at compile time; vectorized loops become explicit vectors, their tails smaller ones; buffers in
+registers become SSA values that serial loops carry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from itertools import product
 
 from llvmlite import ir
 
@@ -32,26 +30,23 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     lanes,
-    load_element,
     prefetch_line,
     private_array,
     splat,
-    store_element,
     value_type,
-    vector_of,
 )
-from tl_dpnp.kernels.simd import outer_product
+from tl_dpnp.kernels.simd import outer_product, transpose
+from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
     Bound,
     Convert,
-    Derived,
     Dimension,
     Expression,
     Guard,
-    Index,
     Loop,
     MultiplyAdd,
     Nest,
@@ -63,73 +58,12 @@ from tl_dpnp.lowering.nest import (
     Stage,
     Synchronize,
     Total,
+    is_transposition,
     leaves,
 )
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Ahead", "NestArguments", "SubgroupLayout", "emit_nest", "pieces"]
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """What to prefetch, if it is wanted: for each buffer, by name, the distance to it and its size, in bytes."""
-
-    wanted: ir.Value
-    buffers: Mapping[str, tuple[ir.Value, int]]
-
-
-@dataclass(frozen=True)
-class NestArguments:
-    """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
-
-    Without `ahead` a ``prefetch`` in a schedule has no effect.
-    """
-
-    pointers: Mapping[str, ir.Value]
-    dimensions: Mapping[str, ir.Value]
-    scalars: Mapping[str, ir.Value]
-    ahead: Ahead | None = None
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """The lanes of an explicit vector: consecutive iterations of a vectorized loop."""
-
-    start: int
-    width: int
-
-
-@dataclass(frozen=True)
-class _Lane:
-    """A loop variable that differs from lane to lane of the sub-group."""
-
-    value: ir.Value
-
-
-#: What a loop variable is while its body is emitted: known, the same for all lanes, a vector, or one per lane.
-_Variable: TypeAlias = int | ir.Value | _Piece | _Lane
-
-
-def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, int]]:
-    """Cut `count` iterations into vectors: full ones of `width` lanes, then smaller ones for the rest.
-
-    The result lists first iteration and width of each.  With `reach`, the last vector may reach back over its
-    predecessors and over that many iterations in front of the first one; they are then computed twice.
-    """
-    full = count // width * width
-    result = [(start, width) for start in range(0, full, width)]
-    rest = count - full
-    if rest and reach is not None:
-        covering = 1 << (rest - 1).bit_length()
-        if covering <= count + reach:
-            return [*result, (count - covering, covering)]
-    start = full
-    while start < count:
-        while width > count - start:
-            width //= 2
-        result.append((start, width))
-        start += width
-    return result
+__all__ = ["emit_nest"]
 
 
 def _computes_twice(nest: Nest) -> bool:
@@ -155,7 +89,9 @@ def emit_nest(
         for buffer in nest.buffers.values() if buffer.scope == "private"
     }
     arguments = replace(arguments, pointers={**arguments.pointers, **private})
-    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest))
+    variables = Variables(builder)
+    memory = Memory(builder, arguments, variables, vector_width)
+    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest), variables, memory)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
 
@@ -166,11 +102,10 @@ class _Emitter:
     arguments: NestArguments
     layout: SubgroupLayout
     vector_width: int
-    computes_twice: bool = False
-    variables: dict[str, _Variable] = field(default_factory=dict)
+    computes_twice: bool
+    variables: Variables
+    memory: Memory
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
-    #: Values loaded in the current block since the last store.
-    loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
         default_factory=lambda: {"rows": None, "columns": None, "subgroups": None}
@@ -191,7 +126,7 @@ class _Emitter:
                     self.nodes(body)
                 case Synchronize():
                     barrier().emit(self.builder, ())
-                    self.loaded = {}
+                    self.memory.forget()
 
     def loop(self, loop: Loop) -> None:
         match loop.kind:
@@ -199,12 +134,11 @@ class _Emitter:
                 assert loop.static_range is not None
                 for value in loop.static_range:
                     self.iteration(loop, value)
+            case "vectorized" if is_transposition(loop):
+                self.transposed(loop)
             case "vectorized":
-                assert loop.static_range is not None
-                first = loop.static_range.start
-                reach = first if self.computes_twice else None
-                for start, width in pieces(len(loop.static_range), self.vector_width, reach):
-                    self.iteration(loop, _Piece(first + start, width) if width > 1 else first + start)
+                for piece in self.cut(loop, self.computes_twice):
+                    self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             case "lanes":
                 self.lanes(loop)
             case "rows" | "columns" | "subgroups":
@@ -217,6 +151,47 @@ class _Emitter:
             case "virtual":
                 raise AssertionError("virtual loops are interleaved before")
 
+    def cut(self, loop: Loop, twice: bool) -> list[tuple[int, ...]]:
+        """Cut the iterations of a vectorized loop into vectors.
+
+        Some may run twice where that does no harm.  The last vector of a fused loop repeats its last iteration, which
+        is cheaper than several small vectors of shuffled lanes.
+        """
+        assert loop.static_range is not None
+        iterations = loop.static_range
+        if loop.derived:
+            width = min(self.memory.vector_width, 1 << (len(iterations) - 1).bit_length())
+            starts = range(iterations.start, iterations.stop, width)
+            return [tuple(min(start + lane, iterations.stop - 1) for lane in range(width)) for start in starts]
+        cuts = pieces(len(iterations), self.memory.vector_width, iterations.start if twice else None)
+        return [tuple(iterations.start + start + lane for lane in range(width)) for start, width in cuts]
+
+    def transposed(self, loop: Loop) -> None:
+        """Emit a copy between memories of which one is consecutive along this loop, the other along the one inside.
+
+        Squares of it are transposed in registers.
+        """
+        (inner,) = loop.body
+        assert isinstance(inner, Loop)
+        (copy,) = inner.body
+        assert isinstance(copy, Assign)
+        assert isinstance(copy.value, Access)
+        values = self.variables.values
+        near, far = (loop, inner) if self.memory.is_consecutive(copy.value, loop.variable) else (inner, loop)
+        for rows, columns in product(self.cut(far, True), self.cut(near, True)):
+            side = min(len(rows), len(columns))
+            for first_row, first in product(rows[::side], columns[::side]):
+                vectors = []
+                values[near.variable] = Lanes(tuple(range(first, first + side))) if side > 1 else first
+                for row in range(first_row, first_row + side):
+                    values[far.variable] = row
+                    vectors.append(self.memory.load(copy.value))
+                values[far.variable] = Lanes(tuple(range(first_row, first_row + side))) if side > 1 else first_row
+                for column, vector in enumerate(transpose(self.builder, vectors)):
+                    values[near.variable] = first + column
+                    self.memory.store(copy.target, vector)
+        del values[near.variable], values[far.variable]
+
     def tensorized(self, loop: Loop) -> None:
         """Emit an instruction of the engine: this loop runs over its rows, the one inside over its columns."""
         assert loop.instruction is not None
@@ -227,26 +202,26 @@ class _Emitter:
         assert isinstance(update, Assign)
         assert isinstance(update.value, MultiplyAdd)
         product = update.value
-        self.variables[loop.variable] = _Piece(0, instruction.m)
+        self.variables.values[loop.variable] = Lanes(tuple(range(instruction.m)))
         rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
         for column in range(instruction.n):
-            self.variables[columns.variable] = column
+            self.variables.values[columns.variable] = column
             a, b, c = (self.expression(entry) for entry in (product.lhs, product.rhs, product.addend))
             rows.append((a, b, c))
         results = outer_product(self.builder, instruction, rows[0][0], [b for _, b, _ in rows], [c for *_, c in rows])
         for column, result in enumerate(results):
-            self.variables[columns.variable] = column
+            self.variables.values[columns.variable] = column
             self.put(update.target, result)
-        del self.variables[loop.variable], self.variables[columns.variable]
+        del self.variables.values[loop.variable], self.variables.values[columns.variable]
 
-    def iteration(self, loop: Loop, value: _Variable) -> None:
+    def iteration(self, loop: Loop, value: Variable) -> None:
         """Emit the body once, with the loop variable being `value`."""
-        self.variables[loop.variable] = value
+        self.variables.values[loop.variable] = value
         for derived in loop.derived:
-            self.variables[derived.variable] = self.derived(derived)
+            self.variables.values[derived.variable] = self.variables.derived(derived)
         self.guarded(loop.guards, lambda: self.nodes(loop.body))
         for variable in loop.variables:
-            del self.variables[variable]
+            del self.variables.values[variable]
 
     def lanes(self, loop: Loop) -> None:
         range_ = loop.static_range
@@ -255,10 +230,10 @@ class _Emitter:
             raise LoweringError(f"loop {loop.variable} has {len(range_)} iterations for {self.layout.lanes} lanes")
         lane = self.local_id(0)
         if len(range_) == self.layout.lanes:
-            self.iteration(loop, _Lane(lane))
+            self.iteration(loop, PerLane(lane))
             return
         inside = self.builder.icmp_signed("<", lane, index(len(range_)))
-        self.branch(inside, lambda: self.iteration(loop, _Lane(lane)))
+        self.branch(inside, lambda: self.iteration(loop, PerLane(lane)))
 
     def guarded(self, guards: Sequence[Guard], body: Callable[[], None]) -> None:
         """Emit `body` where all guards hold."""
@@ -266,52 +241,22 @@ class _Emitter:
             body()
             return
         (names, bound), *others = guards
-        value = self.total(names)
+        value = self.variables.total(names)
         if isinstance(value, int) and isinstance(bound, int):
             if value < bound:
                 self.guarded(others, body)
             return
-        value = index(value) if isinstance(value, int) else value.value if isinstance(value, _Lane) else value
+        value = index(value) if isinstance(value, int) else value.value if isinstance(value, PerLane) else value
         self.branch(
             self.builder.icmp_signed("<", value, self.bound(bound)), lambda: self.guarded(others, body)
         )
 
-    def total(self, names: Index) -> int | ir.Value | _Lane:
-        """Return the sum of variables, none of which is a vector."""
-        parts = [self.variables[name] for name in names]
-        known = sum(part for part in parts if isinstance(part, int))
-        running = [part for part in parts if not isinstance(part, (int, _Piece))]
-        values = [part.value if isinstance(part, _Lane) else part for part in running]
-        if not values:
-            return known
-        total: ir.Value = values[0]
-        for value in values[1:]:
-            total = self.builder.add(total, value)
-        total = self.builder.add(total, index(known)) if known else total
-        return _Lane(total) if any(isinstance(part, _Lane) for part in parts) else total
-
-    def derived(self, derived: Derived) -> int | ir.Value | _Lane:
-        """Return the value of a variable that a loop computes."""
-        given = self.total(derived.index)
-        if isinstance(given, int):
-            return derived.of(given)
-        value = given.value if isinstance(given, _Lane) else given
-        if derived.divisor != 1:
-            value = self.builder.udiv(value, index(derived.divisor))
-        if derived.modulus is not None:
-            value = self.builder.urem(value, index(derived.modulus))
-        if derived.scale != 1:
-            value = self.builder.mul(value, index(derived.scale))
-        if derived.start:
-            value = self.builder.add(value, index(derived.start))
-        return _Lane(value) if isinstance(given, _Lane) else value
-
     def branch(self, condition: ir.Value, body: Callable[[], None]) -> None:
         """Emit `body` under a condition; registers that it sets are not visible after it."""
         registers = dict(self.registers)
-        self.loaded = {}
+        self.memory.forget()
         if_then(self.builder, condition, body)
-        self.loaded = {}
+        self.memory.forget()
         self.registers = registers
 
     def counted(self, loop: Loop, first: ir.Value | None, share: int) -> None:
@@ -327,7 +272,7 @@ class _Emitter:
         if first is not None and share > 1:
             start = self.builder.add(start, self.builder.mul(first, index(loop.step)))
         carried = list(self.registers)
-        self.loaded = {}
+        self.memory.forget()
 
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
@@ -336,7 +281,7 @@ class _Emitter:
                 self.prefetch()
             self.iteration(loop, counter)
             self.running.pop()
-            self.loaded = {}
+            self.memory.forget()
             return [self.registers[key] for key in carried]
 
         results = counted_loop(
@@ -405,7 +350,7 @@ class _Emitter:
 
     def assign(self, assign: Assign) -> None:
         target = assign.target
-        width = self.width(target)
+        width = self.memory.width(target)
         value = self.expression(assign.value)
         if lanes(value.type) < width:
             value = splat(self.builder, value, width)
@@ -415,24 +360,24 @@ class _Emitter:
             self.put(target, value)
         else:
             self.update(assign, value, width)
-            self.loaded = {}
+            self.memory.forget()
 
     def put(self, target: Access, value: ir.Value) -> None:
         """Set a register or store to memory."""
         if target.buffer.in_registers:
             self.registers[self.key(target)] = value
             return
-        self.store(target, value)
-        # Operands may alias one another; the copies of a nest alias nothing.
-        own = target.buffer.scope != "global"
-        self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != target.buffer.name}
+        self.memory.store(target, value)
 
     def update(self, assign: Assign, value: ir.Value, width: int) -> None:
         """Update elements atomically, lane by lane."""
         element = assign.target.buffer.element
         scale = None if assign.scale is None else self.expression(assign.scale)
-        for lane in range(width):
-            pointer = self.pointer(assign.target, lane)
+        offsets = [self.memory.offset(assign.target, lane) for lane in range(width)]
+        for lane, offset in enumerate(offsets):
+            if offset in offsets[:lane]:
+                continue  # a lane that fills up the vector
+            pointer = self.memory.pointer(assign.target, offset)
             one = value if width == 1 else self.builder.extract_element(value, ir.Constant(I32, lane))
             if assign.update == "add":
                 atomic_add(self.builder, element, pointer, one)
@@ -450,7 +395,7 @@ class _Emitter:
     def expression(self, expression: Expression) -> ir.Value:
         match expression:
             case Access(buffer):
-                return self.register(expression) if buffer.in_registers else self.load(expression)
+                return self.register(expression) if buffer.in_registers else self.memory.load(expression)
             case Scalar(name):
                 return self.arguments.scalars[name]
             case Number(value, type_):
@@ -473,70 +418,9 @@ class _Emitter:
         width = max(lanes(value.type) for value in values)
         return [splat(self.builder, v, width) if lanes(v.type) < width else v for v in values]
 
-    # --- memory ------------------------------------------------------------------------------------------------------
-
-    def piece(self, entry: Index) -> _Piece | None:
-        found = [v for v in (self.variables[name] for name in entry) if isinstance(v, _Piece)]
-        return found[0] if found else None
-
-    def width(self, access: Access) -> int:
-        widths = [p.width for p in map(self.piece, access.indices) if p is not None]
-        return widths[0] if widths else 1
-
     def key(self, access: Access) -> tuple[object, ...]:
         """Identify the element or vector that an access means, among those that are live at the same time."""
-        parts: list[object] = [access.buffer.name]
-        for entry in access.indices:
-            values = [self.variables[name] for name in entry]
-            known = sum(v if isinstance(v, int) else v.start for v in values if isinstance(v, (int, _Piece)))
-            piece = self.piece(entry)
-            variable = tuple(
-                id(v.value if isinstance(v, _Lane) else v) for v in values if isinstance(v, (ir.Value, _Lane))
-            )
-            parts.append((known, piece.width if piece else 0, variable))
-        return tuple(parts)
-
-    def pointer(self, access: Access, lane: int = 0) -> ir.Value:
-        """Return the address of an element: uniform part, then lane, then constant."""
-        uniform: list[tuple[ir.Value, ir.Value]] = []
-        per_lane: list[tuple[ir.Value, ir.Value]] = []
-        known, scaled = 0, []
-        for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
-            stride_value = index(stride) if isinstance(stride, int) else self.arguments.dimensions[stride.name]
-            constant_part = 0
-            for value in (self.variables[name] for name in entry):
-                if isinstance(value, int):
-                    constant_part += value
-                elif isinstance(value, _Piece):
-                    constant_part += value.start + lane
-                elif isinstance(value, _Lane):
-                    per_lane.append((value.value, stride_value))
-                else:
-                    uniform.append((value, stride_value))
-            if isinstance(stride, int):
-                known += constant_part * stride
-            elif constant_part:
-                scaled.append((index(constant_part), stride_value))
-        pointer = self.arguments.pointers[access.buffer.name]
-        pointer = self.advance(pointer, uniform)
-        pointer = self.advance(pointer, per_lane)
-        pointer = self.advance(pointer, scaled)
-        return self.builder.gep(pointer, [index(known)]) if known else pointer
-
-    def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:
-        offset: ir.Value | None = None
-        for value, stride in terms:
-            one = isinstance(stride, ir.Constant) and stride.constant == 1
-            term = value if one else self.builder.mul(value, stride)
-            offset = term if offset is None else self.builder.add(offset, term)
-        return pointer if offset is None else self.builder.gep(pointer, [offset])
-
-    def is_consecutive(self, access: Access) -> bool:
-        """Whether the lanes of the access are neighbours in memory."""
-        return all(
-            stride == 1 or self.piece(entry) is None
-            for entry, stride in zip(access.indices, access.buffer.strides, strict=True)
-        )
+        return (access.buffer.name, *map(self.variables.key, access.indices))
 
     def register(self, access: Access) -> ir.Value:
         key = self.key(access)
@@ -545,30 +429,6 @@ class _Emitter:
             # vectorized or still running.
             raise LoweringError(f"{access} is kept in registers, but the loops around it were scheduled apart")
         return self.registers[key]
-
-    def load(self, access: Access) -> ir.Value:
-        key = self.key(access)
-        if key in self.loaded:
-            return self.loaded[key]
-        width, element = self.width(access), access.buffer.element
-        if width == 1 or self.is_consecutive(access):
-            value = load_element(self.builder, element, self.pointer(access), width)
-        else:
-            value = ir.Constant(vector_of(value_type(element), width), ir.Undefined)
-            for lane in range(width):
-                one = load_element(self.builder, element, self.pointer(access, lane))
-                value = self.builder.insert_element(value, one, ir.Constant(I32, lane))
-        self.loaded[key] = value
-        return value
-
-    def store(self, access: Access, value: ir.Value) -> None:
-        width, element = lanes(value.type), access.buffer.element
-        if width == 1 or self.is_consecutive(access):
-            store_element(self.builder, element, value, self.pointer(access))
-            return
-        for lane in range(width):
-            one = self.builder.extract_element(value, ir.Constant(I32, lane))
-            store_element(self.builder, element, one, self.pointer(access, lane))
 
 
 def type_of(expression: Expression) -> ScalarType:

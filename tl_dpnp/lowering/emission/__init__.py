@@ -1,0 +1,10 @@
+"""From a scheduled loop nest to LLVM IR.
+
+``variables`` says what a loop variable is while its body is emitted, ``patterns`` which loads and stores an access of a
+vector takes, ``memory`` emits these, and ``emitter`` walks the nest.
+"""
+
+from tl_dpnp.lowering.emission.emitter import emit_nest
+from tl_dpnp.lowering.emission.memory import Ahead, NestArguments
+
+__all__ = ["Ahead", "NestArguments", "emit_nest"]

@@ -1,0 +1,193 @@
+"""The memory accesses of a nest: addresses, loads and stores of elements and of vectors.
+
+Addresses are built from a base that is the same for all lanes of a sub-group, plus the lane, plus a constant: the CPU
+runtime recognises consecutive accesses only in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I32, MOST_LANES, index, lanes, load_element, shuffle, splat, store_element, vector_of
+from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
+from tl_dpnp.lowering.emission.variables import PerLane, Variables
+from tl_dpnp.lowering.nest import Access
+
+__all__ = ["Ahead", "Memory", "NestArguments"]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What to prefetch, if it is wanted: for each buffer, by name, the distance to it and its size, in bytes."""
+
+    wanted: ir.Value
+    buffers: Mapping[str, tuple[ir.Value, int]]
+
+
+@dataclass(frozen=True)
+class NestArguments:
+    """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
+
+    Without `ahead` a ``prefetch`` in a schedule has no effect.
+    """
+
+    pointers: Mapping[str, ir.Value]
+    dimensions: Mapping[str, ir.Value]
+    scalars: Mapping[str, ir.Value]
+    ahead: Ahead | None = None
+
+
+@dataclass
+class Memory:
+    """Emits loads and stores; what was loaded in a block is not loaded again before a store."""
+
+    builder: ir.IRBuilder
+    arguments: NestArguments
+    variables: Variables
+    vector_width: int
+    loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Load everything anew from here on."""
+        self.loaded = {}
+
+    def width(self, access: Access) -> int:
+        """Return the number of lanes of an access."""
+        return max((self.variables.width(entry) for entry in access.indices), default=1)
+
+    def load(self, access: Access) -> ir.Value:
+        """Load an element or a vector."""
+        width = self.width(access)
+        offsets = [self.offset(access, lane) for lane in range(width)]
+        pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access))
+        values = [self.chunk(access, chunk) for chunk in pattern.chunks]
+        alike = {lanes(value.type) for value in values}
+        if len(alike) == 1 and alike != {1}:
+            places = [number * min(alike) + place for number, place in pattern.lanes]
+            joined = self.joined(self.key(access, pattern.chunks), values)
+            if len(joined) <= SHUFFLE_OPERANDS:
+                whole = len(joined) == 1 and places == list(range(lanes(joined[0].type)))
+                return joined[0] if whole else shuffle(self.builder, joined[0], joined[1:], places)
+        return self.combined(values, pattern)
+
+    def chunk(self, access: Access, chunk: Chunk) -> ir.Value:
+        """Load consecutive elements."""
+        key = self.key(access, chunk)
+        if key not in self.loaded:
+            pointer = self.pointer(access, chunk.start)
+            self.loaded[key] = load_element(self.builder, access.buffer.element, pointer, chunk.width)
+        return self.loaded[key]
+
+    def key(self, access: Access, what: object) -> tuple[object, ...]:
+        """Identify something that was loaded from the address of an access."""
+        return (access.buffer.name, *map(self.variables.running_key, access.indices), what)
+
+    def joined(self, key: tuple[object, ...], values: list[ir.Value]) -> list[ir.Value]:
+        """Put vectors of the same width one behind the other, as far as a vector holds them, and keep the result."""
+        if len(values) <= SHUFFLE_OPERANDS:
+            return values
+        kept = self.loaded.get(key)
+        if kept is not None:
+            return [kept]
+        while len(values) > 1 and lanes(values[0].type) < MOST_LANES:
+            count = 2 * lanes(values[0].type)
+            pairs = zip_longest(values[::2], values[1::2])
+            values = [shuffle(self.builder, low, [] if high is None else [high], range(count)) for low, high in pairs]
+        if len(values) == 1:
+            self.loaded[key] = values[0]
+        return values
+
+    def combined(self, values: list[ir.Value], pattern: Pattern) -> ir.Value:
+        """Build a vector from what was loaded: each lane from its place in one of the chunks."""
+        width = len(pattern.lanes)
+        if width == 1 or len(values) == 1:
+            return splat(self.builder, values[0], width)
+        if all(lanes(value.type) == 1 for value in values) and len(values) == width:
+            # No element is shared: they are put together one by one.
+            result = ir.Constant(vector_of(values[0].type, width), ir.Undefined)
+            for lane, (number, _) in enumerate(pattern.lanes):
+                result = self.builder.insert_element(result, values[number], ir.Constant(I32, lane))
+            return result
+        result = None
+        for number, value in enumerate(values):
+            placed = splat(self.builder, value, width) if lanes(value.type) == 1 else shuffle(
+                self.builder, value, [], [place if own == number else 0 for own, place in pattern.lanes])
+            chosen = [lane + width * (own == number) for lane, (own, _) in enumerate(pattern.lanes)]
+            result = placed if result is None else shuffle(self.builder, result, [placed], chosen)
+        assert result is not None
+        return result
+
+    def store(self, access: Access, value: ir.Value) -> None:
+        """Store an element or a vector; what else was loaded from memory that may be the same is forgotten."""
+        width = lanes(value.type)
+        element = access.buffer.element
+        for first, chunk in store_runs([self.offset(access, lane) for lane in range(width)]):
+            part = value
+            if chunk.width == 1 < width:
+                part = self.builder.extract_element(value, ir.Constant(I32, first))
+            elif chunk.width < width:
+                part = shuffle(self.builder, value, [], range(first, first + chunk.width))
+            store_element(self.builder, element, part, self.pointer(access, chunk.start))
+        # Operands may alias one another; the copies of a nest alias nothing.
+        own = access.buffer.scope != "global"
+        self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != access.buffer.name}
+
+    # --- addresses ---------------------------------------------------------------------------------------------------
+
+    def offset(self, access: Access, lane: int) -> Offset:
+        """Return where one lane of an access is, as far as it is known at compile time."""
+        known = 0
+        strides: dict[str, int] = {}
+        for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
+            count = self.variables.lane(entry, lane)
+            if isinstance(stride, int):
+                known += count * stride
+            elif count:
+                strides[stride.name] = strides.get(stride.name, 0) + count
+        return Offset(tuple(strides.items()), known)
+
+    def extent(self, access: Access) -> int | None:
+        """Return how many elements follow the address of an access that does not move; None where it does."""
+        buffer = access.buffer
+        static = all(isinstance(size, int) for size in (*buffer.shape, *buffer.strides))
+        return buffer.elements if static and not self.is_moving(access) else None
+
+    def is_consecutive(self, access: Access, variable: str) -> bool:
+        """Whether the elements of an access are neighbours in memory along a loop."""
+        strides = [s for entry, s in zip(access.indices, access.buffer.strides, strict=True) if variable in entry]
+        return strides == [1]
+
+    def is_moving(self, access: Access) -> bool:
+        """Whether the address depends on variables that are known at run time only."""
+        return any(self.variables.running(entry) for entry in access.indices)
+
+    def pointer(self, access: Access, offset: Offset) -> ir.Value:
+        """Return the address of an element: uniform part, then lane, then constant."""
+        uniform: list[tuple[ir.Value, ir.Value]] = []
+        per_lane: list[tuple[ir.Value, ir.Value]] = []
+        for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
+            step = index(stride) if isinstance(stride, int) else self.arguments.dimensions[stride.name]
+            for value in self.variables.running(entry):
+                if isinstance(value, PerLane):
+                    per_lane.append((value.value, step))
+                else:
+                    uniform.append((value, step))
+        scaled = [(index(count), self.arguments.dimensions[name]) for name, count in offset.strides]
+        pointer = self.arguments.pointers[access.buffer.name]
+        for terms in (uniform, per_lane, scaled):
+            pointer = self.advance(pointer, terms)
+        return self.builder.gep(pointer, [index(offset.known)]) if offset.known else pointer
+
+    def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:
+        """Move an address by a sum of products."""
+        offset: ir.Value | None = None
+        for value, stride in terms:
+            one = isinstance(stride, ir.Constant) and stride.constant == 1
+            term = value if one else self.builder.mul(value, stride)
+            offset = term if offset is None else self.builder.add(offset, term)
+        return pointer if offset is None else self.builder.gep(pointer, [offset])
+

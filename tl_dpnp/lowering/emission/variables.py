@@ -1,0 +1,117 @@
+"""What a loop variable is while the body of its loop is emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import index
+from tl_dpnp.lowering.nest import Derived, Index
+
+__all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces"]
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A variable of an explicit vector: its value in each lane, known at compile time."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PerLane:
+    """A variable that differs from lane to lane of the sub-group."""
+
+    value: ir.Value
+
+
+#: Known at compile time, the same for all lanes, one value for each lane of a vector, or one for each work-item.
+Variable: TypeAlias = int | ir.Value | Lanes | PerLane
+
+
+def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, int]]:
+    """Cut `count` iterations into vectors: full ones of `width` lanes, then smaller ones for the rest.
+
+    The result lists first iteration and width of each.  With `reach`, the last vector may reach back over its
+    predecessors and over that many iterations in front of the first one; they are then computed twice.
+    """
+    full = count // width * width
+    result = [(start, width) for start in range(0, full, width)]
+    rest = count - full
+    if rest and reach is not None:
+        covering = 1 << (rest - 1).bit_length()
+        if covering <= count + reach:
+            return [*result, (count - covering, covering)]
+    start = full
+    while start < count:
+        while width > count - start:
+            width //= 2
+        result.append((start, width))
+        start += width
+    return result
+
+
+@dataclass
+class Variables:
+    """The loop variables around the current place."""
+
+    builder: ir.IRBuilder
+    values: dict[str, Variable] = field(default_factory=dict)
+
+    def total(self, names: Index) -> Variable:
+        """Return the sum of variables; those of a vector add to known ones only."""
+        parts = [self.values[name] for name in names]
+        known = sum(part for part in parts if isinstance(part, int))
+        vectors = [part.values for part in parts if isinstance(part, Lanes)]
+        if vectors:
+            return Lanes(tuple(known + sum(lane) for lane in zip(*vectors, strict=True)))
+        values = [part.value if isinstance(part, PerLane) else part for part in parts if not isinstance(part, int)]
+        if not values:
+            return known
+        total: ir.Value = values[0]
+        for value in values[1:]:
+            total = self.builder.add(total, value)
+        total = self.builder.add(total, index(known)) if known else total
+        return PerLane(total) if any(isinstance(part, PerLane) for part in parts) else total
+
+    def derived(self, derived: Derived) -> Variable:
+        """Return the value of a variable that a loop computes."""
+        given = self.total(derived.index)
+        if isinstance(given, int):
+            return derived.of(given)
+        if isinstance(given, Lanes):
+            return Lanes(tuple(map(derived.of, given.values)))
+        value = given.value if isinstance(given, PerLane) else given
+        if derived.divisor != 1:
+            value = self.builder.udiv(value, index(derived.divisor))
+        if derived.modulus is not None:
+            value = self.builder.urem(value, index(derived.modulus))
+        if derived.scale != 1:
+            value = self.builder.mul(value, index(derived.scale))
+        if derived.start:
+            value = self.builder.add(value, index(derived.start))
+        return PerLane(value) if isinstance(given, PerLane) else value
+
+    def width(self, names: Index) -> int:
+        """Return the number of lanes of an index; 1 where no variable of it belongs to a vector."""
+        return max((len(v.values) for v in (self.values[name] for name in names) if isinstance(v, Lanes)), default=1)
+
+    def lane(self, names: Index, lane: int) -> int:
+        """Return the part of an index that is known at compile time, in one lane of its vector."""
+        parts = [self.values[name] for name in names]
+        return sum(part if isinstance(part, int) else part.values[lane] if isinstance(part, Lanes) else 0
+                   for part in parts)
+
+    def running(self, names: Index) -> list[ir.Value | PerLane]:
+        """Return the parts of an index that are known at run time only."""
+        return [part for part in (self.values[name] for name in names) if not isinstance(part, (int, Lanes))]
+
+    def key(self, names: Index) -> object:
+        """Identify the value of an index among those that occur while the same loops run."""
+        return tuple(self.lane(names, lane) for lane in range(self.width(names))), self.running_key(names)
+
+    def running_key(self, names: Index) -> tuple[int, ...]:
+        """Identify the part of an index that is known at run time only."""
+        return tuple(id(v.value if isinstance(v, PerLane) else v) for v in self.running(names))

@@ -1,0 +1,135 @@
+"""What is left to choose for an instruction when the form of the kernel is known, and what is chosen by default.
+
+The defaults follow what was measured on AVX-512 CPUs.  A tile of C fills 8 to 21 vector registers and is two vectors
+high, so that one broadcast element of B serves two multiply-adds and loads do not outnumber them.  Rows that are left
+over share vectors, those of several columns in each.  The K loop is kept as a loop, unrolled whole only where the tile
+is so small that its loop would cost more than its work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.nest import Bound
+
+__all__ = [
+    "Tiling", "even_tile", "rest_of_rows", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling",
+    "vector_width",
+]
+
+#: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
+_ACCUMULATORS = {64: 21, 32: 10, 16: 10}
+#: The same where rows that are left over share vectors, since elements of B that are put together take more.
+_ACCUMULATORS_SHARED = {64: 18, 32: 9, 16: 9}
+#: Vectors that a tile is high, and the number of columns up to which it may be twice as high.
+_TILE_VECTORS, _FEW_COLUMNS = 2, 10
+#: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
+_MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 16
+#: Columns of a tile of C in the sub-group form.
+_SUBGROUP_COLUMNS = 8
+#: Vector products that one iteration of the K loop may hold after unrolling.
+_PRODUCTS_PER_ITERATION = 16
+#: K loops up to this length are unrolled whole, where they hold no more vector products than this.
+_SHORT_REDUCTION, _MOST_PRODUCTS = 8, 32
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The size of the tiles of an instruction.
+
+    A tile of C is `vectors` vectors high (of one element for each lane in the sub-group form, where it is 1) and
+    `columns` wide, and stays in registers; an iteration of its K loop does `unroll` steps of the sum, and all of them
+    where there are no more.
+    """
+
+    vectors: int
+    columns: int
+    unroll: int
+
+    def __str__(self) -> str:
+        return f"{self.vectors} vectors x {self.columns} columns, k by {self.unroll}"
+
+
+def vector_width(contraction: Contraction, vector_bytes: int) -> int:
+    """Return the number of lanes of a vector of the nest's element type; SPIR-V allows 16 at most."""
+    return min(16, vector_bytes // contraction.element.bytes)
+
+
+def rest_of_rows(rows: Bound, width: int) -> int:
+    """Return how many rows are left over by whole vectors and few enough to share vectors; 0 if unknown."""
+    rest = rows % width if isinstance(rows, int) else 0
+    return rest if rest <= width // 2 else 0
+
+
+def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
+    """Return the default tiling for the vector form."""
+    width = vector_width(contraction, vector_bytes)
+    registers = _ACCUMULATORS[vector_bytes]
+    vectors = _tile_height(contraction, width)
+    most = min(_MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS, registers // vectors)
+    rest = rest_of_rows(contraction.rows, width)
+    if rest:
+        assert isinstance(contraction.rows, int)
+        # The last tile is the one that shares vectors; it is as high as the others or less.
+        full = contraction.rows // width % vectors
+        shared = max(1, min(_MOST_COLUMNS_OF_A_ROW, int(_ACCUMULATORS_SHARED[vector_bytes] / (full + rest / width))))
+        most = shared if contraction.rows < vectors * width else min(most, shared)
+    columns = _tile_width(contraction.columns, most, rest, width)
+    products = vectors * columns if not rest else (vectors - 1) * columns + -(-columns * rest // width)
+    return Tiling(vectors, columns, unrolling(contraction.depth, products))
+
+
+def subgroup_tiling(contraction: Contraction) -> Tiling:
+    """Return the default tiling for the sub-group form."""
+    columns = even_tile(contraction.columns, _SUBGROUP_COLUMNS)
+    return Tiling(1, columns, unrolling(contraction.depth, columns))
+
+
+def vector_operations(contraction: Contraction, vector_bytes: int) -> int:
+    """Estimate the vector operations of one nest; an unknown size counts as 16."""
+    sizes = [size if isinstance(size, int) else 16 for size in (contraction.rows, contraction.columns)]
+    depth = contraction.depth if isinstance(contraction.depth, int) else 16 if contraction.depth is not None else 1
+    vectors = -(-sizes[0] // vector_width(contraction, vector_bytes))
+    return vectors * sizes[1] * depth
+
+
+def even_tile(size: Bound, largest: int) -> int:
+    """Return the tile size that cuts `size` into the fewest tiles, as even as possible."""
+    if not isinstance(size, int):
+        return min(largest, 4)
+    tiles = -(-size // largest)
+    return -(-size // tiles)
+
+
+def _tile_width(columns: Bound, most: int, rest: int, width: int) -> int:
+    """Return how wide a tile is: even, but so that the `rest` of the rows of its columns fills vectors well."""
+    even = even_tile(columns, most)
+    if not isinstance(columns, int) or not rest:
+        return even
+
+    def shared(tile: int) -> int:
+        full, last = divmod(columns, tile)
+        return full * -(-tile * rest // width) + -(-last * rest // width)
+
+    tiles = -(-columns // most)
+    return min((tile for tile in range(even, most + 1) if -(-columns // tile) == tiles), key=shared)
+
+
+def _tile_height(contraction: Contraction, width: int) -> int:
+    """Return how many vectors high a tile of C is."""
+    rows, columns = contraction.rows, contraction.columns
+    if not isinstance(rows, int):
+        return 1
+    vectors = -(-rows // width)
+    if vectors == _TILE_VECTORS + 1:
+        return vectors  # rather than a tile and a half
+    few = isinstance(columns, int) and columns <= _FEW_COLUMNS
+    return even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
+
+
+def unrolling(depth: Bound | None, products: int) -> int:
+    """Return how many steps of a sum an iteration does whose tile has `products` vectors."""
+    if isinstance(depth, int) and depth <= _SHORT_REDUCTION and depth * products <= _MOST_PRODUCTS:
+        return depth
+    return max(1, min(4, _PRODUCTS_PER_ITERATION // products))
