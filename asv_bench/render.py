@@ -10,14 +10,16 @@ __all__ = ["header", "line", "markdown", "summary"]
 
 def _columns(report: Report) -> list[str]:
     peers = list(dict.fromkeys(peer for m in report.measurements for peer in m.ratios))
-    return ["case", report.unit, *(f"over {peer}" for peer in peers), *([f"of {report.limit}"] if report.limit else [])]
+    return ["case", report.unit, *(f"over {peer}" for peer in peers), *([f"of {report.limit}"] if report.limit else []),
+            *report.columns]
 
 
 def _cells(report: Report, measurement: Measurement) -> list[str]:
     peers = [column.removeprefix("over ") for column in _columns(report) if column.startswith("over ")]
     cells = [measurement.case, f"{measurement.value.median:.{2 if report.unit == 's' else 1}f}"]
     cells += [str(measurement.ratios[peer]) if peer in measurement.ratios else "" for peer in peers]
-    return cells + ([str(measurement.limit)] if report.limit else [])
+    cells += [str(measurement.limit)] if report.limit else []
+    return cells + [f"{measurement.facts[column]:.3g}" for column in report.columns]
 
 
 def _means(report: Report) -> list[str]:
@@ -25,12 +27,13 @@ def _means(report: Report) -> list[str]:
     if len(report.measurements) < 2:
         return []
     cells = ["geometric mean", f"{geometric_mean(m.value.median for m in report.measurements):.2f}"]
-    for column in _columns(report)[2:]:
+    columns = _columns(report)
+    for column in columns[2:len(columns) - len(report.columns)]:
         peer = column.removeprefix("over ")
         found = [m.ratios[peer] if column.startswith("over ") else m.limit for m in report.measurements
                  if peer in m.ratios or not column.startswith("over ")]
         cells.append(f"{geometric_mean(q.median for q in found if q is not None):.2f}")
-    return cells
+    return cells + [""] * len(report.columns)
 
 
 def line(measurement: Measurement) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from .results import Measurement
 from .streams import Stream
 from .tables import CACHE_MEGABYTES, MEMORY_MEGABYTES, QUICK, Shape
 from .timing import Contestant, quartiles
-from .workloads import Chain, Gemm, Groups, Launch, Workload
+from .workloads import Chain, Gemm, Groups, Launch, Tuned, Workload
 
 __all__ = ["Contest", "case_name", "parse_case"]
 
@@ -34,6 +34,7 @@ class Contest:
     flops: int = 0
     bytes: int = 0
     batch: int = 0
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 def case_name(shape: Shape, element: str, variant: str = "") -> str:
@@ -142,6 +143,16 @@ def launch(case: str) -> Contest:
     launch = Launch()
     own = {"call": launch.tl_dpnp, "submit": launch.submit}[case]
     return Contest({"tl_dpnp": Contestant(own), "dpnp": Contestant(launch.dpnp)})
+
+
+def tuned(case: str) -> Contest:
+    """All cores; a batch of 4 MB, after six seconds of tuning, with sizes that the program knows and with dynamic ones.
+    The peer is the same program with the default schedules, timed once more after the tuning: the ratio is the gain.
+    Beside it stands the gain that tuning reported, and how many schedules it tried."""
+    element, shape, variant = parse_case(case)
+    product = Tuned(shape, element, 4.0, 1.0 if QUICK else 6.0, variant == "dynamic")
+    contestants = {"tl_dpnp": Contestant(product.tl_dpnp), "default": Contestant(product.default)}
+    return Contest(contestants, product.flops, product.bytes, facts=product.facts)
 
 
 def stage(case: str) -> Contest:

@@ -90,7 +90,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     ratios = {
         name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
     }
-    facts: dict[str, float] = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()}
+    facts = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()} | contest.facts
     facts[_OTHERS] = disturbed
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
@@ -134,7 +134,7 @@ def run(
     return Report(
         section.name, section.title, section.method, section.unit,
         {(): "", ("fma",): "FMA peak", ("triad",): "triad", ("fma", "triad"): "roofline"}[section.limits],
-        measurements, judge(section.targets, measurements), described, notes,
+        measurements, judge(section.targets, measurements), described, list(section.columns), notes,
     )
 
 

@@ -68,13 +68,19 @@ def batched(
 
 
 def gemm(
-    m: int, n: int, k: int, element: str = "f32", transposes: str = "n.n", beta: float = 0.0, **form: bool
+    m: int, n: int, k: int, element: str = "f32", transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False,
+    **form: bool
 ) -> str:
-    """Return the program C := op(A) · op(B) + beta C for each element of a batch; `form` as in `batched`."""
+    """Return the program C := op(A) · op(B) + beta C for each element of a batch; `form` as in `batched`.
+
+    With `dynamic` the program knows none of the sizes.
+    """
     transpose_a, transpose_b = transposes.split(".")
     a = f"{element}x{m}x{k}" if transpose_a == "n" else f"{element}x{k}x{m}"
     b = f"{element}x{k}x{n}" if transpose_b == "n" else f"{element}x{n}x{k}"
     c = f"{element}x{m}x{n}"
+    if dynamic:
+        a = b = c = f"{element}x?x?"
     instruction = (f"gemm.{transposes} 1.0, %a, %b, {beta}, %c : "
                    f"{element}, memref<{a}>, memref<{b}>, {element}, memref<{c}>")
     return batched({"A": a, "B": b, "C": c}, instruction, **form)

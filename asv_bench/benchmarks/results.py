@@ -112,6 +112,7 @@ class Report:
     measurements: list[Measurement]
     verdicts: list[Verdict]
     machine: dict[str, str]
+    columns: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -20,7 +20,8 @@ class Section:
 
     `unit` is that of the value: ``GF/s``, ``GB/s`` (compulsory traffic), ``µs`` of a call, or ``s``.  `limits` name
     what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
-    core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.
+    core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  `columns`
+    are facts of the measurements that tables show.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Section:
     limits: tuple[str, ...] = ()
     one_core: bool = False
     peers: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
 
     @property
@@ -54,6 +56,16 @@ _WIDE = tuple(shape for shape in SHAPES if min(shape) >= 16)
 _CODES = tuple(shape for shapes in ECOSYSTEM.values() for shape in shapes)
 _GROUPED = (Shape(8, 8, 8), Shape(16, 16, 16), Shape(32, 32, 32), Shape(56, 9, 56))
 _SMALL = ("f32 16x16x16", "f64 20x9x20")
+
+_TUNED = {
+    "f32": "16x16x16 20x20x20 32x32x32 56x9x56 35x9x35 128x4x128".split(),
+    "f64": "16x16x16 24x24x24 35x9x35 64x64x64".split(),
+}
+
+
+def _tuned(variant: str) -> tuple[str, ...]:
+    return tuple(f"{element} {shape} {variant}".strip() for element, shapes in _TUNED.items() for shape in shapes)
+
 
 SECTIONS = {
     section.name: section
@@ -116,6 +128,11 @@ SECTIONS = {
             peers=("strided",), quick=_SMALL[:1],
         ),
         Section(
+            "tune", "Tuning", _tuned("") + _tuned("dynamic"), contests.tuned,
+            (Target("least", "default", 0.97),),
+            peers=("default",), columns=("reported", "tried"), quick=("f32 16x16x16",),
+        ),
+        Section(
             "stages", "The stages of the tutorial", contests.stage_names(), contests.stage,
             (Target("least", "before", 1.0),
              Target("least", "default", 0.9, cases=lambda case: case == contests.stage_names()[-1], which="the last")),
@@ -124,7 +141,7 @@ SECTIONS = {
         Section(
             "compile", "Cold compilation", _products(SHAPES), contests.cold_compile,
             (Target("most", "value", 2.0, at_least=False), Target("median", "value", 1.0, at_least=False)),
-            unit="s", quick=_SMALL[:1],
+            unit="s", columns=("wall s",), quick=_SMALL[:1],
         ),
         Section(
             "codes-cache", "Shapes of other codes, in the cache of one core", _products(_CODES),

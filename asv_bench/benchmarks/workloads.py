@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from . import programs
 from .tables import ITEMSIZE, Shape
 
-__all__ = ["Chain", "Gemm", "Groups", "Launch", "Workload", "have"]
+__all__ = ["Chain", "Gemm", "Groups", "Launch", "Tuned", "Workload", "have"]
 
 _TOLERANCE = {"f32": 1e-3, "f64": 1e-9}
 
@@ -239,6 +240,28 @@ class Groups(Gemm):
         """The same batch in one array."""
         kernel, arguments = self._strided
         kernel(*arguments)
+
+
+class Tuned(Gemm):
+    """A batch of products before and after tuning; with `dynamic`, of a program that knows no sizes."""
+
+    def __init__(self, shape: Shape, element: str, megabytes: float, seconds: float, dynamic: bool) -> None:
+        super().__init__(shape, element, megabytes=megabytes)
+        import tl_dpnp
+        from tl_dpnp import config
+
+        source = programs.gemm(*shape, element, dynamic=dynamic)
+        self._default = tl_dpnp.compile(source, tuned=False)
+        # A result is for a program, whatever the sizes of its arrays: each case begins with an empty cache.
+        with tempfile.TemporaryDirectory() as folder, config.scope(CACHE_DIR=folder, TUNED=True):
+            self.kernel = tl_dpnp.compile(source)
+            report = self.kernel.tune(*self._arguments, budget=seconds, progress=False)
+            self.check()
+        self.facts = {"reported": report.gain, "tried": float(len(report.tried))}
+
+    def default(self) -> None:
+        """The same with the default schedule."""
+        self._default(*self._arguments)
 
 
 class Launch:

@@ -22,7 +22,7 @@ def measurement(case, over_numpy, limit=None):
 
 def report(*measurements, targets=()):
     return Report("memory", "A title", "How it is done.", "GF/s", "roofline", list(measurements),
-                  judge(targets, list(measurements)), {"processor": "one"}, ["torch is not installed"])
+                  judge(targets, list(measurements)), {"processor": "one"}, [], ["torch is not installed"])
 
 
 def test_the_geometric_mean():
