@@ -1,16 +1,19 @@
 # make demo   create .venv, install, run the fused sample on a batch and check it
 # make test   the same environment with the development tools: lint, types, layers, tests
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
+# make tools  the offline compiler for Intel GPUs, its disassembler and the SPIR-V validator, from Debian's packages
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
 VENV     := .venv
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
+TOOLS    := intel-opencl-icd libigc-tools spirv-tools
+AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test lint bench bench-asv bench-docs clean
+.PHONY: help demo test lint bench bench-asv bench-docs tools clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +40,11 @@ bench-asv: $(VENV)/.installed-bench
 bench-docs: $(VENV)/.installed-bench
 	-@$(BIN)/python -m asv_bench.must_show all
 	@$(BIN)/python -m asv_bench.plots
+
+tools:
+	@command -v apt-get >/dev/null || { echo "make tools knows Debian's packages only: $(TOOLS)" >&2; exit 1; }
+	@$(AS_ROOT) apt-get update -qq
+	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

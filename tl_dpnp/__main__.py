@@ -45,10 +45,11 @@ class _Command(click.Command):
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file.")
 @click.option("-s", "--system", is_flag=True, help="Print packages, devices and settings, and what is wrong with them.")
+@click.option("--dpas", is_flag=True, help="Compile every form of DPAS for Intel GPUs and print what became of it.")
 @click.option("--sys-json", is_flag=True, help="The same as JSON.")
 @click.version_option(package_name="tl_dpnp", prog_name="tl_dpnp")
 def main(
-    file: str | None, stage: str | None, name: str | None, output: str | None, system: bool, sys_json: bool
+    file: str | None, stage: str | None, name: str | None, output: str | None, system: bool, dpas: bool, sys_json: bool
 ) -> None:
     """Check FILE, a program in the tensor language (- is standard input); with --emit, print what becomes of it."""
     if system or sys_json:
@@ -58,9 +59,15 @@ def main(
         text = json.dumps(info.to_json(), indent=2) if sys_json else str(info)
         _write(text, output)
         return
-    if file is None:
-        raise click.UsageError("name a FILE, or use --system")
+    if file is None and not dpas:
+        raise click.UsageError("name a FILE, or use --system or --dpas")
     try:
+        if dpas:
+            from tl_dpnp.runtime.offline import dpas_table
+
+            _write(dpas_table.table(), output)
+            return
+        assert file is not None
         result = _emit(file, stage, name)
         if result is not None:
             _write(_disassemble(result, output) if isinstance(result, bytes) else result, output)

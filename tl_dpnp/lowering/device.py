@@ -17,6 +17,7 @@ class DeviceDescription:
     `backend` is "opencl", "level_zero" or "cuda".  `vector_bytes` is the width of a vector register of a CPU (64 with
     AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
+    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class DeviceDescription:
     has_fp16: bool = False
     has_atomic64: bool = True
     caches: tuple[int, ...] = ()
+    dpas_lanes: int = 0
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"

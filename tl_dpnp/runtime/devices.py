@@ -12,6 +12,8 @@ from tl_dpnp.lowering.device import DeviceDescription
 
 __all__ = ["describe", "devices"]
 
+#: Execution size of DPAS by a part of the device's name; dpctl 0.17 does not tell the architecture.
+_DPAS_LANES = {"Data Center GPU Max": 16, "Data Center GPU Flex": 8, "Arc(TM) A": 8}
 _SYSFS_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
@@ -40,6 +42,7 @@ def describe(device: Any) -> DeviceDescription:
         has_fp16=bool(device.has_aspect_fp16),
         has_atomic64=bool(device.has_aspect_atomic64),
         caches=_cpu_caches() if is_cpu else (device.global_mem_cache_size,),
+        dpas_lanes=next((lanes for part, lanes in _DPAS_LANES.items() if part in device.name), 0),
     )
 
 

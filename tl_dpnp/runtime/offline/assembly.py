@@ -1,0 +1,82 @@
+"""Reading assembly as iga64 prints it: what the instructions are, where the inner loop is, and what is in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Instruction", "inner_loop", "is_load", "mix", "parse"]
+
+_INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
+_JUMPS = ("jmpi", "while", "goto", "brc", "brd")
+#: What fills the end of a kernel.
+_PADDING = "illegal"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: its place in bytes, name (`dpas`), modifiers (`8x8`), and the rest of its line."""
+
+    place: int
+    name: str
+    modifier: str
+    rest: str
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its operands in order: destination, then sources."""
+        return tuple(re.findall(r":([a-z]+\d*)\b", self.rest.split("{")[0].split("//")[0]))
+
+    @property
+    def message(self) -> str:
+        """What a send does, as the disassembler says: ``load_block2d.ugm.d16v``; empty for others."""
+        match = re.search(r"// wr:[^;]*; ([\w.]+)", self.rest)
+        return match[1] if match else ""
+
+    @property
+    def registers_read(self) -> int:
+        """Registers that a send fills."""
+        match = re.search(r"rd:(\d+)", self.rest)
+        return int(match[1]) if match else 0
+
+
+def parse(text: str) -> list[Instruction]:
+    """Return the instructions of a kernel, without the padding behind them."""
+    result = []
+    for line in text.splitlines():
+        match = _INSTRUCTION.match(line)
+        if match is None or match[1] is None or match[3] == _PADDING:
+            continue
+        result.append(Instruction(int(match[1], 16), match[3], match[4][1:], match[5]))
+    return result
+
+
+def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Return the innermost loop with the most DPAS, or with the most instructions if none has any; all if no loop."""
+    spans = []
+    for number, instruction in enumerate(instructions):
+        if instruction.name not in _JUMPS:
+            continue
+        targets = [int(place) for place in re.findall(r"\bL(\d+)\b", instruction.rest)]
+        backward = [place for place in targets if place <= instruction.place]
+        if backward:
+            first = next(i for i, entry in enumerate(instructions) if entry.place >= max(backward))
+            spans.append((first, number + 1))
+    inner = [
+        span for span in spans
+        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+    loops = [list(instructions[first:last]) for first, last in inner]
+    return max(loops, key=lambda loop: (mix(loop)["dpas"], len(loop)), default=list(instructions))
+
+
+def mix(instructions: Sequence[Instruction]) -> Counter[str]:
+    """Return how many instructions there are of each name."""
+    return Counter(instruction.name for instruction in instructions)
+
+
+def is_load(instruction: Instruction) -> bool:
+    """Whether a send reads memory."""
+    return instruction.message.startswith("load")
