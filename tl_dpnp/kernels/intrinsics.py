@@ -13,18 +13,17 @@ from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I8,
-    I32,
     I64,
     LOCAL,
     PRIVATE,
     Intrinsic,
-    builtin,
     constant,
     index,
     load_element,
     storage_type,
     store_element,
 )
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
@@ -79,35 +78,21 @@ def memory_pointer(
     type_ = storage_type(scalar)
     if space == GLOBAL:
         return builder.inttoptr(address, type_.as_pointer(GLOBAL))
-    block = _local_block(builder, local_memory) if space == LOCAL else _private_block(builder, local_memory)
-    pointer = builder.gep(block, [index(0), address])
-    return builder.bitcast(pointer, type_.as_pointer(space))
+    block = target_of(builder).local_memory if space == LOCAL else _private_memory
+    return builder.bitcast(builder.gep(block(builder, local_memory), [address]), type_.as_pointer(space))
 
 
-def _local_block(builder: ir.IRBuilder, size: int) -> ir.Value:
-    name = "local_memory"
-    existing = builder.module.globals.get(name)
-    if existing is not None:
-        return existing
-    type_ = ir.ArrayType(I8, size)
-    block = ir.GlobalVariable(builder.module, type_, name, addrspace=LOCAL)
-    block.linkage = "internal"
-    block.initializer = ir.Constant(type_, ir.Undefined)
-    block.align = 64
-    return block
-
-
-def _private_block(builder: ir.IRBuilder, size: int) -> ir.Value:
+def _private_memory(builder: ir.IRBuilder, size: int) -> ir.Value:
     entry = builder.function.entry_basic_block
     for instruction in entry.instructions:
         if instruction.name == "private_memory":
-            return instruction
+            return builder.gep(instruction, [index(0), index(0)])
     with builder.goto_block(entry):
         if entry.instructions:
             builder.position_before(entry.instructions[0])
         block = builder.alloca(ir.ArrayType(I8, size), name="private_memory")
         block.align = 64
-    return block
+    return builder.gep(block, [index(0), index(0)])
 
 
 def element_load(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
@@ -128,25 +113,21 @@ def element_store(scalar: ScalarType, space: int, local_memory: int) -> Intrinsi
     return Intrinsic(f"store_{scalar}{_SPACES[space]}", (scalar, INDEX, INDEX), None, emit)
 
 
-def _id(builder: ir.IRBuilder, name: str, dimension: int) -> ir.Value:
-    return builtin(builder, name, I64, [ir.Constant(I32, dimension)], ("nounwind", "readnone"))
-
-
 def group_id() -> Intrinsic:
     """``group_id()``: the work-group, along SYCL's dimension 0, which is OpenCL's dimension 1."""
-    return Intrinsic("group_id", (), INDEX, lambda b, _: _id(b, "_Z12get_group_idj", 1))
+    return Intrinsic("group_id", (), INDEX, lambda b, _: target_of(b).group_index(b, 1))
 
 
 def first_group(chunk: str = "first_group") -> Intrinsic:
     """``first_group(chunk)``: the first work-group of the language that this work-item computes."""
-    return Intrinsic(chunk, (INDEX,), INDEX, lambda b, a: b.mul(_id(b, "_Z12get_group_idj", 0), a[0]))
+    return Intrinsic(chunk, (INDEX,), INDEX, lambda b, a: b.mul(target_of(b).group_index(b, 0), a[0]))
 
 
 def work_item(lanes: int) -> Intrinsic:
     """``work_item()``: the index of this work-item in its work-group."""
     def emit(b: ir.IRBuilder, _: object) -> ir.Value:
-        lane = _id(b, "_Z12get_local_idj", 0)
-        return b.add(lane, b.mul(_id(b, "_Z12get_local_idj", 1), index(lanes)))
+        target = target_of(b)
+        return b.add(target.item_index(b, 0), b.mul(target.item_index(b, 1), index(lanes)))
 
     return Intrinsic("work_item", (), INDEX, emit)
 
@@ -154,18 +135,16 @@ def work_item(lanes: int) -> Intrinsic:
 def is_leader() -> Intrinsic:
     """``is_leader()``: whether this is the one work-item that stores for all of them."""
     def emit(b: ir.IRBuilder, _: object) -> ir.Value:
-        ids = b.or_(_id(b, "_Z12get_local_idj", 0), _id(b, "_Z12get_local_idj", 1))
+        target = target_of(b)
+        ids = b.or_(target.item_index(b, 0), target.item_index(b, 1))
         return b.icmp_unsigned("==", ids, index(0))
 
     return Intrinsic("is_leader", (), I1, emit)
 
 
 def barrier() -> Intrinsic:
-    """``barrier()``: orders local and global memory within the work-group (OpenCL C 3.0, section 6.15.8)."""
-    def emit(b: ir.IRBuilder, _: object) -> None:
-        builtin(b, "_Z7barrierj", ir.VoidType(), [ir.Constant(I32, 3)], ("nounwind", "convergent"))
-
-    return Intrinsic("barrier", (), None, emit)
+    """``barrier()``: orders local and global memory within the work-group."""
+    return Intrinsic("barrier", (), None, lambda b, _: target_of(b).barrier(b))
 
 
 def check_bounds() -> Intrinsic:
@@ -187,9 +166,7 @@ def check_equal() -> Intrinsic:
 def _check(builder: ir.IRBuilder, arguments: Sequence[ir.Value], holds: ir.Value) -> ir.Value:
     record = builder.inttoptr(arguments[0], I64.as_pointer(GLOBAL))
     with builder.if_then(builder.not_(holds), likely=False):
-        name = f"_Z29__spirv_AtomicCompareExchangePU3AS{GLOBAL}ljjjll"
-        order = [ir.Constant(I32, 1), ir.Constant(I32, 0), ir.Constant(I32, 0)]
-        seen = builtin(builder, name, I64, [record, *order, index(1), index(0)])
+        seen = target_of(builder).compare_exchange(builder, record, index(0), index(1))
         with builder.if_then(builder.icmp_unsigned("==", seen, constant(I64, 0))):
             for position, value in enumerate(arguments[1:], start=1):
                 builder.store(value, builder.gep(record, [index(position)]), align=8)

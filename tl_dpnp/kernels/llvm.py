@@ -17,7 +17,7 @@ from tl_dpnp.scalars import ScalarType
 __all__ = [
     "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "builtin",
     "constant", "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "new_module",
-    "prefetch_line", "private_array", "shuffle", "splat", "storage_type", "store_element", "value_type", "vector_of",
+    "private_array", "shuffle", "splat", "storage_type", "store_element", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -69,7 +69,7 @@ def value_type(scalar: ScalarType) -> ir.Type:
         return _FLOATS[scalar.name]
     if scalar.is_integer or scalar.is_boolean:
         return ir.IntType(scalar.bits)
-    raise UnsupportedError(f"the sycl target does not compute with {scalar} yet; use target='reference'")
+    raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
 
 
 def storage_type(scalar: ScalarType) -> ir.Type:
@@ -174,15 +174,6 @@ def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, po
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
     builder.store(value, pointer, align=scalar.bytes)
-
-
-def prefetch_line(builder: ir.IRBuilder, pointer: ir.Value) -> None:
-    """Ask for the cache line at an address of global memory, which need not be valid; x86-64 only.
-
-    It is inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime.
-    """
-    type_ = ir.FunctionType(ir.VoidType(), [pointer.type])
-    builder.asm(type_, "prefetcht0 ($0)", "r", [pointer], True)
 
 
 def counted_loop(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.kernels.llvm import builtin, constant, lanes, mangled_type, value_type, vector_of
+from tl_dpnp.kernels.llvm import constant, lanes, value_type, vector_of
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "mathematics", "unary"]
@@ -23,9 +24,7 @@ def arithmetic(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Val
     """Emit ``arith.<kind>``; both operands have type `scalar` or are vectors of it."""
     if scalar.is_float:
         if kind == "rem":
-            width = lanes(lhs.type)
-            mangled = mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_")
-            return builtin(builder, f"_Z4fmod{mangled}", lhs.type, (lhs, rhs))
+            return target_of(builder).mathematics(builder, "rem", scalar, (lhs, rhs))
         return getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs)
     if kind in ("div", "rem"):
         return _divide(builder, kind, scalar, lhs, rhs)
@@ -89,24 +88,13 @@ def fused_multiply_add(
     """Emit a · b + c; with one rounding for floats."""
     if not scalar.is_float:
         return builder.add(builder.mul(a, b), c)
-    width = lanes(a.type)
-    first = mangled_type(scalar, width)
-    rest = first * 2 if width == 1 else "S_S_"
-    return builtin(builder, f"_Z3fma{first}{rest}", a.type, (a, b, c), ("nounwind", "readnone"))
-
-
-#: OpenCL builtins of the scalar mathematics.  min and max follow IEEE 754 minNum and maxNum: a NaN loses.
-_BUILTINS = {
-    "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
-    "tanh": "_Z4tanh", "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma",
-}
+    return target_of(builder).mathematics(builder, "fma", scalar, (a, b, c))
 
 
 def mathematics(builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: list[ir.Value]) -> ir.Value:
     """Emit ``math.<kind>`` on scalars."""
     if scalar.is_float:
-        name = _BUILTINS[kind] + mangled_type(scalar) * len(arguments)
-        return builtin(builder, name, arguments[0].type, arguments, ("nounwind", "readnone"))
+        return target_of(builder).mathematics(builder, kind, scalar, arguments)
     first = arguments[0]
     if kind == "abs":
         if scalar.kind == "unsigned":

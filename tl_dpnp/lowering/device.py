@@ -7,7 +7,7 @@ from typing import Any
 
 from tl_dpnp.lowering.plan import Form
 
-__all__ = ["DeviceDescription", "LoweringOptions"]
+__all__ = ["H200", "DeviceDescription", "LoweringOptions"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class DeviceDescription:
     `backend` is "opencl", "level_zero" or "cuda".  `vector_bytes` is the width of a vector register of a CPU (64 with
     AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
-    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.
+    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.  `architecture` is what
+    the compiler is told to compile for, where it has to be told: "sm_90a".
     """
 
     name: str
@@ -35,6 +36,7 @@ class DeviceDescription:
     has_atomic64: bool = True
     caches: tuple[int, ...] = ()
     dpas_lanes: int = 0
+    architecture: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"
@@ -55,3 +57,12 @@ class LoweringOptions:
     form: Form | None = None
     debug: bool = False
     schedules: tuple[tuple[str, str], ...] = ()
+
+
+#: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
+#: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
+H200 = DeviceDescription(
+    name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
+    max_work_group_size=1024, local_memory=227 << 10, compute_units=132, vector_bytes=16, has_fp64=True, has_fp16=True,
+    has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
+)

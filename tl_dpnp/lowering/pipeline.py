@@ -13,6 +13,7 @@ from llvmlite import ir
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
@@ -85,7 +86,10 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules))
     local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
     maker = _KernelMaker(work_group.layout, device, kernels, local_memory)
-    shell = write_shell(function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug)
+    shell = write_shell(
+        function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
+        target_for(device.backend).parameters,
+    )
     layout = work_group.layout
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory,

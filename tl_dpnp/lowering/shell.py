@@ -1,4 +1,4 @@
-"""The kernel shell: a short Python function that numba-dpex compiles, with one call for each instruction.
+"""The kernel shell: a short Python function that Numba compiles, with one call for each instruction.
 
 The shell holds what is the same for all work-items: scalar code, loops, branches, addresses.  Its text is made of
 generated names and numbers only; nothing of the user's source enters it.  Values of type index are Python integers
@@ -80,9 +80,13 @@ def write_shell(
     local_memory: int,
     make_kernel: KernelMaker,
     debug: bool,
+    parameters: Sequence[str],
 ) -> Shell:
-    """Return the shell of `function`, which is in canonical form and has its barriers."""
-    return _Writer(function, name, work_group, placements, local_memory, make_kernel, debug).write()
+    """Return the shell of `function`, which is in canonical form and has its barriers.
+
+    `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).
+    """
+    return _Writer(function, name, work_group, placements, local_memory, make_kernel, debug, parameters).write()
 
 
 @dataclass
@@ -94,6 +98,7 @@ class _Writer:
     local_memory: int
     make_kernel: KernelMaker
     debug: bool
+    first_parameters: Sequence[str]
     lines: list[str] = field(default_factory=list)
     indent: int = 1
     values: dict[str, str] = field(default_factory=dict)
@@ -129,7 +134,7 @@ class _Writer:
         if self.checks:
             self.arguments.append(Argument("record", INDEX))
             self.arguments += [Argument(_length(table), INDEX) for table, _, _ in self.groups.values()]
-        header = f"def {self.name}(item, {', '.join(a.name for a in self.arguments)}):"
+        header = f"def {self.name}({', '.join([*self.first_parameters, *(a.name for a in self.arguments)])}):"
         text = "\n".join([header, *self.lines]) + "\n"
         return Shell(
             text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend)

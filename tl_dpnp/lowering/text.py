@@ -43,7 +43,7 @@ class MemrefText:
 def literal(value: bool | int | float | complex) -> str:
     """Return a constant as Python text; the names ``inf`` and ``nan`` are bound where the shell is compiled."""
     if isinstance(value, complex):
-        raise UnsupportedError("the sycl target does not compute with complex numbers yet; use target='reference'")
+        raise UnsupportedError("device targets do not compute with complex numbers yet; use target='reference'")
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return repr(value)

@@ -96,7 +96,7 @@ def compile_program(
     kernel = lowered(program, device, options)
     code = numba_dpex_adapter.build(kernel)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
-    compiled = CompiledKernel(plan, code.spirv, kernel.source, time.perf_counter() - start, False)
+    compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
     if cache is not None:
         keep(cache, key, compiled)
     return compiled

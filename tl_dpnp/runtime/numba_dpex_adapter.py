@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass
-from typing import Any
 
 from tl_dpnp.runtime import bootstrap
 
@@ -30,43 +28,26 @@ from numba.extending import intrinsic as numba_intrinsic  # noqa: E402
 from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa: E402
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E402
 
-from tl_dpnp.errors import UnsupportedError  # noqa: E402
-from tl_dpnp.kernels.llvm import Intrinsic  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
+from tl_dpnp.runtime.device_code import DeviceCode, numba_types, shell_function, signature_of  # noqa: E402
 from tl_dpnp.runtime.spirv import translate  # noqa: E402
-from tl_dpnp.scalars import ScalarType  # noqa: E402
 
-__all__ = ["DeviceCode", "build"]
+__all__ = ["build"]
 
-_NUMBA_TYPES = {
-    "i1": types.boolean, "i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64,
-    "index": types.int64, "u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64,
-    "f32": types.float32, "f64": types.float64,
-}
+_TYPES = numba_types(types)
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
 
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True)
-class DeviceCode:
-    """A compiled kernel: its SPIR-V module, its name in there, and the LLVM IR that it was made from."""
-
-    spirv: bytes
-    entry: str
-    llvm: str
-
-
 def build(lowered: LoweredKernel) -> DeviceCode:
     """Compile a lowered kernel through numba-dpex; thread-safe."""
     shell = lowered.shell
-    namespace: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
-    namespace.update((name, _as_numba(entry)) for name, entry in shell.intrinsics.items())
-    exec(compile(shell.text, "<tl_dpnp kernel>", "exec"), namespace)
-    signature = [_NUMBA_TYPES[argument.type.name] for argument in shell.arguments]
+    function = shell_function(shell, _TYPES, types.void, numba_intrinsic(target=SPIRV_TARGET_NAME))
+    signature = signature_of(shell, _TYPES)
     with _lock, global_compiler_lock:
-        dispatcher = numba_dpex.kernel(namespace[shell.name])
+        dispatcher = numba_dpex.kernel(function)
         with target_override(SPIRV_TARGET_NAME):
             result = dispatcher._compiler._compile_core((NdItemType(2), *signature), types.void)
         context, library = result.target_context, result.library
@@ -77,28 +58,6 @@ def build(lowered: LoweredKernel) -> DeviceCode:
         library.finalize()
         text = _with_metadata(str(library.final_module), kernel.name, lowered)
     return DeviceCode(translate(text), lowered.plan.entry, text)
-
-
-def _as_numba(entry: Intrinsic) -> Any:
-    """Wrap an intrinsic for Numba: a typing function with as many parameters, and its code generator."""
-    signature = _numba_type(entry.result)(*(_numba_type(parameter) for parameter in entry.parameters))
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        value = entry.emit(builder, list(arguments))
-        return context.get_dummy_value() if value is None else value
-
-    names = "".join(f", a{i}" for i in range(len(entry.parameters)))
-    namespace: dict[str, Any] = {"signature": signature, "generate": generate}
-    exec(f"def {entry.name}(typing_context{names}):\n    return signature, generate\n", namespace)
-    return numba_intrinsic(target=SPIRV_TARGET_NAME)(namespace[entry.name])
-
-
-def _numba_type(scalar: ScalarType | None) -> Any:
-    if scalar is None:
-        return types.void
-    if scalar.name not in _NUMBA_TYPES:
-        raise UnsupportedError(f"the sycl target does not compute with {scalar} yet; use target='reference'")
-    return _NUMBA_TYPES[scalar.name]
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:

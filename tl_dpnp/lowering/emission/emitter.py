@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from typing import Literal
 
 from llvmlite import ir
 
@@ -23,19 +24,17 @@ from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I8,
     I32,
-    I64,
-    builtin,
     constant,
     counted_loop,
     if_then,
     index,
     lanes,
-    prefetch_line,
     private_array,
     splat,
     value_type,
 )
 from tl_dpnp.kernels.simd import outer_product, transpose
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -296,6 +295,8 @@ class _Emitter:
         if ahead is None:
             return
 
+        target = target_of(self.builder)
+
         def fetch() -> None:
             number, count = index(0), 1
             for loop, counter in self.running:
@@ -310,16 +311,14 @@ class _Emitter:
                 start = self.builder.bitcast(self.arguments.pointers[name], I8.as_pointer(GLOBAL))
                 start = self.builder.gep(start, [self.builder.add(distance, self.builder.mul(number, index(share)))])
                 for line in range(-(-share // CACHE_LINE)):
-                    prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
+                    target.prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
 
         self.branch(ahead.wanted, fetch)
 
     # --- work-items --------------------------------------------------------------------------------------------------
 
-    def local_id(self, dimension: int) -> ir.Value:
-        return builtin(
-            self.builder, "_Z12get_local_idj", I64, [ir.Constant(I32, dimension)], ("nounwind", "readnone")
-        )
+    def local_id(self, dimension: Literal[0, 1]) -> ir.Value:
+        return target_of(self.builder).item_index(self.builder, dimension)
 
     def find_subgroup(self) -> None:
         """Emit this sub-group's position; rows vary fastest.

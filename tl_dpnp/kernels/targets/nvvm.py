@@ -1,0 +1,139 @@
+"""NVIDIA's NVVM IR: special registers, libdevice and inline PTX.
+
+Sources: PTX ISA 9.0, sections 10 (Special Registers), 9.7.13.1 (bar), 9.7.13.6 (atom) and 9.7.9.16 (prefetch); NVVM IR
+specification, section "Intrinsic Functions"; libdevice User's Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, index, lanes
+from tl_dpnp.kernels.targets.protocol import Dimension
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Nvvm", "asm"]
+
+_LETTERS = "xy"
+_SPACES = {1: "global", 3: "shared"}
+#: libdevice's functions for f64; those for f32 end in f.  min and max follow IEEE 754 minNum and maxNum.
+_LIBDEVICE = {
+    "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
+    "abs": "fabs", "min": "fmin", "max": "fmax", "rem": "fmod",
+}
+
+
+def asm(
+    builder: ir.IRBuilder,
+    text: str,
+    constraints: str,
+    result: ir.Type,
+    arguments: Sequence[ir.Value],
+    *,
+    side_effect: bool = True,
+) -> ir.Value:
+    """Append inline PTX; ``$0`` and so on are the results, then the arguments."""
+    function = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.asm(function, text, constraints, list(arguments), side_effect)
+
+
+class Nvvm:
+    """The target of numba-cuda: a work-group is a thread block, a sub-group a warp."""
+
+    architecture = "nvptx64"
+    backends: tuple[str, ...] = ("cuda",)
+    parameters: tuple[str, ...] = ()
+
+    def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        # The shell counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.
+        return _register(builder, "ctaid.x")
+
+    def item_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        return _register(builder, f"tid.{_LETTERS[dimension]}")
+
+    def barrier(self, builder: ir.IRBuilder) -> None:
+        _call(builder, "llvm.nvvm.barrier0", ir.VoidType(), [], ("convergent", "nounwind"))
+
+    def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
+        """Shared memory whose size the launch gives: a static array could not exceed 48 KB."""
+        block = builder.module.globals.get("local_memory")
+        if block is None:
+            block = ir.GlobalVariable(builder.module, ir.ArrayType(I8, 0), "local_memory", addrspace=LOCAL)
+            block.linkage = "external"
+            block.align = 128
+        return builder.gep(block, [index(0), index(0)])
+
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
+        asm(builder, "prefetch.global.L2 [$0];", "l", ir.VoidType(), [builder.ptrtoint(pointer, I64)])
+
+    def mathematics(
+        self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
+        type_ = arguments[0].type
+        if kind == "fma" and lanes(type_) == 1:
+            return _call(builder, f"llvm.fma.{scalar}", type_, arguments, ("nounwind", "readnone"))
+        if lanes(type_) > 1:
+            return _by_lanes(
+                builder, arguments, lambda values: self.mathematics(builder, kind, scalar, values)
+            )
+        name = f"__nv_{_LIBDEVICE[kind]}{'f' if scalar.bits == 32 else ''}"
+        return _call(builder, name, type_, arguments, ("nounwind", "readnone"))
+
+    def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
+        if scalar.is_float:
+            letter = "f" if scalar.bits == 32 else "d"
+            space = _SPACES[pointer.type.addrspace]
+            text = f"red.relaxed.gpu.{space}.add.f{scalar.bits} [$0], $1;"
+            asm(builder, text, f"{_address(pointer)},{letter},~{{memory}}", ir.VoidType(),
+                [_integer(builder, pointer), value])
+        else:
+            builder.atomic_rmw("add", pointer, value, "monotonic")
+
+    def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
+        builder.atomic_rmw("xchg", pointer, word, "monotonic")
+
+    def compare_exchange(
+        self, builder: ir.IRBuilder, pointer: ir.Value, expected: ir.Value, new: ir.Value
+    ) -> ir.Value:
+        pair = builder.cmpxchg(pointer, expected, new, "monotonic", "monotonic")
+        return builder.extract_value(pair, 0)
+
+
+def _register(builder: ir.IRBuilder, name: str) -> ir.Value:
+    value = _call(builder, f"llvm.nvvm.read.ptx.sreg.{name}", I32, [], ("nounwind", "readnone"))
+    return builder.zext(value, I64)
+
+
+def _call(
+    builder: ir.IRBuilder, name: str, result: ir.Type, arguments: Sequence[ir.Value], attributes: Sequence[str]
+) -> ir.Value:
+    """Call a function by name, declaring it in the module where it is missing."""
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(result, [a.type for a in arguments]), name)
+        for attribute in attributes:
+            function.attributes.add(attribute)
+    return builder.call(function, list(arguments))
+
+
+def _address(pointer: ir.Value) -> str:
+    """Return the constraint of an address: 32 bits in shared memory, 64 in global memory."""
+    return "r" if pointer.type.addrspace == LOCAL else "l"
+
+
+def _integer(builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+    return builder.ptrtoint(pointer, I32 if pointer.type.addrspace == LOCAL else I64)
+
+
+def _by_lanes(
+    builder: ir.IRBuilder, vectors: Sequence[ir.Value], scalar: Callable[[list[ir.Value]], ir.Value]
+) -> ir.Value:
+    """Apply a function of scalars to each lane of vectors."""
+    result = ir.Constant(vectors[0].type, ir.Undefined)
+    for lane in range(lanes(vectors[0].type)):
+        number = ir.Constant(I32, lane)
+        values = [builder.extract_element(vector, number) for vector in vectors]
+        result = builder.insert_element(result, scalar(values), number)
+    return result

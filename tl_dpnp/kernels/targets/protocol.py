@@ -1,0 +1,58 @@
+"""What a target says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from llvmlite import ir
+
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Dimension", "Target"]
+
+#: Dimension of a work-group's indices: 0 runs over the lanes of a sub-group, 1 over sub-groups.
+Dimension = Literal[0, 1]
+
+
+class Target(Protocol):
+    """One target; the methods append to the builder's block.
+
+    `architecture` is the first part of the triple, `backends` are those of the devices that it is for.  `parameters`
+    are the names that the kernel's shell takes in front of its arguments, because its compiler wants them.
+    """
+
+    architecture: str
+    backends: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+    def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        """Return the index of the work-group as i64."""
+
+    def item_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        """Return the index of the work-item in its work-group as i64."""
+
+    def barrier(self, builder: ir.IRBuilder) -> None:
+        """Order local and global memory within the work-group, which waits for all its work-items."""
+
+    def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
+        """Return a pointer to the array of `size` bytes that the work-group shares."""
+
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
+        """Ask for the cache line at an address of global memory, which need not be valid."""
+
+    def mathematics(
+        self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
+        """Return a function of floats: those of ``math``, ``fma`` also of vectors, and ``rem``, C's fmod."""
+
+    def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
+        """Add to a 32- or 64-bit element in global or local memory, in device scope, relaxed."""
+
+    def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
+        """Replace a 32- or 64-bit integer; otherwise as `atomic_add`."""
+
+    def compare_exchange(
+        self, builder: ir.IRBuilder, pointer: ir.Value, expected: ir.Value, new: ir.Value
+    ) -> ir.Value:
+        """Replace a 32- or 64-bit integer if it is `expected`, and return what it was; otherwise as `atomic_add`."""

@@ -1,0 +1,90 @@
+"""SPIR-V through OpenCL's builtins.
+
+Sources: OpenCL C specification 3.0, sections 6.15.1 (work-items), 6.15.2 (mathematics) and 6.15.8 (barrier); SPIR-V
+specification, sections 3.25 (Memory Semantics), 3.27 (Scope) and 3.42.18 (Atomic Instructions);
+SPV_EXT_shader_atomic_float_add for the addition of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type
+from tl_dpnp.kernels.targets.protocol import Dimension
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Spirv"]
+
+_PURE = ("nounwind", "readnone")
+_DEVICE, _RELAXED = 1, 0
+_LETTERS = {32: "i", 64: "l"}
+#: OpenCL's builtins.  min and max follow IEEE 754 minNum and maxNum: a NaN loses.
+_FUNCTIONS = {
+    "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
+    "tanh": "_Z4tanh", "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma", "rem": "_Z4fmod",
+}
+
+
+class Spirv:
+    """The target of numba-dpex; OpenCL's dimension 0 is the last one of SYCL."""
+
+    architecture = "spir64"
+    backends: tuple[str, ...] = ("opencl", "level_zero")
+    parameters: tuple[str, ...] = ("item",)
+
+    def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        return builtin(builder, "_Z12get_group_idj", I64, [ir.Constant(I32, dimension)], _PURE)
+
+    def item_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
+        return builtin(builder, "_Z12get_local_idj", I64, [ir.Constant(I32, dimension)], _PURE)
+
+    def barrier(self, builder: ir.IRBuilder) -> None:
+        builtin(builder, "_Z7barrierj", ir.VoidType(), [ir.Constant(I32, 3)], ("nounwind", "convergent"))
+
+    def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
+        block = builder.module.globals.get("local_memory")
+        if block is None:
+            type_ = ir.ArrayType(I8, size)
+            block = ir.GlobalVariable(builder.module, type_, "local_memory", addrspace=LOCAL)
+            block.linkage = "internal"
+            block.initializer = ir.Constant(type_, ir.Undefined)
+            block.align = 64
+        return builder.gep(block, [index(0), index(0)])
+
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
+        """x86-64 only: inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime."""
+        builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "prefetcht0 ($0)", "r", [pointer], True)
+
+    def mathematics(
+        self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
+        width, rest = lanes(arguments[0].type), len(arguments) - 1
+        name = _FUNCTIONS[kind] + mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_") * rest
+        return builtin(builder, name, arguments[0].type, arguments, _PURE if kind != "rem" else ("nounwind",))
+
+    def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
+        if scalar.is_float:
+            letter = "f" if scalar.bits == 32 else "d"
+            name = f"_Z21__spirv_AtomicFAddEXTPU3AS{pointer.type.addrspace}{letter}jj{letter}"
+        else:
+            letter = _LETTERS[scalar.bits]
+            name = f"_Z18__spirv_AtomicIAddPU3AS{pointer.type.addrspace}{letter}jj{letter}"
+        builtin(builder, name, value.type, [pointer, *_ordering(1), value])
+
+    def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
+        letter = _LETTERS[word.type.width]
+        name = f"_Z22__spirv_AtomicExchangePU3AS{pointer.type.addrspace}{letter}jj{letter}"
+        builtin(builder, name, word.type, [pointer, *_ordering(1), word])
+
+    def compare_exchange(
+        self, builder: ir.IRBuilder, pointer: ir.Value, expected: ir.Value, new: ir.Value
+    ) -> ir.Value:
+        letter = _LETTERS[new.type.width]
+        name = f"_Z29__spirv_AtomicCompareExchangePU3AS{pointer.type.addrspace}{letter}jjj{letter}{letter}"
+        return builtin(builder, name, new.type, [pointer, *_ordering(2), new, expected])
+
+
+def _ordering(count: int) -> list[ir.Value]:
+    return [ir.Constant(I32, _DEVICE), *[ir.Constant(I32, _RELAXED)] * count]
