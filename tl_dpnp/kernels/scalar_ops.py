@@ -53,7 +53,9 @@ def unary(builder: ir.IRBuilder, kind: str, scalar: ScalarType, operand: ir.Valu
     """Emit ``arith.neg`` or ``arith.not``."""
     if kind == "not":
         return builder.not_(operand)
-    return builder.fneg(operand) if scalar.is_float else builder.sub(constant(operand.type, 0), operand)
+    if scalar.is_float:
+        return target_of(builder).negate(builder, operand)
+    return builder.sub(constant(operand.type, 0), operand)
 
 
 def compare(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

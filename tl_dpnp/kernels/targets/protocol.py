@@ -41,6 +41,9 @@ class Target(Protocol):
     def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
         """Ask for the cache line at an address of global memory, which need not be valid."""
 
+    def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Return −value for a float or a vector of floats."""
+
     def mathematics(
         self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
     ) -> ir.Value:

@@ -57,6 +57,9 @@ class Spirv:
         """x86-64 only: inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime."""
         builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "prefetcht0 ($0)", "r", [pointer], True)
 
+    def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return builder.fneg(value)
+
     def mathematics(
         self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
     ) -> ir.Value:
