@@ -110,6 +110,15 @@ def test_the_budget_is_kept(speed, budget, build_seconds):
     assert machine.now <= budget + 2 * build_seconds + 3 * speed
 
 
+def test_the_first_steps_get_the_largest_shares():
+    steps = [[f"{step}{i}" for i in range(30)] for step in "abc"]
+    speeds = {"default": 1e-3} | {name: 1e-3 for step in steps for name in step}
+    machine = Machine(speeds, budget=8.0, build_seconds=0.2)
+    machine.run(*steps)
+    counts = Counter(name[0] for name in machine.built)
+    assert counts["a"] > counts["b"] > counts["c"] > 0
+
+
 def test_slow_calls_leave_the_default():
     machine = Machine({"default": 2.0, "a": 1.0}, budget=5.0)
     assert machine.run(["a"]) == "default"

@@ -19,6 +19,8 @@ from tl_dpnp import config
 from tl_dpnp.lowering import space
 from tl_dpnp.runtime import tuning
 
+#: Seconds that no search needs, however slow the machine is.
+LONG = 600
 SOURCE = """
 func @product(%A: memref<f32x16x12x?>, %B: memref<f32x12x8>, %C: memref<f32x16x8x?>) {
   %g = group_id
@@ -70,7 +72,7 @@ def timings(monkeypatch):
 def test_the_best_is_used(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
     before = kernel.schedules()["gemm_0"]
-    report = kernel.tune(*arguments())
+    report = kernel.tune(*arguments(), budget=LONG)
     assert report.best is not report.tried[0]
     assert report.best.ratio == min(tried.ratio for tried in report.tried)
     assert report.gain == 1 / report.best.ratio > 1.02
@@ -84,7 +86,7 @@ def test_the_default_stays_where_nothing_is_faster(folder, timings):
     timings["of a column"] = 0.0
     kernel = tl_dpnp.compile(SOURCE)
     before = kernel.schedules()
-    report = kernel.tune(*arguments())
+    report = kernel.tune(*arguments(), budget=LONG)
     assert (report.best, report.gain) == (report.tried[0], 1.0)
     assert kernel.schedules() == before
     assert kernel.stats.tuned == 0
@@ -95,16 +97,16 @@ def test_the_default_stays_where_nothing_is_faster(folder, timings):
 def test_tuning_again_may_go_back_to_the_default(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
     before = kernel.schedules()
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     assert kernel.schedules() != before
     timings["of a column"] = 0.0
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     assert kernel.schedules() == before == tl_dpnp.compile(SOURCE).schedules()
 
 
 def test_the_report(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
-    report = kernel.tune(*arguments())
+    report = kernel.tune(*arguments(), budget=LONG)
     data = json.loads(json.dumps(report.to_dict()))
     assert data["gain"] == report.gain
     assert data["tried"][data["best"]]["tilings"] == {"gemm_0": vars(report.best.tilings["gemm_0"])}
@@ -123,7 +125,8 @@ def test_each_instruction_is_searched_the_largest_first(folder, timings, monkeyp
     monkeypatch.setattr(tuning.Workbench, "build", lambda self, choice: (built.append(choice), build(self, choice)))
     kernel = tl_dpnp.compile(FUSED)
     batch = [on_device(random(16, 8, seed=g)) for g in range(2)]
-    report = kernel.tune(2.0, batch, on_device(random(8, 8)), on_device(random(8, 16)), on_device(random(16, 16, 2)))
+    report = kernel.tune(2.0, batch, on_device(random(8, 8)), on_device(random(8, 16)), on_device(random(16, 16, 2)),
+                         budget=LONG)
     default = report.tried[0].tilings
     assert all(report.best.tilings[name].columns < default[name].columns for name in ("gemm_0", "gemm_1"))
     changed = ["gemm_1" if choice[0] == built[0][0] else "gemm_0" for choice in built[1:]]
@@ -134,7 +137,7 @@ def test_each_instruction_is_searched_the_largest_first(folder, timings, monkeyp
 
 def test_later_kernels_and_processes_use_it(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     again = tl_dpnp.compile(SOURCE)
     check(again)
     assert (again.stats.tuned, again.stats.cache_hits) == (1, 1)
@@ -157,7 +160,7 @@ print(kernel.stats.tuned, kernel.stats.cache_hits, kernel.stats.driver_builds, "
 def test_it_can_be_ignored(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
     before = kernel.schedules()
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     plain = tl_dpnp.compile(SOURCE, tuned=False)
     check(plain)
     assert plain.schedules() == before
@@ -172,7 +175,7 @@ def test_it_can_be_ignored(folder, timings):
 def test_without_the_cache_it_holds_for_the_kernel(folder, timings):
     kernel = tl_dpnp.compile(SOURCE, cache=False)
     before = kernel.schedules()
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     assert kernel.schedules() != before
     assert not folder.exists()
     check(kernel)
@@ -180,7 +183,7 @@ def test_without_the_cache_it_holds_for_the_kernel(folder, timings):
 
 def test_recompiling_keeps_it(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     tuned = kernel.schedules()
     kernel.recompile()
     assert kernel.schedules() == tuned
@@ -192,7 +195,7 @@ def test_a_damaged_result_is_ignored(folder, timings, damage):
     kernel = tl_dpnp.compile(SOURCE)
     check(kernel)
     before = kernel.schedules()
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     (entry,) = (path for path in folder.glob("*.json") if '"gain"' in path.read_text())
     if damage == "of another kind":
         tl_dpnp.runtime.cache.open_cache().store(entry.stem, tl_dpnp.runtime.cache.Entry({"schedules": 3}))
@@ -213,7 +216,8 @@ def test_the_users_schedules_win(folder, timings):
     plain = tl_dpnp.compile(FUSED, schedule=given)
     wanted = plain.schedules()["gemm_0"]
     batch = [on_device(random(16, 8, seed=g)) for g in range(2)]
-    report = plain.tune(2.0, batch, on_device(random(8, 8)), on_device(random(8, 16)), on_device(random(16, 16, 2)))
+    report = plain.tune(2.0, batch, on_device(random(8, 8)), on_device(random(8, 16)), on_device(random(16, 16, 2)),
+                        budget=LONG)
     assert set(report.best.tilings) == {"gemm_1"}
     assert plain.schedules()["gemm_0"] == wanted
     assert plain.stats.tuned == 1
@@ -337,7 +341,7 @@ def test_an_interrupt_ends_the_search_and_the_kernel_works(folder, monkeypatch):
 
     monkeypatch.setattr(tuning.Workbench, "sample", interrupt)
     kernel = tl_dpnp.compile(SOURCE)
-    report = kernel.tune(*arguments())
+    report = kernel.tune(*arguments(), budget=LONG)
     assert report.interrupted
     assert "interrupted" in repr(report)
     assert report.best is report.tried[0]
@@ -346,12 +350,12 @@ def test_an_interrupt_ends_the_search_and_the_kernel_works(folder, monkeypatch):
 
 def test_the_bar_is_shown_on_terminals_only(folder, timings, monkeypatch, capsys):
     kernel = tl_dpnp.compile(SOURCE)
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    kernel.tune(*arguments())
+    kernel.tune(*arguments(), budget=LONG)
     shown = capsys.readouterr().err
     assert "tuning @product" in shown
     assert "100%" in shown
-    kernel.tune(*arguments(), progress=False)
+    kernel.tune(*arguments(), budget=LONG, progress=False)
     assert capsys.readouterr().err == ""
