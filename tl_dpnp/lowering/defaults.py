@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.contraction import OUTPUT, Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.nest import Bound
+from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vector_tiling, vector_width
 
 __all__ = ["subgroup_schedule", "vector_schedule"]
+
+#: Bytes of a copy of an operand that is read across its columns.
+_MOST_PACKED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
     tiling = tiling or vector_tiling(contraction, vector_bytes)
     schedule = Schedule(contraction.nest)
     width = vector_width(contraction, vector_bytes)
+    for buffer, modes in _strided_along_rows(contraction):
+        _pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m")
     prefetched = False
     for part in _tile_columns(schedule, contraction, tiling.columns):
@@ -45,6 +51,50 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
                 schedule.prefetch(loop)
                 prefetched = True
     return schedule
+
+
+def _strided_along_rows(contraction: Contraction) -> list[tuple[str, tuple[int, int]]]:
+    """Return the matrices that are read across their columns, with their modes along and across the rows of C.
+
+    Only those are listed that fit into the work-item's own memory.
+    """
+    found = {}
+    for leaf in leaves(contraction.nest.body):
+        for access in leaf.assign.reads:
+            buffer = access.buffer
+            if buffer.in_registers or buffer.name == OUTPUT or len(buffer.shape) != 2:
+                continue
+            rows = next((mode for mode, index in enumerate(access.indices) if index == ("m",)), None)
+            static = [size for size in buffer.shape if isinstance(size, int)]
+            if rows is None or buffer.strides[rows] == 1 or len(static) < 2 or static[rows] == 1:
+                continue
+            if math.prod(static) * buffer.element.bytes <= _MOST_PACKED:
+                found[buffer.name] = (rows, 1 - rows)
+    return list(found.items())
+
+
+def _pack(schedule: Schedule, buffer: str, modes: tuple[int, int], width: int) -> None:
+    """Read a copy of a matrix that is consecutive along the rows of C, made by transposing squares in registers."""
+    rows, others = modes
+    copy = schedule.cache_read(buffer, "registers")
+    schedule.transform_layout(copy, rows, others)
+    schedule.storage_align(copy, others, width, 0)
+    outer, inner = schedule.loops_of(copy)
+    for near, renamed in _in_vectors(schedule, outer, width):
+        far = renamed.get(inner, inner)
+        schedule.reorder(far, near)
+        for square, again in _in_vectors(schedule, far, width):
+            schedule.vectorize(square)
+            schedule.vectorize(again.get(near, near))
+
+
+def _in_vectors(schedule: Schedule, loop: str, width: int) -> list[tuple[str, Mapping[str, str]]]:
+    """Cut a loop into parts of at most one vector: their innermost loops, and how they name the loops inside."""
+    if _count(schedule, loop) <= width:
+        return [(loop, {})]
+    split = schedule.split(loop, width)
+    rest = [] if split.remainder is None else [(split.remainder, split.renamed)]
+    return [(split.inner, {}), *rest]
 
 
 def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: Tiling | None = None) -> Schedule:

@@ -54,7 +54,7 @@ def load_pattern(offsets: Sequence[Offset], width: int, extent: int | None) -> P
     """
     elements = sorted(set(offsets))
     runs = _runs(elements)
-    if len(runs) > 1 and extent is not None:
+    if len(runs) > 1 and extent is not None and not any(offset.strides for offset in elements):
         windows = sorted({_window(offset.known, width, extent) for offset in elements})
         if extent >= width and len(windows) <= SHUFFLE_OPERANDS:
             return _pattern(offsets, [Chunk(Offset((), start), width) for start in windows])

@@ -1,0 +1,58 @@
+"""Loads and stores of vectors whose lanes are anywhere: every lane gets its element, and nothing else is touched."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tl_dpnp.lowering.emission.patterns import Offset, load_pattern, store_runs
+
+widths = st.sampled_from([2, 4, 8, 16])
+
+
+@st.composite
+def offsets(draw: st.DrawFn, *, distinct: bool = False) -> list[Offset]:
+    width = draw(widths)
+    element = st.builds(Offset, st.sampled_from([(), (("A_stride1", 2),)]), st.integers(0, 40))
+    run = st.builds(lambda first: [first.next(i) for i in range(width)], element)
+    scattered = st.lists(element, min_size=width, max_size=width, unique=distinct)
+    return draw(st.one_of(run, scattered))
+
+
+@given(offsets(), widths, st.sampled_from([None, 41, 64]))
+def test_each_lane_is_loaded_from_its_place(lanes, width, extent):
+    pattern = load_pattern(lanes, max(width, len(lanes)), extent)
+    assert [pattern.chunks[chunk].start.next(place) for chunk, place in pattern.lanes] == lanes
+    for chunk in pattern.chunks:
+        assert chunk.width in (1, 2, 4, 8, 16)
+        if extent is None:
+            assert {chunk.start.next(i) for i in range(chunk.width)} <= set(lanes)
+        elif not chunk.start.strides:
+            assert 0 <= chunk.start.known
+            assert chunk.start.known + chunk.width <= extent
+
+
+def test_neighbours_are_loaded_together():
+    consecutive = [Offset((), i) for i in range(16)]
+    assert len(load_pattern(consecutive, 16, None).chunks) == 1
+
+
+def test_what_lanes_share_is_loaded_once():
+    pattern = load_pattern([Offset((), i % 4) for i in range(16)], 16, None)
+    assert [chunk.width for chunk in pattern.chunks] == [4]
+
+
+def test_a_small_buffer_is_loaded_in_whole_vectors():
+    columns = [Offset((), 4 * (i // 4)) for i in range(16)]
+    assert [(chunk.start.known, chunk.width) for chunk in load_pattern(columns, 16, 16).chunks] == [(0, 16)]
+    assert [chunk.width for chunk in load_pattern(columns, 16, None).chunks] == [1, 1, 1, 1]
+
+
+@given(offsets(distinct=True), st.integers(0, 3))
+def test_each_lane_is_stored_to_its_place_alone(lanes, repeated):
+    lanes = [*lanes[: len(lanes) - repeated], *[lanes[-1 - repeated]] * repeated] if repeated < len(lanes) else lanes
+    stored: dict[Offset, Offset] = {}
+    for first, chunk in store_runs(lanes):
+        for i in range(chunk.width):
+            stored[chunk.start.next(i)] = lanes[first + i]
+    assert stored == {offset: offset for offset in lanes}

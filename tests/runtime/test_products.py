@@ -1,0 +1,32 @@
+"""Products of every transposition, of sizes that fill no vectors: tails share vectors, operands are transposed."""
+
+from __future__ import annotations
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+
+SIZES = [(16, 16, 16), (20, 9, 35), (35, 20, 9), (4, 4, 4), (9, 9, 9), (33, 17, 18), (3, 5, 40), (130, 3, 19)]
+TYPES = ["f32", "f64", "i32", "f32", "i16", "i8", "f64", "f32"]
+CASES = [(*size, element) for size, element in zip(SIZES, TYPES, strict=True)]
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16, "i8": np.int8}
+
+
+@pytest.mark.parametrize("transposes", ["n.n", "t.n", "t.t"])
+@pytest.mark.parametrize(("m", "n", "k", "element"), CASES)
+def test_product(m, n, k, element, transposes):
+    shapes = [(k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n)]
+    a, b, c = (f"memref<{element}x{rows}x{columns}>" for rows, columns in shapes)
+    kernel = tl_dpnp.compile(f"""
+        func @product(%a: {a}, %b: {b}, %c: {c}) {{
+          gemm.{transposes} 2, %a, %b, 3, %c : {element}, {a}, {b}, {element}, {c}
+        }}""")
+    generator = np.random.default_rng(m * n * k)
+    host = [np.asfortranarray(generator.integers(-3, 4, shape).astype(DTYPES[element])) for shape in shapes]
+    arrays = [dpnp.asarray(array, order="F") for array in host]
+    kernel(*arrays, group_size=1)
+    left, right, old = host
+    expected = 2 * (left.T if transposes[0] == "t" else left) @ (right.T if transposes[2] == "t" else right) + 3 * old
+    np.testing.assert_array_equal(arrays[2].asnumpy(), expected.astype(DTYPES[element]))
