@@ -14,9 +14,10 @@ from .results import Measurement
 from .streams import Stream
 from .tables import CACHE_MEGABYTES, MEMORY_MEGABYTES, QUICK, Shape
 from .timing import Contestant, quartiles
+from .torch_peer import TorchProducts
 from .workloads import Chain, Gemm, Groups, Launch, Tuned, Workload
 
-__all__ = ["Contest", "case_name", "parse_case"]
+__all__ = ["Contest", "case_name", "have", "parse_case"]
 
 #: Work of one launch on cache-resident data: seconds that make the cost of the launch, 10 µs, small beside it.
 _LAUNCH_SECONDS = 5e-3
@@ -64,11 +65,22 @@ def cache_resident(case: str) -> Contest:
     a stacked product.  The limit is the FMA peak, measured in the same rounds."""
     element, shape, _ = parse_case(case)
     gemm = _resident(shape, element)
-    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp, gemm.passes), **_peers(gemm)}, gemm.flops, gemm.bytes)
+    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp, gemm.passes), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes)
+
+
+def have(peer: str) -> bool:
+    """Return whether a peer is installed."""
+    return importlib.util.find_spec(peer) is not None
 
 
 def _peers(workload: Workload) -> dict[str, Contestant]:
-    return {name: Contestant(call) for name, call in workload.peers.items()}
+    workload.check_dpnp()
+    return {"numpy": Contestant(workload.numpy), "dpnp": Contestant(workload.dpnp)}
+
+
+def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
+    torch = {"torch": TorchProducts.of(gemm.shape, gemm.element, gemm.batch)} if have("torch") else {}
+    return _peers(gemm) | torch
 
 
 def from_memory(case: str) -> Contest:
@@ -76,14 +88,15 @@ def from_memory(case: str) -> Contest:
     the operations take at the FMA peak, and the operands at the speed of a triad, read or written once."""
     element, shape, _ = parse_case(case)
     gemm = Gemm(shape, element, megabytes=_MEGABYTES)
-    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes)
+    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes)
 
 
 def one_call(seconds: float) -> Callable[[str], Contest]:
     def prepare(case: str) -> Contest:
         element, shape, batch = parse_case(case)
         gemm = Gemm(shape, element, batch=int(batch)) if batch else Gemm.lasting(shape, element, seconds)
-        return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers(gemm)}, gemm.flops, gemm.bytes, gemm.batch)
+        contestants = {"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}
+        return Contest(contestants, gemm.flops, gemm.bytes, gemm.batch)
 
     prepare.__doc__ = f"""All cores; one blocking call, of a batch that tl_dpnp takes about {seconds * 1e6:.0f} µs for,
         with the launch.  Where a single product takes longer, the batch is one."""

@@ -11,19 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import machine, processes
-from .contests import Contest
+from .contests import Contest, have
 from .limits import FmaPeak, Triad
 from .quiet import DISTURBED, OtherPrograms, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .tables import QUICK
 from .timing import Contestant, interleave, quartiles
-from .workloads import have
 
 __all__ = ["cases_of", "run", "run_in_child"]
 
 #: Megabytes of the arrays of the triad.
 _TRIAD_MEGABYTES = 256
+#: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
+_PAUSE = 0.02
 #: Fact of a measurement: the part of the cores that other programs took.
 _OTHERS = "other programs"
 
@@ -71,11 +72,11 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     contest, limits = section.prepare(case), _limits(section, case)
     if isinstance(contest, Measurement):
         return contest
-    clock = time.process_time if section.one_core else time.perf_counter
+    clock, pause = (time.process_time, 0.0) if section.one_core else (time.perf_counter, _PAUSE)
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock), patience)
+    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock, pause=pause), patience)
     own = times["tl_dpnp"]
     reached = None
     if limits:

@@ -18,6 +18,16 @@ class Contestant:
     call: Callable[[], object]
     passes: int = 1
 
+    def time(self, calls: int, clock: Callable[[], float]) -> float:
+        """Return the seconds of so many calls; the first of several is made twice and counts once, to warm up."""
+        call = self.call
+        if calls > 1:
+            call()
+        start = clock()
+        for _ in range(calls):
+            call()
+        return clock() - start
+
 
 @dataclass(frozen=True)
 class Quartiles:
@@ -52,12 +62,14 @@ def interleave(
     clock: Callable[[], float] = time.perf_counter,
     block: float = 1e-3,
     least: int = 5,
+    pause: float = 0.0,
 ) -> dict[str, list[float]]:
     """Return the seconds for one pass of each contestant in each round, by `clock`.
 
     In a round each contestant runs for at least `block` seconds, back to back; every second round goes through them
     backwards, so that nobody always runs after the same one.  There are at least `least` rounds, and more until
-    `seconds` of wall-clock time have passed.
+    `seconds` of wall-clock time have passed.  Threads of OpenBLAS and OpenMP spin for a while when they have nothing
+    to do; `pause` seconds before each turn keep that from the next contestant.
     """
     calls = {}
     for name, contestant in contestants.items():
@@ -72,11 +84,8 @@ def interleave(
     rounds = 0
     while rounds < least or time.perf_counter() < end:
         for name, contestant in order:
-            call, repeats = contestant.call, range(calls[name])
-            start = clock()
-            for _ in repeats:
-                call()
-            times[name].append((clock() - start) / (calls[name] * contestant.passes))
+            time.sleep(pause)
+            times[name].append(contestant.time(calls[name], clock) / (calls[name] * contestant.passes))
         order.reverse()
         rounds += 1
     return times

@@ -1,0 +1,97 @@
+"""PyTorch as a peer, in a process of its own.
+
+dpnp and PyTorch each bring oneMKL, with integers of different sizes.  In one process the calls of PyTorch reach the
+other's, which refuses them and computes nothing.
+
+``python -m benchmarks.torch_peer`` answers lines of JSON: ``{"shape": …, "element": …, "batch": …}`` with null once
+the batch was multiplied and compared with NumPy, and ``{"calls": …, "clock": …}`` with the seconds that they took.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .tables import Shape
+from .timing import Contestant
+
+__all__ = ["TorchProducts"]
+
+
+@functools.cache
+def _process() -> subprocess.Popen[str]:
+    folder = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.torch_peer"], env={**os.environ, "PYTHONPATH": path}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+
+
+def _ask(question: dict[str, Any]) -> Any:
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(question) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"PyTorch's process ended with {process.wait()}; its message is above")
+    return json.loads(line)
+
+
+@dataclass(frozen=True)
+class TorchProducts(Contestant):
+    """A batch of products by ``torch.bmm``; it holds until the next one is made.  It keeps to the same cores."""
+
+    @classmethod
+    def of(cls, shape: Shape, element: str, batch: int) -> TorchProducts:
+        """Make the batch in the other process, multiply it and compare it with NumPy."""
+        _ask({"shape": shape, "element": element, "batch": batch})
+        return cls(lambda: _ask({"calls": 1, "clock": "perf_counter"}))
+
+    def time(self, calls: int, clock: Callable[[], float]) -> float:
+        """Return the seconds of so many calls by the same clock of the other process."""
+        seconds: float = _ask({"calls": calls, "clock": clock.__name__})
+        return seconds
+
+
+def _serve() -> None:
+    import numpy as np
+    import torch
+
+    left = right = product = torch.empty(0)
+    for line in sys.stdin:
+        question = json.loads(line)
+        answer = None
+        if "shape" in question:
+            m, n, k = question["shape"]
+            random = np.random.default_rng(0)
+            kind = question["element"].replace("f32", "float32").replace("f64", "float64")
+            left, right = (
+                torch.from_numpy(random.uniform(-1, 1, (question["batch"], *size)).astype(kind))
+                for size in ((n, k), (k, m))
+            )
+            product = torch.full((question["batch"], n, m), float("nan"), dtype=left.dtype)
+            torch.bmm(left, right, out=product)
+            np.testing.assert_allclose(product.numpy(), left.numpy() @ right.numpy(), rtol=1e-3, atol=1e-3)
+        else:
+            clock = getattr(time, question["clock"])
+            torch.bmm(left, right, out=product)
+            start = clock()
+            for _ in range(question["calls"]):
+                torch.bmm(left, right, out=product)
+            answer = clock() - start
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
