@@ -6,10 +6,12 @@ Source: tensor language reference, section "Scalar types"; the types beyond it a
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["SCALAR_TYPES", "Kind", "ScalarType", "is_lossless", *(
+__all__ = ["SCALAR_TYPES", "Kind", "ScalarType", "is_lossless", "rounded_number", *(
     "I1 I8 I16 I32 I64 INDEX U8 U16 U32 U64 F16 BF16 F32 F64 C32 C64".split()
 )]
 
@@ -111,3 +113,20 @@ def is_lossless(source: ScalarType, target: ScalarType) -> bool:
     if source.is_complex and not target.is_complex:
         return False
     return source.mantissa <= target.mantissa and source.exponent <= target.exponent
+
+
+def rounded_number(scalar: ScalarType, value: float) -> float:
+    """Return a Python float rounded to f16 or bf16, infinite beyond the largest value; unchanged for other types."""
+    if scalar not in (F16, BF16):
+        return value
+    try:
+        if scalar == F16:
+            return float(struct.unpack("e", struct.pack("e", value))[0])
+        (word,) = struct.unpack("I", struct.pack("f", value))
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if math.isnan(value):
+        return value
+    # Half a unit in the last place, less one, and the last bit that is kept: ties go to even.
+    word += 0x7FFF + (word >> 16 & 1)
+    return float(struct.unpack("f", struct.pack("I", word & 0xFFFF0000))[0])

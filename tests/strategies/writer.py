@@ -33,8 +33,8 @@ from tl_dpnp.scalars import (
 
 T = TypeVar("T")
 
-DEVICE_TYPES = (I1, I8, I16, I32, I64, INDEX, U8, U16, U32, U64, F32, F64)
-ALL_TYPES = (*DEVICE_TYPES, F16, BF16, C32, C64)
+DEVICE_TYPES = (I1, I8, I16, I32, I64, INDEX, U8, U16, U32, U64, F16, BF16, F32, F64)
+ALL_TYPES = (*DEVICE_TYPES, C32, C64)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I1, I64, PRIVATE, constant, load_element, storage_type, store_element
+from tl_dpnp.kernels.elements import from_storage, load_element, store_element, to_storage
+from tl_dpnp.kernels.llvm import I64, PRIVATE, storage_type
+from tl_dpnp.kernels.narrow_floats import rounded
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
@@ -32,7 +34,7 @@ def atomic_add(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, val
 
 
 def _plus(builder: ir.IRBuilder, scalar: ScalarType, a: ir.Value, b: ir.Value) -> ir.Value:
-    return builder.fadd(a, b) if scalar.is_float else builder.add(a, b)
+    return rounded(builder, scalar, builder.fadd(a, b)) if scalar.is_float else builder.add(a, b)
 
 
 def atomic_exchange(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
@@ -79,12 +81,10 @@ def atomic_replace(
         new = builder.bitcast(update(builder.bitcast(expected, narrow)), word)
     else:
         mask = builder.shl(ir.Constant(word, (1 << 8 * scalar.bytes) - 1), shift)
-        old = builder.trunc(builder.lshr(expected, shift), narrow)
-        old = builder.icmp_unsigned("!=", old, constant(narrow, 0)) if scalar.is_boolean else old
-        value = update(old)
-        if value.type == I1:
-            value = builder.zext(value, narrow)
-        placed = builder.shl(builder.zext(value, word), shift)
+        bits = builder.trunc(builder.lshr(expected, shift), ir.IntType(8 * scalar.bytes))
+        value = update(from_storage(builder, scalar, builder.bitcast(bits, narrow)))
+        bits = builder.bitcast(to_storage(builder, scalar, value), bits.type)
+        placed = builder.shl(builder.zext(bits, word), shift)
         new = builder.or_(builder.and_(expected, builder.not_(mask)), placed)
     seen = target_of(builder).compare_exchange(builder, target, expected, new)
     expected.add_incoming(seen, builder.block)

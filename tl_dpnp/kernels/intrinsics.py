@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.elements import load_element, store_element
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I8,
@@ -19,9 +20,7 @@ from tl_dpnp.kernels.llvm import (
     Intrinsic,
     constant,
     index,
-    load_element,
     storage_type,
-    store_element,
 )
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType

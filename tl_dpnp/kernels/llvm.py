@@ -16,8 +16,8 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "builtin",
-    "constant", "counted_loop", "if_then", "index", "lanes", "load_element", "mangled_type", "new_module",
-    "private_array", "shuffle", "splat", "storage_type", "store_element", "value_type", "vector_of",
+    "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "new_module",
+    "private_array", "shuffle", "splat", "storage_type", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -34,11 +34,13 @@ MOST_LANES = 16
 #: Bytes of a cache line of an x86-64 processor.
 CACHE_LINE = 64
 
-_FLOATS = {"f32": ir.FloatType(), "f64": ir.DoubleType()}
+#: f16 and bf16 are computed in f32 (`narrow_floats`).
+_FLOATS = {"f32": ir.FloatType(), "f64": ir.DoubleType(), "f16": ir.FloatType(), "bf16": ir.FloatType()}
+_STORED = {"i1": I8, "f16": ir.HalfType(), "bf16": ir.IntType(16)}
 #: Itanium mangling of OpenCL's scalar types, by the language's names.
 _MANGLED = {
     "i1": "b", "i8": "c", "u8": "h", "i16": "s", "u16": "t", "i32": "i", "u32": "j",
-    "i64": "l", "index": "l", "u64": "m", "f32": "f", "f64": "d",
+    "i64": "l", "index": "l", "u64": "m", "f16": "f", "bf16": "f", "f32": "f", "f64": "d",
 }
 
 
@@ -73,8 +75,8 @@ def value_type(scalar: ScalarType) -> ir.Type:
 
 
 def storage_type(scalar: ScalarType) -> ir.Type:
-    """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte."""
-    return I8 if scalar.is_boolean else value_type(scalar)
+    """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte, f16 and bf16 take 16 bits."""
+    return _STORED[scalar.name] if scalar.name in _STORED else value_type(scalar)
 
 
 def vector_of(type_: ir.Type, width: int) -> ir.Type:
@@ -143,17 +145,6 @@ def shuffle(
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
 
 
-def load_element(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1) -> ir.Value:
-    """Load one element, or `width` consecutive ones as a vector; `pointer` points to `storage_type(scalar)`."""
-    if width > 1:
-        vector = ir.VectorType(pointer.type.pointee, width)
-        pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
-    value = builder.load(pointer, align=scalar.bytes)
-    if scalar.is_boolean:
-        return builder.icmp_unsigned("!=", value, constant(value.type, 0))
-    return value
-
-
 def private_array(builder: ir.IRBuilder, scalar: ScalarType, count: int) -> ir.Value:
     """Return a pointer to `count` elements of the work-item's own memory; one array for all uses of the call."""
     entry = builder.function.entry_basic_block
@@ -164,16 +155,6 @@ def private_array(builder: ir.IRBuilder, scalar: ScalarType, count: int) -> ir.V
         array.align = 64
         # In LLVM the pointer to the array and that to its first element differ in type only.
     return builder.bitcast(array, storage_type(scalar).as_pointer(PRIVATE))
-
-
-def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value) -> None:
-    """Store a scalar, or a vector to consecutive elements."""
-    width = lanes(value.type)
-    if scalar.is_boolean:
-        value = builder.zext(value, vector_of(I8, width))
-    if width > 1:
-        pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
-    builder.store(value, pointer, align=scalar.bytes)
 
 
 def counted_loop(

@@ -1,6 +1,8 @@
-"""bf16 by integer operations: a bf16 value is the upper half of an f32.
+"""f16 and bf16: stored in 16 bits, computed in f32, and rounded after every operation.
 
-No CPU runtime and no LLVM 14 knows the type; shifts and additions give the correctly rounded result everywhere.
+f32 has more than twice the significand of either, so that sums, products, quotients and square roots rounded twice are
+rounded right.  bf16 is the upper half of an f32; integer operations convert it, since LLVM 14 and Intel's CPU runtime
+do not know it.
 """
 
 from __future__ import annotations
@@ -8,8 +10,13 @@ from __future__ import annotations
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, constant, lanes, vector_of
+from tl_dpnp.scalars import BF16, F16, ScalarType
 
-__all__ = ["bf16_from_f32", "f32_from_bf16"]
+__all__ = ["NARROW", "bf16_from_f32", "f32_from_bf16", "from_double", "narrowed", "rounded", "widened"]
+
+#: The types that are computed in f32.
+NARROW = (F16, BF16)
+_F32, _F64, _I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(64)
 
 _I16 = ir.IntType(16)
 #: Half a unit in the last place of bf16, less one: with the last bit kept added, ties go to even.
@@ -35,3 +42,43 @@ def bf16_from_f32(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     is_nan = builder.fcmp_unordered("uno", value, value)
     word = builder.select(is_nan, quiet, rounded)
     return builder.trunc(builder.lshr(word, sixteen), vector_of(_I16, width))
+
+
+def widened(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value) -> ir.Value:
+    """Return a stored f16 or bf16 as f32."""
+    if scalar == BF16:
+        return f32_from_bf16(builder, stored)
+    return builder.fpext(stored, vector_of(_F32, lanes(stored.type)))
+
+
+def narrowed(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir.Value:
+    """Return an f32 rounded to f16 or bf16, as it is stored."""
+    if scalar == BF16:
+        return bf16_from_f32(builder, value)
+    return builder.fptrunc(value, vector_of(ir.HalfType(), lanes(value.type)))
+
+
+def rounded(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir.Value:
+    """Return an f32 rounded to `scalar`, as f32; other types than f16 and bf16 are returned as they are."""
+    return widened(builder, scalar, narrowed(builder, scalar, value)) if scalar in NARROW else value
+
+
+def from_double(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir.Value:
+    """Return an f64 rounded to f16 or bf16, as f32.
+
+    For f16 the step to f32 rounds to odd (Boldo and Melquiond, "When double rounding is odd", 2005), so that the
+    second rounding is right; bf16 rounds through f32, as the interpreter does.
+    """
+    width = lanes(value.type)
+    single = builder.fptrunc(value, vector_of(_F32, width))
+    if scalar == F16:
+        back = builder.fpext(single, value.type)
+        word = builder.bitcast(single, vector_of(I32, width))
+        magnitudes = [builder.bitcast(v, vector_of(_I64, width)) for v in (back, value)]
+        magnitudes = [builder.and_(m, constant(m.type, (1 << 63) - 1)) for m in magnitudes]
+        # As integers, floats of one sign are ordered by magnitude: one step down is one towards zero.
+        grew = builder.icmp_unsigned(">", *magnitudes)
+        toward_zero = builder.sub(word, builder.zext(grew, word.type))
+        odd = builder.bitcast(builder.or_(toward_zero, constant(word.type, 1)), single.type)
+        single = builder.select(builder.fcmp_ordered("one", back, value), odd, single)
+    return rounded(builder, scalar, single)

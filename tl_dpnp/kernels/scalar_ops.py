@@ -6,12 +6,15 @@ smallest integer divided by −1 wraps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.llvm import constant, lanes, value_type, vector_of
+from tl_dpnp.kernels.narrow_floats import NARROW, from_double, rounded
 from tl_dpnp.kernels.targets import target_of
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "mathematics", "unary"]
 
@@ -24,13 +27,18 @@ def arithmetic(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Val
     """Emit ``arith.<kind>``; both operands have type `scalar` or are vectors of it."""
     if scalar.is_float:
         if kind == "rem":
-            return target_of(builder).mathematics(builder, "rem", scalar, (lhs, rhs))
-        return getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs)
+            return _function(builder, "rem", scalar, (lhs, rhs))
+        return rounded(builder, scalar, getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs))
     if kind in ("div", "rem"):
         return _divide(builder, kind, scalar, lhs, rhs)
     if kind == "shr":
         return (builder.ashr if scalar.kind == "signed" else builder.lshr)(lhs, rhs)
     return getattr(builder, _INTEGER_BINARY[kind])(lhs, rhs)
+
+
+def _function(builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]) -> ir.Value:
+    computed = F32 if scalar in NARROW else scalar
+    return rounded(builder, scalar, target_of(builder).mathematics(builder, kind, computed, arguments))
 
 
 def _divide(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -70,6 +78,15 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
     """Emit ``cast``: C's conversion, and "differs from zero" for i1."""
     if source == target:
         return value
+    if target in NARROW:
+        if source == F64:
+            return from_double(builder, target, value)
+        # Integers that f32 rounds are beyond f16, or round through f32 as in the interpreter.
+        return rounded(builder, target, convert(builder, source, F32, value))
+    if source in NARROW:
+        source = F32
+        if target == F32:
+            return value
     type_ = vector_of(value_type(target), lanes(value.type))
     if target.is_boolean:
         return compare(builder, "ne", source, value, constant(value.type, 0))
@@ -90,13 +107,13 @@ def fused_multiply_add(
     """Emit a · b + c; with one rounding for floats."""
     if not scalar.is_float:
         return builder.add(builder.mul(a, b), c)
-    return target_of(builder).mathematics(builder, "fma", scalar, (a, b, c))
+    return _function(builder, "fma", scalar, (a, b, c))
 
 
 def mathematics(builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: list[ir.Value]) -> ir.Value:
     """Emit ``math.<kind>`` on scalars."""
     if scalar.is_float:
-        return target_of(builder).mathematics(builder, kind, scalar, arguments)
+        return _function(builder, kind, scalar, arguments)
     first = arguments[0]
     if kind == "abs":
         if scalar.kind == "unsigned":

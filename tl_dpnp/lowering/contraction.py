@@ -28,7 +28,7 @@ from tl_dpnp.lowering.nest import (
     Scalar,
     Total,
 )
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
 __all__ = ["Contraction", "contraction_of"]
 
@@ -68,7 +68,9 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
     """Return the loop nest that defines `operation`."""
     inputs, output_axes = _axes_of(operation)
     types = [ops.memref_type(v) for v in (*operation.inputs, operation.output)]
-    element = types[-1].element
+    # Sums of narrow floats are kept in f32 and rounded once, when they are stored.
+    stored = types[-1].element
+    element = F32 if stored in (F16, BF16) else stored
     names = (*_INPUT_NAMES[: len(inputs)], OUTPUT)
     dimensions: dict[str, tuple[int, str, int]] = {}
     sizes = _sizes([*inputs, output_axes], types, dimensions)
@@ -94,7 +96,7 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
         body.append(Assign(total, Number(0, element), "init"))
         body.append(Loop("k", 0, depth, (Assign(total, update, "update"),), reduction=True))
         product = total
-    body.append(_finish(target, alpha, product, beta, operation.atomic))
+    body.append(_finish(target, element, alpha, product, beta, operation.atomic))
     rows, columns = sizes.get("m", 1), sizes.get("n", 1)
     nest = Nest(name, _description(operation), (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
     return Contraction(nest, rows, columns, depth, element, dimensions, tuple(scalars))
@@ -136,7 +138,9 @@ def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Exp
 def _scalar(operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar]) -> Expression:
     if isinstance(operand, ops.Constant):
         assert not isinstance(operand.value, complex)
-        return Number(float(operand.value) if element.is_float else int(operand.value), element)
+        if not element.is_float:
+            return Number(int(operand.value), element)
+        return Number(rounded_number(operand.type, float(operand.value)), element)
     scalar = Scalar(name, ops.scalar_type(operand))
     scalars.append(scalar)
     return _converted(scalar, scalar.type, element)
@@ -146,18 +150,22 @@ def _is(expression: Expression, value: int) -> bool:
     return isinstance(expression, Number) and expression.value == value
 
 
-def _finish(target: Access, alpha: Expression, product: Expression, beta: Expression, atomic: bool) -> Assign:
+def _finish(
+    target: Access, computed: ScalarType, alpha: Expression, product: Expression, beta: Expression, atomic: bool
+) -> Assign:
+    element = target.buffer.element
     value = product if _is(alpha, 1) else Product(alpha, product)
     if _is(beta, 0):
         # The output is not read, so that a NaN or garbage in it does not survive.
-        return Assign(target, value, "finish", "exchange" if atomic else "set")
+        return Assign(target, _converted(value, computed, element), "finish", "exchange" if atomic else "set")
     if atomic:
+        value = _converted(value, computed, element)
         return Assign(target, value, "finish", "add") if _is(beta, 1) else Assign(
-            target, value, "finish", "combine", scale=beta
+            target, value, "finish", "combine", scale=_converted(beta, computed, element)
         )
-    if _is(beta, 1):
-        return Assign(target, Total(value, target), "finish")
-    return Assign(target, MultiplyAdd(beta, target, value), "finish")
+    old = _converted(target, element, computed)
+    value = Total(value, old) if _is(beta, 1) else MultiplyAdd(beta, old, value)
+    return Assign(target, _converted(value, computed, element), "finish")
 
 
 def _description(operation: ops.LinearAlgebra) -> str:

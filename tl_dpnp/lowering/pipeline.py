@@ -25,6 +25,7 @@ from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
@@ -70,10 +71,12 @@ class LoweredKernel:
 def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     """Lower a verified function for a device.
 
-    Raises UnsupportedError for types that the target does not compute with and for temporaries that do not fit,
-    LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not fit it.
+    Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
+    not fit, LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not
+    fit it.
     """
     stages = {"parsed": print_function(function)}
+    check_requirements(function, device)
     work_group = choose_work_group(function, device, options.form)
     function = canonicalize(function)
     stages["canonical"] = print_function(function)

@@ -21,7 +21,7 @@ from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
 from tl_dpnp.lowering.text import MemrefText, Text, add, literal, multiply, offset_of, prefer_static
 from tl_dpnp.lowering.work_group import WorkGroup
-from tl_dpnp.scalars import F64, I1, INDEX, ScalarType
+from tl_dpnp.scalars import F64, I1, INDEX, ScalarType, rounded_number
 
 __all__ = ["Argument", "KernelCall", "KernelMaker", "Shell", "argument_type", "write_shell"]
 
@@ -204,7 +204,8 @@ class _Writer:
         """Return the text of a scalar operand, with its type."""
         if isinstance(operand, ops.Value):
             return self.values[operand.name]
-        text = literal(operand.value)
+        value = operand.value
+        text = literal(rounded_number(operand.type, value) if isinstance(value, float) else value)
         if operand.type in (INDEX, F64, I1):
             return text
         return self.call(intrinsics.conversion(operand.type, operand.type), text)

@@ -15,7 +15,8 @@ __all__ = ["DeviceCode", "numba_types", "shell_function", "signature_of"]
 
 _NAMES = {
     "i1": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int64", "u8": "uint8",
-    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f32": "float32", "f64": "float64",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float32", "bf16": "float32", "f32": "float32",
+    "f64": "float64",
 }
 
 

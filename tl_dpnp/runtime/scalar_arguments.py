@@ -9,22 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import BF16, F16, ScalarType, rounded_number
 
 __all__ = ["carrier_of", "scalar_value", "usual_values"]
 
 #: Scalars that travel as themselves, or not at all; every other one is a 64-bit integer.
 _CARRIERS: dict[str, Any] = {
-    "f32": ctypes.c_float, "f64": ctypes.c_double, **dict.fromkeys(("f16", "bf16", "c32", "c64")),
+    "f32": ctypes.c_float, "f64": ctypes.c_double, "c32": None, "c64": None,
 }
 _LARGEST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127"), "f32": float.fromhex("0x1.fffffep127")}
 
 
 def carrier_of(scalar_type: ScalarType) -> Any:
-    """Return the ctypes type that carries a scalar to a kernel, or None where there is none.
+    """Return what makes the ctypes value that carries a scalar to a kernel, or None where there is none.
 
     Source: `tl_dpnp.lowering.plan`, calling convention.
     """
+    if scalar_type in (F16, BF16):
+        return lambda value: ctypes.c_float(rounded_number(scalar_type, value))
     return _CARRIERS.get(scalar_type.name, ctypes.c_longlong)
 
 

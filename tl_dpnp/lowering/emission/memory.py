@@ -12,7 +12,8 @@ from itertools import zip_longest
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, MOST_LANES, index, lanes, load_element, shuffle, splat, store_element, vector_of
+from tl_dpnp.kernels.elements import load_element, store_element
+from tl_dpnp.kernels.llvm import I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
 from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
