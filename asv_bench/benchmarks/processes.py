@@ -125,19 +125,26 @@ from benchmarks.workloads import Gemm
 from benchmarks.tables import Shape
 workload = Gemm(Shape(32, 32, 32), batch=100)
 workload.tl_dpnp()
+from tl_dpnp.runtime.opencl_adapter import DirectKernel
+start, direct = DirectKernel.start, 0
+def counted(*arguments):
+    global direct
+    direct += 1
+    start(*arguments)
+DirectKernel.start = counted
 tracemalloc.start()
 for _ in range(int(sys.argv[1])):
     workload.tl_dpnp()
-print(tracemalloc.get_traced_memory()[1], file=sys.stderr)
+print(direct, tracemalloc.get_traced_memory()[1], file=sys.stderr)
 """
 
 
 def calls_of_a_launch() -> dict[str, float]:
     """Return what one call of a kernel asks of the SYCL runtime for a batch of products.
 
-    ``launches`` of kernels and ``allocations`` of device memory, by the runtime's own trace (``SYCL_PI_TRACE``); and
-    ``bytes``, the memory of Python objects at its peak.  Free of noise: the difference of two processes that do one
-    call and five.
+    ``launches`` of kernels and ``allocations`` of device memory, by the runtime's own trace (``SYCL_PI_TRACE``)
+    and, for launches that bypass SYCL, by counting them; and ``bytes``, the memory of Python objects at its peak.
+    Free of noise: the difference of two processes that do one call and five.
     """
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     counts, peaks = [], []
@@ -148,7 +155,9 @@ def calls_of_a_launch() -> dict[str, float]:
             env={**os.environ, "SYCL_PI_TRACE": "2"}, check=True,
         )
         counts.append(Counter(re.findall(r"---> (pi\w+)\(", result.stdout)))
-        peaks.append(int(result.stderr.split()[-1]))
+        direct, peak = map(int, result.stderr.split()[-2:])
+        counts[-1]["direct EnqueueKernelLaunch"] = direct
+        peaks.append(peak)
     per_call = {name: (counts[1][name] - counts[0][name]) / 4 for name in counts[1]}
     return {
         "launches": sum(n for name, n in per_call.items() if "EnqueueKernelLaunch" in name),

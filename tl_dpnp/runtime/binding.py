@@ -1,24 +1,24 @@
 """The arguments of a call, checked against the parameters.
 
 A `Binding` is made once for each program.  `bind` checks everything and is slow; what it returns can be used again
-as long as `key` of the arguments is the same, except for the scalars, which are converted at every call.
+as long as `key` of the arguments is the same, except for the scalars, which are converted at every call, and for the
+addresses of the arrays.
 Source: docs/calling.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, host_view, view_of
-from tl_dpnp.runtime.dpctl_adapter import array_facts
-from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.dpctl_adapter import array_facts, placed_array_facts
+from tl_dpnp.runtime.dpnp_adapter import usm_arrays_of
 from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
 from tl_dpnp.runtime.overlap import overlapping
@@ -40,16 +40,40 @@ class Binding:
         self.parameters = program.function.parameters
         self.debug = debug
         self._view_of = host_view if on_host else view_of
-        self._kinds = [_KEYS[type(parameter.type)] for parameter in self.parameters]
+        self._count = len(self.parameters)
+        kinds = [type(parameter.type) for parameter in self.parameters]
+        self._only_arrays = all(kind is MemrefType for kind in kinds)
+        self._arrays = [position for position, kind in enumerate(kinds) if kind is MemrefType]
+        self._groups = [position for position, kind in enumerate(kinds) if kind is GroupType]
+        # Whether arrays overlap depends on where they are, and is checked under debug.
+        self._facts = placed_array_facts if debug else array_facts
 
     # --- the quick way ---------------------------------------------------------------------------------------------
 
-    def key(self, arguments: Sequence[Any]) -> Hashable:
-        """Return all that `bind` depends on, apart from the values of scalars.
+    def arrays(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return the `usm_ndarray` of each argument for a memref, in order.
 
         Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
         """
-        return tuple([key(argument) for key, argument in zip(self._kinds, arguments, strict=True)])
+        if len(arguments) != self._count:
+            raise ValueError
+        return usm_arrays_of(arguments if self._only_arrays else [arguments[position] for position in self._arrays])
+
+    def owners(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> tuple[object, ...]:
+        """Return what keeps the memory of the arguments alive, whatever becomes of the arguments themselves.
+
+        `arrays` is what `arrays` returned.
+        """
+        groups = (arguments[position] for position in self._groups)
+        return *arrays, *(group if isinstance(group, Group) else tuple(usm_arrays_of(group)) for group in groups)
+
+    def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
+        """Return all that `bind` depends on, apart from the values of scalars and, without `debug`, from addresses.
+
+        `arrays` is what `arrays` returned.  Raises `AttributeError` or `TypeError` as that does.
+        """
+        facts = tuple(map(self._facts, arrays))
+        return (facts, *[_group_key(arguments[position]) for position in self._groups]) if self._groups else facts
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -221,23 +245,5 @@ def _as_count(group_size: Any) -> int | None:
     return int(group_size)
 
 
-# --- keys: what distinguishes arguments -----------------------------------------------------------------------------
-
-
-def _array_key(argument: Any) -> Hashable:
-    return array_facts(argument if type(argument) is usm_ndarray else usm_array_of(argument))
-
-
 def _group_key(argument: Any) -> Hashable:
-    if type(argument) is Group:
-        return argument.serial
-    return tuple([_array_key(array) for array in argument])
-
-
-def _scalar_key(argument: Any) -> Hashable:
-    return None
-
-
-_KEYS: dict[type, Callable[[Any], Hashable]] = {
-    ScalarType: _scalar_key, MemrefType: _array_key, GroupType: _group_key,
-}
+    return argument.serial if type(argument) is Group else tuple(map(placed_array_facts, usm_arrays_of(argument)))

@@ -28,7 +28,8 @@ from tl_dpnp.errors import LoweringError
 
 __all__ = [
     "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "SubmitError", "address_of", "allocation_of",
-    "array_facts", "build_program", "completed_event", "default_queue", "keep_alive", "kernel_of", "scratch", "upload",
+    "array_facts", "build_program", "completed_event", "default_queue", "keep_alive", "kernel_of", "placed_array_facts",
+    "scratch", "upload",
 ]
 
 Int64 = ctypes.c_longlong
@@ -41,14 +42,12 @@ def default_queue() -> Any:
     return dpctl.get_device_cached_queue(dpctl.select_default_device())
 
 
-#: All facts of a `usm_ndarray` that a call depends on, in one go: this is on the path of every call.
-array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
-
-
-def address_of(array: Any) -> int:
-    """Return the address of the first element of a `usm_ndarray`."""
-    address: int = array._pointer
-    return address
+#: The address of the first element of a `usm_ndarray`.
+address_of = attrgetter("_pointer")
+#: All facts of a `usm_ndarray` that a call depends on but its address, in one go: this is on the path of every call.
+array_facts = attrgetter("shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
+#: The same with the address.
+placed_array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
 
 
 @dataclass(frozen=True, eq=False)

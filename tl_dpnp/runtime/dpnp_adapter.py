@@ -8,9 +8,12 @@ the time, and subclasses may make it a property that computes the data when it i
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["is_dpnp_array", "usm_array_of"]
+from dpctl.tensor import usm_ndarray
+
+__all__ = ["is_dpnp_array", "usm_array_of", "usm_arrays_of"]
 
 
 def is_dpnp_array(value: object) -> bool:
@@ -22,3 +25,11 @@ def is_dpnp_array(value: object) -> bool:
 def usm_array_of(array: Any) -> Any:
     """Return the `usm_ndarray` of a dpnp array."""
     return array._array_obj
+
+
+def usm_arrays_of(arrays: Sequence[Any]) -> list[Any]:
+    """Return the `usm_ndarray` of each of several dpnp or dpctl arrays; raises `AttributeError` for anything else."""
+    try:
+        return [array if type(array) is usm_ndarray else array._array_obj for array in arrays]
+    except AttributeError:
+        return [array if isinstance(array, usm_ndarray) else array._array_obj for array in arrays]

@@ -5,7 +5,7 @@ The order is that of the calling convention in `tl_dpnp.lowering.plan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.errors import UnsupportedError
@@ -29,14 +29,24 @@ class Scalar(NamedTuple):
 
 
 class FlatArguments(NamedTuple):
-    """The arguments as ctypes values, the scalars, whose places are left open, and the tables of the groups.
+    """The arguments as ctypes values, and what differs from call to call: the addresses of memrefs and the scalars.
 
-    The tables must live until the kernel has run.
+    Their places are left open.  The tables of the groups must live until the kernel has run.
     """
 
     values: list[Any]
+    addresses: tuple[int, ...]
     scalars: tuple[Scalar, ...]
     tables: tuple[GroupTables, ...]
+
+    def filled(self, arguments: Sequence[Any], addresses: Sequence[int]) -> list[Any]:
+        """Return the values with the open places filled."""
+        values = self.values.copy()
+        for place, address in zip(self.addresses, addresses, strict=True):
+            values[place] = Int64(address)
+        for place, position, convert in self.scalars:
+            values[place] = convert(arguments[position])
+        return values
 
 
 def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
@@ -45,12 +55,14 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
     Raises `UnsupportedError` for scalars of types that cannot be passed to a device.
     """
     flat: list[Any] = []
+    addresses: list[int] = []
     scalars: list[Scalar] = []
     tables: list[GroupTables] = []
     for position, (parameter, argument) in enumerate(zip(binding.parameters, call.arguments, strict=True)):
         match parameter.type, argument:
             case MemrefType() as memref, MemrefArgument(view=view, strides=strides):
-                flat.append(Int64(view.address))
+                addresses.append(len(flat))
+                flat.append(None)
                 flat += [Int64(size) for declared, size in zip(memref.shape, view.shape, strict=True)
                          if declared is None]
                 flat += [Int64(stride) for declared, stride in zip(memref.strides, strides, strict=True)
@@ -66,7 +78,7 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
             case _:
                 scalars.append(Scalar(len(flat), position, _converter(binding, position)))
                 flat.append(None)
-    return FlatArguments(flat, tuple(scalars), tuple(tables))
+    return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables))
 
 
 def _tables(memref: MemrefType, elements: GroupArgument, queue: Any) -> GroupTables:

@@ -146,11 +146,13 @@ class Kernel:
 
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
         `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
+        What was submitted before to the queue of the arrays is done first.
         """
         if self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
-            self._launch(arguments, group_size).start(arguments).wait()
+            launch, arrays = self._launch(arguments, group_size)
+            launch.run(arguments, arrays)
 
     def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent` at once.
@@ -165,22 +167,25 @@ class Kernel:
                 event.wait()
             self._reference.run(arguments, group_size)
             return completed_event(None, ())
-        launch = self._launch(arguments, group_size)
-        event = launch.start(arguments, events)
-        keep_alive(launch.queue, (arguments, launch), event)
+        launch, arrays = self._launch(arguments, group_size)
+        event = launch.start(arguments, arrays, events)
+        keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
         return event
 
-    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
-        """Return the prepared launch for the arguments, from memory where the like was called before."""
+    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[Any]]:
+        """Return the launch for the arguments, from memory where the like was called before, and their arrays."""
+        binding = self._binding
         try:
-            key = (self._binding.key(arguments), group_size)
+            arrays = binding.arrays(arguments)
+            key = (binding.key(arguments, arrays), group_size)
             launch = self._memo.get(key)
         except (AttributeError, TypeError, ValueError):
-            return self._prepare(arguments, group_size)  # refuses such arguments, with a better message
+            self._binding.bind(arguments, group_size)  # refuses such arguments, with a better message
+            raise
         if launch is None:
             launch = self._prepare(arguments, group_size)
             self._memo.put(key, launch, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
-        return launch
+        return launch, arrays
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
         call = self._binding.bind(arguments, group_size)

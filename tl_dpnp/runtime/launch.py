@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLBoundsError, TLError
@@ -12,14 +13,18 @@ from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
-from tl_dpnp.runtime.flattening import Scalar, flatten
+from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, address_of, completed_event, scratch
+from tl_dpnp.runtime.flattening import FlatArguments, flatten
+from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
-__all__ = ["Launch", "LaunchMemo", "chunk_of", "prepare"]
+__all__ = ["Launch", "LaunchMemo", "chunk_of", "prepare", "run_all", "start_all"]
 
 #: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
 #: against 15 µs.
 _TARGET_WORK = 60_000
+#: And that it should compute at the least, where the work is small and known: a second core comes to help some 10 µs
+#: after the first has begun, and what is smaller is done by then.
+_LEAST_WORK = 30_000
 #: Work-items for each compute unit that must remain, so that the load can be balanced.
 _ITEMS_PER_UNIT = 4
 _CHECK_RECORD_LENGTH = 5
@@ -29,16 +34,23 @@ _ASSUMED_CACHE = 1 << 20
 _MOST_WORK_ITEMS = (1 << 31) - 1
 
 
-def chunk_of(plan: LaunchPlan, groups: int, compute_units: int) -> int:
-    """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form."""
+def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int = 0) -> int:
+    """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form.
+
+    They have `least_work` together if there are that many.
+    """
     if plan.form != "vector":
         return 1
-    most = -(-groups // (_ITEMS_PER_UNIT * compute_units))
-    return max(1, min(_TARGET_WORK // max(1, plan.work), most))
+    work = max(1, plan.work)
+    balanced = -(-groups // (_ITEMS_PER_UNIT * compute_units))
+    return max(1, min(groups, _TARGET_WORK // work, max(balanced, -(-least_work // work))))
 
 
-def exceeds_caches(call: BoundCall, device: DeviceDescription) -> bool:
-    """Return whether the arrays of a call take more than the caches that the cores have for themselves (level 2)."""
+def exceeds_caches(call: BoundCall, device: DeviceDescription, cores: int | None = None) -> bool:
+    """Return whether the arrays of a call take more than the caches that the cores have for themselves (level 2).
+
+    `cores` is how many of them count, by default all.
+    """
     total = 0
     for argument in call.arguments:
         match argument:
@@ -49,54 +61,127 @@ def exceeds_caches(call: BoundCall, device: DeviceDescription) -> bool:
             case None:
                 pass
     own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
-    return total > own * device.compute_units
+    return total > own * (device.compute_units if cores is None else cores)
 
 
-@dataclass(frozen=True)
 class Launch:
-    """A kernel with its ranges and arguments; the places of the scalars are filled at each call.
+    """A kernel with its ranges and the arguments that stay the same; addresses and scalars come with each call.
 
-    `keep` are objects that must live until the kernel has run.
+    `keep` are objects that must live until the kernel has run.  `arrays`, in the methods, are the arrays for the
+    memrefs, in order, as `tl_dpnp.runtime.binding.Binding.arrays` returns them.
     """
 
-    kernel: Any
-    queue: Any
-    flat: list[Any]
-    scalars: tuple[Scalar, ...]
-    global_range: list[int]
-    local_range: list[int]
-    keep: tuple[object, ...]
+    def __init__(
+        self, kernel: Any, queue: Any, flat: FlatArguments, global_range: list[int], local_range: list[int],
+        keep: tuple[object, ...],
+    ) -> None:
+        self.kernel, self.queue, self.flat, self.keep = kernel, queue, flat, keep
+        self.global_range, self.local_range = global_range, local_range
 
-    def start(self, arguments: Sequence[Any], depends: list[Any] | None = None) -> Any:
-        """Submit the kernel and return its `dpctl.SyclEvent`."""
-        flat = self.flat
-        if self.scalars:
-            flat = flat.copy()
-            for place, position, convert in self.scalars:
-                flat[place] = convert(arguments[position])
-        if self.global_range[0] == 0:
-            return completed_event(self.queue, depends or ())
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is not a single work-group."""
+        return self.global_range[0] == 0
+
+    def fixed(self, arguments: Sequence[Any], arrays: Sequence[Any], owners: tuple[object, ...]) -> Launch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        launch = copy.copy(self)
+        launch.flat = FlatArguments(self.flat.filled(arguments, [*map(address_of, arrays)]), (), (), self.flat.tables)
+        launch.keep = (*self.keep, *owners)
+        return launch
+
+    def run(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> None:
+        """Run the kernel after everything that was submitted to its queue, and wait for it."""
+        if not self.queue.is_in_order:
+            self.queue.wait()
+        self.start(arguments, arrays).wait()
+
+    def start(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = (), depends: Sequence[Any] = ()) -> Any:
+        """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
+        return self._submit(self.flat.filled(arguments, [*map(address_of, arrays)]), depends)
+
+    def _submit(self, values: list[Any], depends: Sequence[Any]) -> Any:
+        if self.is_empty:
+            return completed_event(self.queue, depends)
         try:
-            return self.queue.submit_async(self.kernel, flat, self.global_range, self.local_range, depends)
+            return self.queue.submit_async(self.kernel, values, self.global_range, self.local_range, list(depends))
         except SubmitError as error:
-            raise TLError(f"the driver of {self.queue.sycl_device.name} refuses the launch of "
-                          f"{self.global_range} work-items in work-groups of {self.local_range}: {error}") from error
+            raise self._refused(error) from error
+
+    def _refused(self, problem: Exception) -> TLError:
+        return TLError(f"the driver of {self.queue.sycl_device.name} refuses the launch of {self.global_range} "
+                       f"work-items in work-groups of {self.local_range}: {problem}")
 
 
-@dataclass(frozen=True)
+class DirectLaunch(Launch):
+    """A launch on a device that `tl_dpnp.runtime.opencl_adapter` serves: it is run without SYCL's part of the cost.
+
+    The kernel is not put into the queue of the arrays.  Order is kept by waiting: for that queue before, and for the
+    kernel after.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._direct: DirectKernel | None = None
+        self._addresses: list[int] = []
+        self._lock = threading.Lock()
+
+    def fixed(self, arguments: Sequence[Any], arrays: Sequence[Any], owners: tuple[object, ...]) -> DirectLaunch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        launch = super().fixed(arguments, arrays, owners)
+        assert isinstance(launch, DirectLaunch)
+        launch._direct, launch._addresses, launch._lock = None, [], threading.Lock()
+        return launch
+
+    def run(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> None:
+        """Run the kernel after everything that was submitted to its queue, and wait for it."""
+        addresses = [*map(address_of, arrays)]
+        scalars = [(place, convert(arguments[position])) for place, position, convert in self.flat.scalars]
+        kernel = self._direct or self.direct
+        self.queue.wait()
+        if self.global_range[0] == 0:
+            return
+        try:
+            lane = kernel.lanes.take()
+            with self._lock:
+                if addresses != self._addresses:
+                    self._addresses = []
+                    for place, address in zip(self.flat.addresses, addresses, strict=True):
+                        kernel.set_argument(place, Int64(address))
+                    self._addresses = addresses
+                for place, value in scalars:
+                    kernel.set_argument(place, value)
+                kernel.start(lane, lane.event)
+            lane.finish()
+        except LaunchError as problem:
+            raise self._refused(problem) from problem
+        kernel.lanes.put_back(lane)
+
+    @property
+    def direct(self) -> DirectKernel:
+        """The kernel as OpenCL launches it, made when it is first needed."""
+        with self._lock:
+            if self._direct is None:
+                try:
+                    self._direct = DirectKernel(self.kernel, self.queue, self.flat.values, self.global_range,
+                                                self.local_range)
+                except LaunchError as problem:
+                    raise self._refused(problem) from problem
+            return self._direct
+
+
 class CheckedLaunch(Launch):
     """A launch of a kernel that was compiled with ``debug=True``: it ends with the check of its record."""
 
-    plan: LaunchPlan
-    text: str | None
-    group_lengths: tuple[int, ...]
+    def __init__(self, *parts: Any, plan: LaunchPlan, text: str | None, group_lengths: tuple[int, ...]) -> None:
+        super().__init__(*parts)
+        self.plan, self.text, self.group_lengths = plan, text, group_lengths
 
-    def start(self, arguments: Sequence[Any], depends: list[Any] | None = None) -> Any:
+    def start(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = (), depends: Sequence[Any] = ()) -> Any:
         """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
         table, record = scratch(_CHECK_RECORD_LENGTH, self.queue)
-        flat = [*self.flat, Int64(table.address), *map(Int64, self.group_lengths)]
-        launch = Launch(self.kernel, self.queue, flat, self.scalars, self.global_range, self.local_range, self.keep)
-        event = launch.start(arguments, depends)
+        values = self.flat.filled(arguments, [*map(address_of, arrays)])
+        event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
         event.wait()
         claimed, number, group, index, bound = record.tolist()
         if claimed:
@@ -147,8 +232,9 @@ def prepare(
 ) -> Launch:
     """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
     flat = flatten(binding, call, queue)
-    chunk = chunk_of(plan, call.groups, device.compute_units)
-    values = [*flat.values, Int64(call.groups), Int64(chunk), Int64(exceeds_caches(call, device))]
+    small = binding.program.has_fixed_work and not exceeds_caches(call, device, 1)
+    chunk = chunk_of(plan, call.groups, device.compute_units, _LEAST_WORK if small else 0)
+    flat.values.extend((Int64(call.groups), Int64(chunk), Int64(exceeds_caches(call, device))))
     if plan.form == "vector":
         ranges = [-(-call.groups // chunk)], [1]
     else:
@@ -160,8 +246,40 @@ def prepare(
             f"{call.groups} work-groups of @{name} are too many for one launch on {device.name}",
             f"launch at most {_MOST_WORK_ITEMS // math.prod(ranges[1]) * chunk} at a time",
         )
-    launch = Launch(handle.kernel, queue, values, flat.scalars, *ranges, keep=(handle, *flat.tables))
-    if not plan.checks:
-        return launch
-    lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
-    return CheckedLaunch(**vars(launch), plan=plan, text=binding.program.text, group_lengths=lengths)
+    parts = (handle.kernel, queue, flat, *ranges, (handle, *flat.tables))
+    if plan.checks:
+        lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
+        return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths)
+    return DirectLaunch(*parts) if supports(queue) else Launch(*parts)
+
+
+def run_all(launches: Sequence[Launch]) -> None:
+    """Run fixed launches on one queue one after another, after everything that was submitted to it, and wait for all.
+
+    They are put into the queue together where that is possible.
+    """
+    launches = [launch for launch in launches if not launch.is_empty]
+    if not launches:
+        return
+    queue = launches[0].queue
+    direct = [launch.direct for launch in launches if isinstance(launch, DirectLaunch)]
+    if len(direct) < len(launches):
+        if not queue.is_in_order:
+            queue.wait()
+        start_all(launches).wait()
+        return
+    queue.wait()
+    try:
+        run_in_order(direct)
+    except LaunchError as problem:
+        raise TLError(f"the driver of {queue.sycl_device.name} refuses one of {len(launches)} launches: {problem}"
+                      ) from problem
+
+
+def start_all(launches: Sequence[Launch], depends: Sequence[Any] = ()) -> Any:
+    """Submit fixed launches to their one queue, each after the one before; return the `dpctl.SyclEvent` of the last."""
+    event = None
+    for launch in launches:
+        event = launch.start(depends=depends)
+        depends = [event]
+    return event

@@ -1,13 +1,17 @@
-"""Programs of an OpenCL device as the driver's binaries, which dpctl neither gives nor takes.
+"""OpenCL beneath dpctl: programs as the driver's binaries, and launches without SYCL's part of the cost.
 
 dpctl builds kernels from SPIR-V.  That takes the CPU runtime some 30 ms for a small kernel, and the start of its
 compiler comes on top; a binary that it built before is loaded in one millisecond.
 
-OpenCL's side is its C API (OpenCL 3.0 specification, section 5.8.1).  SYCL's side are ``get_native`` and
-``make_kernel_bundle`` (SYCL 2020 specification, appendix "OpenCL backend specification"), templates over functions of
-``libsycl``, which are called here by their mangled names.  dpctl's side is its C API: ``SyclProgram_Make`` copies the
-``sycl::kernel_bundle`` that a pointer leads to.  This is the only module that touches any of the three.  Tested with
-dpcpp-cpp-rt 2024.2.2 and dpctl 0.17.0.
+A launch through dpctl and SYCL takes a CPU 6 µs and more, of which OpenCL needs 3.  `DirectKernel` is launched by
+OpenCL itself, on in-order queues of our own in the same context.  Kernels take addresses as 64-bit integers, and a CPU
+has one address space, so OpenCL need not be told of the memory that they use.
+
+OpenCL's side is its C API (OpenCL 3.0 specification, sections 5.1, 5.8.1 and 5.9 to 5.11).  SYCL's side are
+``get_native`` and ``make_kernel_bundle`` (SYCL 2020 specification, appendix "OpenCL backend specification"), templates
+over functions of ``libsycl``, which are called here by their mangled names.  dpctl's side is its C API:
+``SyclProgram_Make`` copies the ``sycl::kernel_bundle`` that a pointer leads to.  This is the only module that touches
+any of the three.  Tested with dpcpp-cpp-rt 2024.2.2 and dpctl 0.17.0.
 
 C++ exceptions cannot pass, so everything that may fail is asked of OpenCL, whose functions return error codes.
 """
@@ -17,17 +21,23 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
+import weakref
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int8, c_int32, c_size_t, c_uint32, c_void_p, py_object
 from types import SimpleNamespace
 from typing import Any
 
 import dpctl.program._program as dpctl_programs
 
-__all__ = ["BinaryError", "binary_of", "load_program", "supports", "why_unsupported"]
+__all__ = [
+    "BinaryError", "DirectKernel", "LaunchError", "binary_of", "load_program", "run_in_order", "supports",
+    "why_unsupported",
+]
 
 _OPENCL, _SYCL, _DPCTL = "libOpenCL.so.1", "libsycl.so.7", "libDPCTLSyclInterface.so.0"
 #: Our name of a function: its library, its name there, the types of its result and of its arguments.
-_FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...]]] = {
+_FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...] | None]] = {
     "context_info": (_OPENCL, "clGetContextInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
     "kernel_info": (_OPENCL, "clGetKernelInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
     "program_info": (_OPENCL, "clGetProgramInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
@@ -35,6 +45,15 @@ _FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...]]] = {
         c_void_p, c_uint32, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_char_p), c_void_p, POINTER(c_int32))),
     "build_program": (_OPENCL, "clBuildProgram", c_int32, (
         c_void_p, c_uint32, c_void_p, c_char_p, c_void_p, c_void_p)),
+    "clone_kernel": (_OPENCL, "clCloneKernel", c_void_p, (c_void_p, POINTER(c_int32))),
+    "set_argument": (_OPENCL, "clSetKernelArg", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p)),
+    "create_queue": (_OPENCL, "clCreateCommandQueueWithProperties", c_void_p, (
+        c_void_p, c_void_p, c_void_p, POINTER(c_int32))),
+    # Called for each launch, always with values of ctypes: checking them once more would take 0.2 µs.
+    "enqueue": (_OPENCL, "clEnqueueNDRangeKernel", c_int32, None),
+    "wait_for": (_OPENCL, "clWaitForEvents", c_int32, None),
+    "release_event": (_OPENCL, "clReleaseEvent", c_int32, None),
+    "release_queue": (_OPENCL, "clReleaseCommandQueue", c_int32, (c_void_p,)),
     "release_context": (_OPENCL, "clReleaseContext", c_int32, (c_void_p,)),
     "release_kernel": (_OPENCL, "clReleaseKernel", c_int32, (c_void_p,)),
     "release_program": (_OPENCL, "clReleaseProgram", c_int32, (c_void_p,)),
@@ -61,7 +80,7 @@ class BinaryError(Exception):
 
 
 def supports(queue: Any) -> bool:
-    """Return whether binaries can be had for the device of a queue: a CPU under OpenCL, alone in its context."""
+    """Return whether this module can serve the device of a queue: a CPU under OpenCL, alone in its context."""
     device = queue.sycl_device
     return (bool(device.is_cpu) and device.backend.name == "opencl" and queue.sycl_context.device_count == 1
             and why_unsupported() is None)
@@ -117,9 +136,7 @@ def load_program(binary: bytes, queue: Any) -> Any:
 def _create(functions: SimpleNamespace, binary: bytes, context: int) -> int:
     native = functions.native_context(context)
     try:
-        device, code = c_void_p(), c_int32()
-        _check(functions.context_info(native, _CONTEXT_DEVICES, ctypes.sizeof(device), byref(device), None),
-               "clGetContextInfo")
+        device, code = _device_of(functions, native), c_int32()
         program: int = functions.create_program(native, 1, byref(device), byref(c_size_t(len(binary))),
                                                 byref(c_char_p(binary)), None, byref(code))
         _check(code.value, "clCreateProgramWithBinary")
@@ -128,9 +145,146 @@ def _create(functions: SimpleNamespace, binary: bytes, context: int) -> int:
         functions.release_context(native)
 
 
+def _device_of(functions: SimpleNamespace, context: int) -> c_void_p:
+    """Return the one device of a context of OpenCL."""
+    device = c_void_p()
+    _check(functions.context_info(context, _CONTEXT_DEVICES, ctypes.sizeof(device), byref(device), None),
+           "clGetContextInfo")
+    return device
+
+
 def _check(code: int, function: str) -> None:
     if code != 0:
         raise BinaryError(f"{function} fails with code {code}")
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+class LaunchError(Exception):
+    """OpenCL refuses a launch or reports that it failed; the text says what fails, with OpenCL's code."""
+
+
+class DirectKernel:
+    """A copy of a kernel with arguments of its own, which OpenCL launches over one range.
+
+    The ranges are those of SYCL.  `values` are the arguments as ctypes values, in order, None for those that are set
+    before each launch.  Setting and launching are two steps: several threads must not do that to one copy at the same
+    time.
+    """
+
+    __slots__ = ("__weakref__", "_functions", "_kernel", "_ranges", "lanes")
+
+    def __init__(
+        self, kernel: Any, queue: Any, values: Sequence[Any], global_range: Sequence[int], local_range: Sequence[int]
+    ) -> None:
+        self._functions = _functions()
+        self.lanes = _lanes(queue)
+        self._kernel = c_void_p(_clone(self._functions, kernel))
+        _finally(self, self._functions.release_kernel, self._kernel)
+        sizes = c_size_t * len(global_range)
+        # SYCL numbers the dimensions the other way round.
+        self._ranges = (c_uint32(len(global_range)), None, sizes(*global_range[::-1]), sizes(*local_range[::-1]))
+        for place, value in enumerate(values):
+            if value is not None:
+                self.set_argument(place, value)
+
+    def set_argument(self, place: int, value: Any) -> None:
+        """Set one argument to a ctypes value; raises `LaunchError`."""
+        code = self._functions.set_argument(self._kernel, place, ctypes.sizeof(value), byref(value))
+        if code:
+            raise LaunchError(f"clSetKernelArg fails with code {code} for argument {place}")
+
+    def start(self, lane: _Lane, event: Any = None) -> None:
+        """Put a launch into a lane; raises `LaunchError`.  `event` receives its event if it is given."""
+        code = self._functions.enqueue(lane.queue, self._kernel, *self._ranges, _NO_EVENTS, None, event)
+        if code:
+            raise LaunchError(f"clEnqueueNDRangeKernel fails with code {code}")
+
+
+_NO_EVENTS, _ONE_EVENT = c_uint32(0), c_uint32(1)
+
+
+class _Lane:
+    """An in-order queue of OpenCL, and the place for the event of its last launch; one thread uses it at a time."""
+
+    __slots__ = ("__weakref__", "_event", "_functions", "event", "queue")
+
+    def __init__(self, functions: SimpleNamespace, context: int, device: c_void_p) -> None:
+        code = c_int32()
+        self.queue = c_void_p(functions.create_queue(context, device, None, byref(code)))
+        if code.value:
+            raise LaunchError(f"clCreateCommandQueueWithProperties fails with code {code.value}")
+        _finally(self, functions.release_queue, self.queue)
+        self._functions = functions
+        self._event = c_void_p()
+        self.event = byref(self._event)
+
+    def finish(self) -> None:
+        """Wait for the launch that has the event; raises `LaunchError` if it failed."""
+        code = self._functions.wait_for(_ONE_EVENT, self.event)
+        self._functions.release_event(self._event)
+        if code:
+            raise LaunchError(f"clWaitForEvents fails with code {code}")
+
+
+class _Lanes:
+    """The lanes of one context: as many as launches that threads wait for at the same time."""
+
+    def __init__(self, functions: SimpleNamespace, context: int) -> None:
+        self._make = functools.partial(_Lane, functions, context, _device_of(functions, context))
+        self._idle: list[_Lane] = []
+        self.put_back = self._idle.append
+
+    def take(self) -> _Lane:
+        """Return a lane that nobody uses; `put_back` returns it, unless something went wrong."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._make()
+
+
+_lanes_lock = threading.Lock()
+_lanes_of_context: dict[int, _Lanes] = {}
+
+
+def _lanes(queue: Any) -> _Lanes:
+    """Return the lanes of the context of a queue.  Their context lives as long as the process."""
+    functions = _functions()
+    context: int = functions.native_context(queue.sycl_context.addressof_ref())
+    with _lanes_lock:
+        if context in _lanes_of_context:
+            functions.release_context(context)
+        else:
+            _lanes_of_context[context] = _Lanes(functions, context)
+        return _lanes_of_context[context]
+
+
+def run_in_order(kernels: Sequence[DirectKernel]) -> None:
+    """Launch kernels of one context one after another, and wait until the last is done; raises `LaunchError`."""
+    *others, last = kernels
+    lane = last.lanes.take()
+    for kernel in others:
+        kernel.start(lane)
+    last.start(lane, lane.event)
+    lane.finish()
+    last.lanes.put_back(lane)
+
+
+def _clone(functions: SimpleNamespace, kernel: Any) -> int:
+    native, code = functions.native_kernel(kernel.addressof_ref()), c_int32()
+    try:
+        clone: int = functions.clone_kernel(native, byref(code))
+    finally:
+        functions.release_kernel(native)
+    if code.value:
+        raise LaunchError(f"clCloneKernel fails with code {code.value}")
+    return clone
+
+
+def _finally(owner: object, release: Any, native: c_void_p) -> None:
+    """Release an object of OpenCL with its owner; not at the end of the process, when OpenCL may be gone."""
+    weakref.finalize(owner, release, native).atexit = False
 
 
 @functools.cache
@@ -141,7 +295,9 @@ def _functions() -> SimpleNamespace:
         for name, (library, symbol, result, arguments) in _FUNCTIONS.items():
             # dpctl has loaded them all; another copy would know nothing of its objects.
             function = ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)[symbol]
-            function.restype, function.argtypes = result, arguments
+            function.restype = result
+            if arguments is not None:
+                function.argtypes = arguments
             setattr(found, name, function)
         found.make_program = _make_program()
     except (OSError, AttributeError, KeyError) as problem:

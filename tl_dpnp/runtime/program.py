@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
 from tl_dpnp.runtime.relations import Shapes
 from tl_dpnp.runtime.usage import BatchMode, Usage, analyse
 from tl_dpnp.scalars import INDEX
@@ -28,6 +29,20 @@ class Program:
     def usage(self) -> Usage:
         """What the function does with its parameters."""
         return analyse(self.function)
+
+    @functools.cached_property
+    def has_fixed_work(self) -> bool:
+        """Whether the linear algebra is all that a work-group does, once and on sizes that do not vary."""
+        def is_fixed(operation: ops.Operation) -> bool:
+            match operation:
+                case ops.For() | ops.Foreach():
+                    return False
+                case ops.LinearAlgebra(operands=operands):
+                    types = (operand.type for operand in operands)
+                    return all(None not in memref.shape for memref in types if isinstance(memref, MemrefType))
+            return True
+
+        return all(map(is_fixed, self.function.body.walk()))
 
     def error(self, kind: type[TLError], message: str, hint: str | None = None, span: Span | None = None) -> TLError:
         """Return an error of class `kind` that points at `span`, by default at the function."""

@@ -154,8 +154,9 @@ class Workbench:
         if self._replicas.exact:
             self._replicas.restore()
         launch, arguments = self.ready[choice].launch, self._replicas.arguments
+        arrays = self.binding.arrays(arguments)
         start = time.perf_counter()
-        launch.start(arguments).wait()
+        launch.run(arguments, arrays)
         return time.perf_counter() - start
 
 

@@ -1,0 +1,169 @@
+"""What a call is ordered after, and what comes after it."""
+
+from __future__ import annotations
+
+import threading
+
+import dpctl
+import dpctl.tensor as dpt
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.runtime.support import COUNT, FUSED, on_device, random
+from tl_dpnp import TLBindingError, TLError, TLTypeError
+from tl_dpnp.runtime import opencl_adapter
+
+#: Each work-group takes its time: some 10 ms for the steps below.
+SLOW = """
+func @slow(%x: memref<i64x?>, %n: index) {
+  %g = group_id
+  for %i = 0, %n : index {
+    %0 = load %x[%g] : memref<i64x?>
+    %1 = arith.mul %0, 3 : i64
+    %2 = arith.add %1, 1 : i64
+    store %2, %x[%g] : memref<i64x?>
+  }
+}
+"""
+STEPS = 5_000_000
+
+
+def expected(steps):
+    """Return x after so many steps x := 3 x + 1 from 0, modulo 2⁶⁴, as a signed number."""
+    return int(np.int64(np.uint64(((pow(3, steps, 1 << 65) - 1) // 2) % (1 << 64))))
+
+
+@pytest.fixture(params=[False, True], ids=["out of order", "in order"])
+def queue(request):
+    """Queues of either kind on the default device."""
+    device = dpctl.select_default_device()
+    return dpctl.SyclQueue(device, property="in_order") if request.param else dpctl.SyclQueue(device)
+
+
+@pytest.fixture(params=["direct", "dpctl"], autouse=True)
+def path(request, monkeypatch):
+    """Both ways to launch: by OpenCL itself, and through dpctl as on devices that it does not serve."""
+    if request.param == "dpctl":
+        monkeypatch.setattr("tl_dpnp.runtime.launch.supports", lambda queue: False)
+
+
+def test_a_call_comes_after_what_was_submitted(queue):
+    slow, count = tl_dpnp.compile(SLOW), tl_dpnp.compile(COUNT)
+    x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    slow.submit(x, STEPS)
+    count(x, 1)
+    assert dpt.to_numpy(x).tolist() == [expected(STEPS) + 1] * 4
+
+
+def test_a_call_comes_after_copies_of_dpctl(queue):
+    count = tl_dpnp.compile(COUNT)
+    source, target = (dpctl.memory.MemoryUSMShared(1 << 24, queue=queue) for _ in range(2))
+    for value in (3, 5):
+        np.frombuffer(source, np.int64)[:] = value
+        queue.memcpy_async(target, source, 1 << 24)
+        count(dpt.usm_ndarray(1 << 21, dtype="int64", buffer=target), 1)
+        assert set(np.frombuffer(target, np.int64).tolist()) == {value + 1}
+
+
+def test_what_is_submitted_comes_after_calls(queue):
+    slow, count = tl_dpnp.compile(SLOW), tl_dpnp.compile(COUNT)
+    x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    slow(x, STEPS)
+    count.submit(x, 1).wait()
+    assert dpt.to_numpy(x).tolist() == [expected(STEPS) + 1] * 4
+
+
+def test_a_call_comes_after_a_chain_of_events(queue):
+    slow, count = tl_dpnp.compile(SLOW), tl_dpnp.compile(COUNT)
+    x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    event = slow.submit(x, STEPS)
+    event = count.submit(x, 1, depends=[event])
+    count.submit(x, 1, depends=[event])
+    count(x, 1)
+    assert dpt.to_numpy(x).tolist() == [expected(STEPS) + 3] * 4
+
+
+def test_arrays_of_equal_layout_share_a_launch():
+    kernel = tl_dpnp.compile(COUNT)
+    arrays = [dpnp.zeros(5, dtype="int64") for _ in range(50)]
+    for step in range(3):
+        for number, array in enumerate(arrays):
+            kernel(array, number + step)
+    for number, array in enumerate(arrays):
+        assert set(array.asnumpy().tolist()) == {3 * number + 3}
+
+
+def test_threads_share_a_launch_with_arrays_and_scalars_of_their_own():
+    kernel = tl_dpnp.compile(COUNT)
+    arrays = [dpnp.zeros(7, dtype="int64") for _ in range(4)]
+    barrier = threading.Barrier(4)
+
+    def work(number):
+        barrier.wait()
+        for step in range(500):
+            kernel(arrays[number], 1000 * number + step)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, array in enumerate(arrays):
+        assert set(array.asnumpy().tolist()) == {500 * 1000 * number + sum(range(500))}
+
+
+def test_arguments_are_checked_at_every_call():
+    kernel = tl_dpnp.compile(COUNT)
+    x = dpt.zeros(4, dtype="int64")
+    kernel(x, 1)
+    for arguments, kind in [
+        ((x, 1.5), TLTypeError), ((x, 2**70), TLBindingError), ((x,), TLBindingError), ((x, 1, 1), TLBindingError),
+        ((dpt.zeros(4, dtype="float64"), 1), TLTypeError), ((np.zeros(4, np.int64), 1), TLTypeError),
+    ]:  # fmt: skip
+        with pytest.raises(kind):
+            kernel(*arguments)
+    x.flags.writable = False
+    with pytest.raises(TLBindingError, match="read-only"):
+        kernel(x, 1)
+    assert dpt.to_numpy(x).tolist() == [1] * 4
+
+
+def test_subclasses_of_arrays_are_arrays():
+    class Mine(dpt.usm_ndarray):
+        pass
+
+    kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64")
+    mine = Mine((4,), dtype="int64", buffer=x)
+    for _ in range(2):
+        kernel(mine, 2)
+    assert dpt.to_numpy(x).tolist() == [4] * 4
+
+
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+def test_two_dimensional_ranges_and_groups(form):
+    kernel = tl_dpnp.compile(FUSED, form=form)
+    A = [on_device(random(16, 8, seed=i)) for i in range(5)]
+    B, C, D = on_device(random(8, 8)), on_device(random(8, 16, seed=9)), on_device(np.zeros((16, 16, 5), "f4"))
+    for _ in range(2):
+        kernel(1.0, A, B, C, D)
+    result = 2 * np.stack([a.asnumpy() @ B.asnumpy().T @ C.asnumpy() for a in A], axis=-1)
+    assert np.array_equal(D.asnumpy(), result)
+
+
+def test_a_refused_launch_is_an_error(monkeypatch):
+    kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64")
+    kernel(x, 1)
+    launch, _ = kernel._launch((x, 1), None)
+
+    def refuse(*arguments):
+        raise opencl_adapter.LaunchError("clEnqueueNDRangeKernel fails with code -5")
+
+    monkeypatch.setattr(opencl_adapter.DirectKernel, "start", refuse)
+    if hasattr(launch, "direct"):
+        with pytest.raises(TLError, match=r"refuses the launch of \[\d+\] work-items(.|\n)*code -5"):
+            kernel(x, 1)
+        monkeypatch.undo()
+    kernel(x, 1)
+    assert dpt.to_numpy(x).tolist() == [2] * 4
