@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.group import Group, group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
+    from tl_dpnp.runtime.recording import Graph, record
 
 #: Public names and the modules that hold them.
 _NAMES = {
@@ -52,6 +53,8 @@ _NAMES = {
     "Schedule": "lowering.schedule",
     "group": "runtime.group",
     "Group": "runtime.group",
+    "record": "runtime.recording",
+    "Graph": "runtime.recording",
     "rev": "runtime.arrays",
     "devices": "runtime.devices",
     "parse": "language.parser",
@@ -76,6 +79,7 @@ _SUBMODULES = ("config", "errors", "language", "lowering", "runtime")
 
 __all__ = [
     "CacheWarning",
+    "Graph",
     "Group",
     "Kernel",
     "LayoutError",
@@ -95,6 +99,7 @@ __all__ = [
     "devices",
     "group",
     "parse",
+    "record",
     "rev",
 ]
 

@@ -22,6 +22,8 @@ from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default
 from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
 from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.recording import Step
+from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
 
 if TYPE_CHECKING:
@@ -146,9 +148,12 @@ class Kernel:
 
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
         `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
-        What was submitted before to the queue of the arrays is done first.
+        What was submitted before to the queue of the arrays is done first.  Inside `tl_dpnp.record` the call is
+        recorded instead.
         """
-        if self._reference is not None:
+        if current_recording() is not None:
+            self._record(arguments, group_size)
+        elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
             launch, arrays = self._launch(arguments, group_size)
@@ -162,15 +167,28 @@ class Kernel:
         this returns, so that it can raise.  Otherwise as calling the kernel.
         """
         events = list(depends)
-        if self._reference is not None:
+        recording = current_recording() is not None
+        if recording or self._reference is not None:
             for event in events:
                 event.wait()
-            self._reference.run(arguments, group_size)
+            if recording:
+                self._record(arguments, group_size)
+            elif self._reference is not None:
+                self._reference.run(arguments, group_size)
             return completed_event(None, ())
         launch, arrays = self._launch(arguments, group_size)
         event = launch.start(arguments, arrays, events)
         keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
         return event
+
+    def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:
+        recording = current_recording()
+        assert recording is not None
+        if self._reference is not None:
+            recording.add(Step(self.name, None, self._reference.prepared(arguments, group_size)))
+        else:
+            launch, arrays = self._launch(arguments, group_size)
+            recording.add(Step(self.name, launch.fixed(arguments, arrays, self._binding.owners(arguments, arrays))))
 
     def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[Any]]:
         """Return the launch for the arguments, from memory where the like was called before, and their arrays."""

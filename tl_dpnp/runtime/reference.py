@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
-from tl_dpnp.runtime.arguments import GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayView
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.dpctl_adapter import allocation_of
@@ -41,13 +42,25 @@ class ReferenceTarget:
 
     def run(self, arguments: Sequence[Any], group_size: int | None) -> None:
         """Run the program to its end; raises what binding the arguments and `interpret` raise."""
+        self.prepared(arguments, group_size)()
+
+    def prepared(self, arguments: Sequence[Any], group_size: int | None) -> Callable[[], None]:
+        """Return a function that runs the program with these arguments; raises what binding them raises."""
         on_host = any(map(_is_host, arguments)) and not any(map(_is_device, arguments))
         binding = self._on_host if on_host else self._on_device
         call = binding.bind(arguments, group_size)
+        scalars = {
+            position: binding.scalar(position, argument)
+            for position, (argument, bound) in enumerate(zip(arguments, call.arguments, strict=True))
+            if isinstance(bound, ScalarArgument)
+        }
+        return functools.partial(self._run, call, scalars, on_host)
+
+    def _run(self, call: BoundCall, scalars: Mapping[int, Any], on_host: bool) -> None:
         mirror = _Mirror()
         host_arguments = [
-            binding.scalar(position, argument) if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
-            for position, (argument, bound) in enumerate(zip(arguments, call.arguments, strict=True))
+            scalars[position] if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
+            for position, bound in enumerate(call.arguments)
         ]
         interpret(self.program.function, host_arguments, call.groups, debug=self.debug, source=self.program.text)
         if not on_host:

@@ -1,0 +1,174 @@
+"""Recording: many calls of kernels that are checked once and launched together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from tl_dpnp.errors import TLError
+from tl_dpnp.runtime.arrays import common_queue
+from tl_dpnp.runtime.dpctl_adapter import completed_event, keep_alive
+from tl_dpnp.runtime.launch import Launch, run_all, start_all
+
+__all__ = ["Graph", "current", "record"]
+
+
+class Step(NamedTuple):
+    """A recorded call: the name of its kernel and, on a device, its launch; else the interpreter's run."""
+
+    name: str
+    launch: Launch | None
+    interpret: Callable[[], None] | None = None
+
+    def __str__(self) -> str:
+        if self.launch is None:
+            return f"@{self.name} in the interpreter"
+        items, group = (" x ".join(map(str, sizes)) for sizes in (self.launch.global_range, self.launch.local_range))
+        return f"@{self.name}: {items} work-items in work-groups of {group}"
+
+
+class Graph:
+    """Calls of kernels in the order in which they were recorded; made by `tl_dpnp.record`.
+
+    Calling it runs them all.  It keeps their arrays alive and works on the memory that they had when they were
+    recorded.  Several threads may run it; whether that is a race on its arrays is up to them.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._unusable: str | None = "is still being recorded"
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __repr__(self) -> str:
+        return f"<tl_dpnp.Graph of {len(self)} launches{f', which {self._unusable}' if self._unusable else ''}>"
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels, in order."""
+        return tuple(step.name for step in self._steps)
+
+    def inspect(self) -> str:
+        """Return the launches as text, a line for each."""
+        return "\n".join(f"{number}  {step}" for number, step in enumerate(self._steps))
+
+    def __call__(self) -> None:
+        """Run everything, one kernel after another, and wait once.
+
+        As with a call of a kernel, what was submitted before to the queue of the arrays is done first.  Inside another
+        recording the launches are recorded.  Raises `TLError` for a graph whose recording is not over or failed, and
+        `TLBoundsError` for kernels with ``debug=True``.
+        """
+        self._require_usable()
+        recording = current()
+        if recording is not None:
+            for step in self._steps:
+                recording.add(step)
+            return
+        for interpreted, steps in _stretches(self._steps):
+            if interpreted:
+                _interpret(steps)
+            else:
+                run_all([step.launch for step in steps if step.launch is not None])
+
+    def submit(self, *, depends: Iterable[Any] = ()) -> Any:
+        """Start everything after the events in `depends` and return the `dpctl.SyclEvent` of the end at once.
+
+        Each kernel starts after the one before it.  With ``debug=True`` and ``target="reference"`` the work is done
+        when this returns, so that it can raise.  Otherwise as `Kernel.submit`.
+        """
+        self._require_usable()
+        if current() is not None:
+            raise TLError("a graph cannot be submitted while another is recorded: call it, and it is recorded as well")
+        events = list(depends)
+        queue = None
+        for interpreted, steps in _stretches(self._steps):
+            if interpreted:
+                _wait(events)
+                _interpret(steps)
+                events = []
+            else:
+                launches = [step.launch for step in steps if step.launch is not None]
+                queue, events = launches[0].queue, [start_all(launches, events)]
+        if queue is None or not events:
+            _wait(events)
+            return completed_event(None, ())
+        keep_alive(queue, (self, *self._steps), events[0])
+        return events[0]
+
+    def add(self, step: Step) -> None:
+        """Record a call.
+
+        Raises `dpctl.utils.ExecutionPlacementError` if its queue is not that of the calls before, and `TLError` if the
+        recording is over.
+        """
+        if self._unusable is None:
+            raise TLError("the recording of this graph is over")
+        queues = [(f"@{other.name}", other.launch.queue) for other in self._steps if other.launch is not None]
+        if step.launch is not None and queues:
+            common_queue([queues[-1], (f"@{step.name}", step.launch.queue)])
+        self._steps.append(step)
+
+    def end(self, failed: bool = False) -> None:
+        """End the recording; a graph whose recording failed cannot be run."""
+        self._unusable = "failed to be recorded" if failed else None
+        if failed:
+            self._steps.clear()
+
+    def _require_usable(self) -> None:
+        if self._unusable is not None:
+            raise TLError(f"this graph cannot be run: it {self._unusable}")
+
+
+_current: ContextVar[Graph | None] = ContextVar("tl_dpnp_recording", default=None)
+#: The graph that this thread or task records, or None; this is on the path of every call.
+current = _current.get
+
+
+@contextmanager
+def record() -> Iterator[Graph]:
+    """Record the calls of kernels in a ``with`` block, instead of running them, as a `Graph`.
+
+    >>> with tl_dpnp.record() as graph:
+    ...     first(x, y)
+    ...     second(y, z)
+    >>> graph()
+
+    Arguments are checked, and their values fixed, while they are recorded: scalars as they are then, arrays by the
+    memory that they have then.  It holds for the calls of this thread or task, also for `Kernel.submit`, which waits
+    for the events that it is given and returns one that is complete.  Everything but calls of kernels happens at once.
+
+    Raises `TLError` inside another recording.  If the block raises, the graph cannot be run.
+    """
+    if current() is not None:
+        raise TLError("a recording inside a recording: end the first one, or call the graph of the second one in it")
+    graph = Graph()
+    token = _current.set(graph)
+    failed = True
+    try:
+        yield graph
+        failed = False
+    finally:
+        _current.reset(token)
+        graph.end(failed)
+
+
+def _stretches(steps: Sequence[Step]) -> Iterator[tuple[bool, list[Step]]]:
+    """Return the steps in stretches that the interpreter or a device runs; the first of each pair says which."""
+    for interpreted, stretch in itertools.groupby(steps, key=lambda step: step.launch is None):
+        yield interpreted, list(stretch)
+
+
+def _interpret(steps: Sequence[Step]) -> None:
+    for step in steps:
+        if step.interpret is not None:
+            step.interpret()
+
+
+def _wait(events: Iterable[Any]) -> None:
+    for event in events:
+        event.wait()
