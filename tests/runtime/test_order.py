@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import dpctl
 import dpctl.tensor as dpt
@@ -130,6 +131,35 @@ def test_arguments_are_checked_at_every_call():
     assert dpt.to_numpy(x).tolist() == [1] * 4
 
 
+def test_the_same_array_is_looked_at_again():
+    kernel = tl_dpnp.compile(COUNT)
+    x = dpt.zeros((4, 1), dtype="int64")
+    x.shape = (4,)
+    kernel(x, 1)
+    kernel(x, 1)
+    x.shape = (2, 2)
+    with pytest.raises(TLBindingError, match="shape"):
+        kernel(x, 1)
+    x.shape = (4,)
+    kernel(x, 1)
+    assert dpt.to_numpy(x).tolist() == [3] * 4
+    y = dpnp.zeros(6, dtype="int64")
+    kernel(y, 1)
+    y._array_obj = x  # what dpnp's in-place operators may do
+    kernel(y, 1)
+    assert dpt.to_numpy(x).tolist() == [4] * 4
+
+
+def test_arrays_are_let_go_of():
+    kernel = tl_dpnp.compile(COUNT)
+    for number in range(3):
+        x = dpt.zeros(4, dtype="int64")
+        kernel(x, number)
+        alive = weakref.ref(x)
+        del x
+        assert alive() is None
+
+
 def test_subclasses_of_arrays_are_arrays():
     class Mine(dpt.usm_ndarray):
         pass
@@ -155,7 +185,7 @@ def test_two_dimensional_ranges_and_groups(form):
 def test_a_refused_launch_is_an_error(monkeypatch):
     kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64")
     kernel(x, 1)
-    launch, _ = kernel._launch((x, 1), None)
+    launch, *_ = kernel._launch((x, 1), None)
 
     def refuse(*arguments):
         raise opencl_adapter.LaunchError("clEnqueueNDRangeKernel fails with code -5")

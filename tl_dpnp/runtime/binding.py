@@ -59,6 +59,13 @@ class Binding:
             raise ValueError
         return usm_arrays_of(arguments if self._only_arrays else [arguments[position] for position in self._arrays])
 
+    @property
+    def written_arrays(self) -> list[int] | None:
+        """Which of the arrays that `arrays` returns are written; None if there are groups, which are no arrays."""
+        if self._groups:
+            return None
+        return [place for place, position in enumerate(self._arrays) if position in self.program.usage.written]
+
     def owners(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> tuple[object, ...]:
         """Return what keeps the memory of the arguments alive, whatever becomes of the arguments themselves.
 

@@ -18,10 +18,11 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, completed_event, default_queue, keep_alive
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of, completed_event, default_queue, keep_alive
 from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
 from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.recent import RecentCalls
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
@@ -107,6 +108,8 @@ class Kernel:
         self._binding = Binding(program, debug=options.debug)
         self._reference = _reference_target(program, options) if options.target == "reference" else None
         self._memo = LaunchMemo()
+        written = self._binding.written_arrays
+        self._recent = None if written is None else RecentCalls(written)
         self._overloads: dict[DeviceDescription, _Overload] = {}
         self._tuned: dict[DeviceDescription, Tuned | None] = {}
         self._stats = Stats()
@@ -156,8 +159,8 @@ class Kernel:
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
-            launch, arrays = self._launch(arguments, group_size)
-            launch.run(arguments, arrays)
+            launch, addresses, _arrays = self._launch(arguments, group_size)
+            launch.run(arguments, addresses)
 
     def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent` at once.
@@ -176,8 +179,8 @@ class Kernel:
             elif self._reference is not None:
                 self._reference.run(arguments, group_size)
             return completed_event(None, ())
-        launch, arrays = self._launch(arguments, group_size)
-        event = launch.start(arguments, arrays, events)
+        launch, addresses, arrays = self._launch(arguments, group_size)
+        event = launch.start(arguments, addresses, events)
         keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
         return event
 
@@ -187,14 +190,21 @@ class Kernel:
         if self._reference is not None:
             recording.add(Step(self.name, None, self._reference.prepared(arguments, group_size)))
         else:
-            launch, arrays = self._launch(arguments, group_size)
-            recording.add(Step(self.name, launch.fixed(arguments, arrays, self._binding.owners(arguments, arrays))))
+            launch, addresses, arrays = self._launch(arguments, group_size)
+            owners = self._binding.owners(arguments, arrays)
+            recording.add(Step(self.name, launch.fixed(arguments, addresses, owners)))
 
-    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[Any]]:
-        """Return the launch for the arguments, from memory where the like was called before, and their arrays."""
+    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[int], list[Any]]:
+        """Return the launch for the arguments, from memory where the like was called before.
+
+        With it come the arrays for the memrefs, which the caller keeps alive, and their addresses.
+        """
         binding = self._binding
         try:
             arrays = binding.arrays(arguments)
+            recent = None if self._recent is None else self._recent.get(arrays, group_size)
+            if recent is not None:
+                return recent.launch, recent.addresses, arrays
             key = (binding.key(arguments, arrays), group_size)
             launch = self._memo.get(key)
         except (AttributeError, TypeError, ValueError):
@@ -203,13 +213,20 @@ class Kernel:
         if launch is None:
             launch = self._prepare(arguments, group_size)
             self._memo.put(key, launch, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
-        return launch, arrays
+        if self._recent is None:
+            return launch, [*map(address_of, arrays)], arrays
+        return launch, self._recent.put(arrays, group_size, launch).addresses, arrays
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
         call = self._binding.bind(arguments, group_size)
         queue = self._queue_of(call)
         overload, handle = self._handle(queue)
         return prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
+
+    def _forget_launches(self) -> None:
+        self._memo.clear()
+        if self._recent is not None:
+            self._recent.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:
         if self._queue is None:
@@ -261,7 +278,7 @@ class Kernel:
         with self._lock:
             for device in list(self._overloads):
                 self._overload(device, refresh=True)
-            self._memo.clear()
+            self._forget_launches()
 
     def lower(self, device: DeviceDescription | None = None) -> LoweredKernel:
         """Return the kernel as the compiler lowers it for a device, here or not; by default the current one.
@@ -334,7 +351,7 @@ class Kernel:
             if winner is not None:
                 self._overloads[device] = _Overload(winner.compiled, device)
                 self._overloads[device].handles[queue.sycl_context, queue.sycl_device] = winner.handle
-            self._memo.clear()
+            self._forget_launches()
         return report
 
     # --- inspection ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, address_of, completed_event, scratch
+from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
 from tl_dpnp.runtime.flattening import FlatArguments, flatten
 from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
@@ -67,8 +67,8 @@ def exceeds_caches(call: BoundCall, device: DeviceDescription, cores: int | None
 class Launch:
     """A kernel with its ranges and the arguments that stay the same; addresses and scalars come with each call.
 
-    `keep` are objects that must live until the kernel has run.  `arrays`, in the methods, are the arrays for the
-    memrefs, in order, as `tl_dpnp.runtime.binding.Binding.arrays` returns them.
+    `keep` are objects that must live until the kernel has run.  `addresses`, in the methods, are those of the arrays
+    for the memrefs, in order.
     """
 
     def __init__(
@@ -83,22 +83,22 @@ class Launch:
         """Whether there is not a single work-group."""
         return self.global_range[0] == 0
 
-    def fixed(self, arguments: Sequence[Any], arrays: Sequence[Any], owners: tuple[object, ...]) -> Launch:
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> Launch:
         """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
         launch = copy.copy(self)
-        launch.flat = FlatArguments(self.flat.filled(arguments, [*map(address_of, arrays)]), (), (), self.flat.tables)
+        launch.flat = FlatArguments(self.flat.filled(arguments, addresses), (), (), self.flat.tables)
         launch.keep = (*self.keep, *owners)
         return launch
 
-    def run(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> None:
+    def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
         if not self.queue.is_in_order:
             self.queue.wait()
-        self.start(arguments, arrays).wait()
+        self.start(arguments, addresses).wait()
 
-    def start(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = (), depends: Sequence[Any] = ()) -> Any:
+    def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
-        return self._submit(self.flat.filled(arguments, [*map(address_of, arrays)]), depends)
+        return self._submit(self.flat.filled(arguments, addresses), depends)
 
     def _submit(self, values: list[Any], depends: Sequence[Any]) -> Any:
         if self.is_empty:
@@ -123,19 +123,18 @@ class DirectLaunch(Launch):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._direct: DirectKernel | None = None
-        self._addresses: list[int] = []
+        self._addresses: Sequence[int] = ()
         self._lock = threading.Lock()
 
-    def fixed(self, arguments: Sequence[Any], arrays: Sequence[Any], owners: tuple[object, ...]) -> DirectLaunch:
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> DirectLaunch:
         """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
-        launch = super().fixed(arguments, arrays, owners)
+        launch = super().fixed(arguments, addresses, owners)
         assert isinstance(launch, DirectLaunch)
-        launch._direct, launch._addresses, launch._lock = None, [], threading.Lock()
+        launch._direct, launch._addresses, launch._lock = None, (), threading.Lock()
         return launch
 
-    def run(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> None:
+    def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
-        addresses = [*map(address_of, arrays)]
         scalars = [(place, convert(arguments[position])) for place, position, convert in self.flat.scalars]
         kernel = self._direct or self.direct
         self.queue.wait()
@@ -145,7 +144,7 @@ class DirectLaunch(Launch):
             lane = kernel.lanes.take()
             with self._lock:
                 if addresses != self._addresses:
-                    self._addresses = []
+                    self._addresses = ()
                     for place, address in zip(self.flat.addresses, addresses, strict=True):
                         kernel.set_argument(place, Int64(address))
                     self._addresses = addresses
@@ -177,10 +176,10 @@ class CheckedLaunch(Launch):
         super().__init__(*parts)
         self.plan, self.text, self.group_lengths = plan, text, group_lengths
 
-    def start(self, arguments: Sequence[Any] = (), arrays: Sequence[Any] = (), depends: Sequence[Any] = ()) -> Any:
+    def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
         table, record = scratch(_CHECK_RECORD_LENGTH, self.queue)
-        values = self.flat.filled(arguments, [*map(address_of, arrays)])
+        values = self.flat.filled(arguments, addresses)
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
         event.wait()
         claimed, number, group, index, bound = record.tolist()

@@ -18,7 +18,7 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of
 from tl_dpnp.runtime.launch import Launch, prepare
 from tl_dpnp.runtime.machine_code import load_kernel
 from tl_dpnp.runtime.replicas import Replicas
@@ -154,9 +154,9 @@ class Workbench:
         if self._replicas.exact:
             self._replicas.restore()
         launch, arguments = self.ready[choice].launch, self._replicas.arguments
-        arrays = self.binding.arrays(arguments)
+        addresses = [*map(address_of, self.binding.arrays(arguments))]
         start = time.perf_counter()
-        launch.run(arguments, arrays)
+        launch.run(arguments, addresses)
         return time.perf_counter() - start
 
 
