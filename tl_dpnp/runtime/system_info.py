@@ -203,7 +203,8 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
     missing = opencl_adapter.why_unsupported()
     if missing is not None:
         yield Problem(
-            f"the cache cannot keep machine code, so every process builds its kernels again: {missing}",
+            "the cache cannot keep machine code, so every process builds its kernels again, and calls take longer, "
+            f"because they go through SYCL: {missing}",
             "run: pip install --force-reinstall dpcpp-cpp-rt==2024.2.2 dpctl==0.17.0",
         )
     info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]
