@@ -95,6 +95,7 @@ _PRIMITIVES: dict[str, Callable[[st.DataObject, Schedule], object]] = {
     "virtual": lambda d, s: s.bind(_loop(d, s), "virtual"),
     "prefetch": lambda d, s: s.prefetch(_loop(d, s)),
     "decompose_reduction": _decompose,
+    "rfactor": lambda d, s: s.rfactor(_loop(d, s)),
     "cache_read": _cache_read,
     "cache_write": lambda d, s: s.cache_write("C", _scope(d)),
     "compute_at": _move,

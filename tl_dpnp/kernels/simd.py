@@ -8,9 +8,10 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.instructions import MatrixInstruction
-from tl_dpnp.kernels.llvm import lanes, shuffle, splat
+from tl_dpnp.kernels.llvm import I32, lanes, shuffle, splat
+from tl_dpnp.scalars import ScalarType
 
-__all__ = ["outer_product", "transpose"]
+__all__ = ["outer_product", "total_of_lanes", "transpose"]
 
 #: Bits of the parts of a vector register within which x86-64 interleaves elements.
 _PART_BITS = 128
@@ -28,6 +29,17 @@ def outer_product(
         )
         for factor, column in zip(b, c, strict=True)
     ]
+
+
+def total_of_lanes(builder: ir.IRBuilder, element: ScalarType, vector: ir.Value) -> ir.Value:
+    """Add the lanes of a vector, halves to halves; their number is a power of two."""
+    count = lanes(vector.type)
+    while count > 1:
+        count //= 2
+        low, high = (shuffle(builder, vector, [], range(first, first + count)) if count > 1 else
+                     builder.extract_element(vector, ir.Constant(I32, first)) for first in (0, count))
+        vector = scalar_ops.arithmetic(builder, "add", element, low, high)
+    return vector
 
 
 def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:

@@ -121,10 +121,17 @@ class _Placement:
 
         The lanes of vectorized loops around them need accumulators of their own, unlike the iterations of others.
         """
-        uses = [(leaf, access) for leaf in leaves(nodes, vectors) for access in self.accumulators(leaf)]
+        names = [access.buffer.name for leaf in leaves(nodes) for access in self.accumulators(leaf)]
+        for name in dict.fromkeys(names):
+            nodes = self.placed_in(nodes, vectors, name)
+        return nodes
+
+    def placed_in(self, nodes: tuple[Node, ...], vectors: tuple[Loop, ...], name: str) -> tuple[Node, ...]:
+        """Place the accumulators of one name."""
+        uses = [(leaf, access) for leaf in leaves(nodes, vectors) for access in self.accumulators(leaf)
+                if access.buffer.name == name]
         if all(_is_value(*use) for use in uses) and _are_apart(uses):
             return nodes
-        name = uses[0][1].buffer.name
         self.require_own(uses, name)
         modes = range(len(uses[0][1].indices))
         shape = [max(self.extent(leaf, access.indices[mode]) for leaf, access in uses) for mode in modes]

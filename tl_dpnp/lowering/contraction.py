@@ -164,8 +164,11 @@ def _finish(
             target, value, "finish", "combine", scale=_converted(beta, computed, element)
         )
     old = _converted(target, element, computed)
-    value = Total(value, old) if _is(beta, 1) else MultiplyAdd(beta, old, value)
-    return Assign(target, _converted(value, computed, element), "finish")
+    if not _is(beta, 1):
+        added: Expression = MultiplyAdd(beta, old, value)
+    else:
+        added = Total(value, old) if _is(alpha, 1) else MultiplyAdd(alpha, product, old)
+    return Assign(target, _converted(added, computed, element), "finish")
 
 
 def _description(operation: ops.LinearAlgebra) -> str:

@@ -16,6 +16,8 @@ __all__ = ["subgroup_schedule", "vector_schedule"]
 
 #: Bytes of a copy of an operand that is read across its columns.
 _MOST_PACKED = 1 << 16
+#: Vectors that one iteration of a loop sums whose lanes are summed apart.
+_SUMS_PER_ITERATION = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
     tiling = tiling or vector_tiling(contraction, vector_bytes)
     schedule = Schedule(contraction.nest)
     width = vector_width(contraction, vector_bytes)
+    if _sums_in_lanes(contraction, width):
+        _sum_in_lanes(schedule, contraction, width)
+        return schedule
     for buffer, modes in _strided_along_rows(contraction):
         _pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m")
@@ -51,6 +56,30 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
                 schedule.prefetch(loop)
                 prefetched = True
     return schedule
+
+
+def _sums_in_lanes(contraction: Contraction, width: int) -> bool:
+    """Whether the lanes of vectors sum along k: one column of C, whose operands are consecutive along k only."""
+    depth = contraction.depth
+    if depth is None or contraction.columns != 1 or (isinstance(depth, int) and depth < width):
+        return False
+    buffers = [(access.buffer, access.indices) for leaf in leaves(contraction.nest.body)
+               for access in leaf.assign.reads if not access.buffer.in_registers and access.buffer.name != OUTPUT]
+    strides = [dict(zip((index[0] for index in indices), buffer.strides, strict=True)) for buffer, indices in buffers]
+    return all(along.get("k", 1) == 1 and along.get("m") != 1 for along in strides)
+
+
+def _sum_in_lanes(schedule: Schedule, contraction: Contraction, width: int) -> None:
+    split = schedule.split("k", width)
+    parts = schedule.rfactor(split.inner)
+    for loop in (parts.init[split.inner], split.inner, parts.finish[split.inner]):
+        schedule.vectorize(loop)
+    rounds = schedule.split(split.outer, _SUMS_PER_ITERATION) if (
+        not isinstance(contraction.depth, int) or contraction.depth >= _SUMS_PER_ITERATION * width) else None
+    if rounds is not None:
+        schedule.unroll(rounds.inner)
+        if schedule.is_static(rounds.outer):
+            schedule.prefetch(rounds.outer)
 
 
 def _strided_along_rows(contraction: Contraction) -> list[tuple[str, tuple[int, int]]]:

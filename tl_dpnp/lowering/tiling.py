@@ -31,7 +31,7 @@ _SUBGROUP_COLUMNS = 8
 #: Vector products that one iteration of the K loop may hold after unrolling.
 _PRODUCTS_PER_ITERATION = 16
 #: K loops up to this length are unrolled whole, where they hold no more vector products than this.
-_SHORT_REDUCTION, _MOST_PRODUCTS = 8, 32
+_SHORT_REDUCTION, _MOST_PRODUCTS = 8, 128
 
 
 @dataclass(frozen=True)

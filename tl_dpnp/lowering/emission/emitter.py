@@ -33,7 +33,7 @@ from tl_dpnp.kernels.llvm import (
     splat,
     value_type,
 )
-from tl_dpnp.kernels.simd import outer_product, transpose
+from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
@@ -350,11 +350,18 @@ class _Emitter:
     def assign(self, assign: Assign) -> None:
         target = assign.target
         width = self.memory.width(target)
+        if isinstance(assign.value, Total) and isinstance(assign.value.rhs, Access) and (
+            self.memory.width(assign.value.rhs) > width
+        ):
+            # The lanes of a vector are added up.
+            terms = total_of_lanes(self.builder, target.buffer.element, self.expression(assign.value.rhs))
+            total = scalar_ops.arithmetic(
+                self.builder, "add", target.buffer.element, self.expression(assign.value.lhs), terms)
+            self.put(target, total)
+            return
         value = self.expression(assign.value)
         if lanes(value.type) < width:
             value = splat(self.builder, value, width)
-        if lanes(value.type) > width:
-            raise LoweringError(f"{assign}: a vectorized loop reduces into one element")
         if assign.update == "set":
             self.put(target, value)
         else:

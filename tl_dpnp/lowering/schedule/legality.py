@@ -5,7 +5,7 @@ The rules are checked after each primitive, so that they hold in whatever order 
 
 from __future__ import annotations
 
-from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Stage, leaves, loops_of
+from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Stage, Total, leaves, loops_of
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["DEALT", "check"]
@@ -25,9 +25,10 @@ def check(draft: Draft) -> None:
     for loop in loops_of(draft.body):
         draft.require(not loop.prefetch or loop.kind == "serial", f"{loop.variable} prefetches, but is {loop.kind}")
         if loop.kind in ("vectorized", *DEALT, "virtual"):
-            draft.require(not loop.reduction, f"{loop.variable} is a reduction, whose iterations depend on one another")
+            draft.require(not loop.reduction or _adds_lanes(loop),
+                          f"{loop.variable} is a reduction, whose iterations depend on one another")
             draft.require(not loop.pipelined, f"{loop.variable} fills a buffer for its next iteration")
-        if loop.kind == "vectorized":
+        if loop.kind == "vectorized" and not loop.reduction:
             _check_vectorized(draft, loop)
 
 
@@ -63,6 +64,17 @@ def _check_stage(draft: Draft, stage: Stage, around: tuple[Loop, ...]) -> None:
                 loop.kind not in DEALT,
                 f"{stage.buffer} belongs to one work-item, but {loop.variable} of its copy is bound to {loop.kind}",
             )
+
+
+def _adds_lanes(loop: Loop) -> bool:
+    """Whether a vectorized reduction adds up the lanes of a vector in registers."""
+    match loop.body:
+        case (Assign(target, Total(lhs, Access(buffer, indices)), "update", "set"),):
+            plain = loop.kind == "vectorized" and not loop.guards and not loop.derived
+            used = [index for index in indices if loop.variable in index]
+            return plain and lhs == target and buffer.in_registers and used == [(loop.variable,)] and not any(
+                loop.variable in index for index in target.indices)
+    return False
 
 
 def _check_vectorized(draft: Draft, loop: Loop) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, Stage, round_down
+from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, round_down
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 
-__all__ = ["BINDINGS", "Binding", "Decomposed", "Split", "Tail", "bind", "decompose_reduction", "fuse", "mark",
-           "prefetch", "reorder", "split", "unroll", "vectorize"]
+__all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "fuse", "mark", "prefetch", "reorder", "split", "unroll",
+           "vectorize"]
 
 Tail = Literal["remainder", "guard"]
 Binding = Literal["rows", "columns", "lanes", "subgroups", "virtual"]
@@ -28,14 +28,6 @@ class Split:
     inner: str
     remainder: str | None
     renamed: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Decomposed:
-    """What became of the loops that were copied around the first value and around the last step of a reduction."""
-
-    init: Mapping[str, str]
-    finish: Mapping[str, str]
 
 
 def split(draft: Draft, loop: str, factor: int, tail: Tail = "remainder") -> Split:
@@ -193,32 +185,3 @@ def prefetch(draft: Draft, loop: str) -> None:
     static = all(node.static_range is not None for node in draft.path_to(loop) if isinstance(node, Loop))
     draft.require(static, "the range of the loop, or of one around it, is not known")
     draft.replace(loop, lambda node: (replace(node, prefetch=True),))
-
-
-def decompose_reduction(draft: Draft, reduction: str, above: str) -> Decomposed:
-    """See `Schedule.decompose_reduction`."""
-    draft.require(draft.loop(reduction).reduction, f"{reduction} is no reduction")
-    chain = [draft.loop(above)]
-    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
-        chain.append(chain[-1].body[0])
-    inner = chain[-1].body
-    positions = [i for i, node in enumerate(inner) if isinstance(node, Loop) and node.variable == reduction]
-    draft.require(len(positions) == 1, f"{reduction} does not stand directly inside {chain[-1].variable}")
-    draft.require(all(not loop.reduction for loop in chain), "a loop in between is a reduction")
-    draft.require(not any(loop.pipelined for loop in chain), "a loop in between fills a buffer for its next iteration")
-    draft.require(not any(isinstance(node, Stage) for node in inner), "a stage stands next to the reduction")
-    at = positions[0]
-    reduce = inner[at]
-    assert isinstance(reduce, Loop)
-
-    def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        for loop in reversed(chain):
-            nodes = (loop.with_body(*nodes),)
-        return nodes
-
-    update = reduce.with_body(*around(reduce.body))
-    (before, init), (after, finish) = (
-        draft.copy(around(nodes)) if nodes else ((), {}) for nodes in (inner[:at], inner[at + 1 :])
-    )
-    draft.replace(above, lambda _: (*before, update, *after))
-    return Decomposed(init, finish)

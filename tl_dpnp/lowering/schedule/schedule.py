@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.nest import Loop, Nest, loops_of, stages_of, variables_of
-from tl_dpnp.lowering.schedule import legality, loops, stages, tensorization
+from tl_dpnp.lowering.schedule import legality, loops, reductions, stages, tensorization
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.lowering.schedule.loops import Binding, Decomposed, Split, Tail
+from tl_dpnp.lowering.schedule.loops import Binding, Split, Tail
+from tl_dpnp.lowering.schedule.reductions import Decomposed
 from tl_dpnp.lowering.schedule.stages import CacheScope
 from tl_dpnp.lowering.schedule.step import Step
 
@@ -182,8 +183,9 @@ class Schedule:
         """Run the iterations of a loop of known range as lanes of vectors (TensorIR: ``vectorize``).
 
         Every assignment in the loop must use it in exactly one index of its target, or what a fused loop computes
-        from it; it may be no reduction, and no guard may depend on it.  Two vectorized loops inside one another are a
-        copy, squares of which are transposed in registers.
+        from it, and no guard may depend on it.  A reduction may be vectorized that adds elements of registers, as
+        `rfactor` leaves them.  Two vectorized loops inside one another are a copy, squares of which are transposed in
+        registers.
         """
         self._apply(Step("vectorize", (loop,)), lambda d: loops.vectorize(d, loop))
 
@@ -215,8 +217,17 @@ class Schedule:
         """
         return self._apply(
             Step("decompose_reduction", (reduction,), (("above", above),)),
-            lambda d: loops.decompose_reduction(d, reduction, above),
+            lambda d: reductions.decompose_reduction(d, reduction, above),
         )
+
+    def rfactor(self, loop: str) -> Decomposed:
+        """Sum each iteration of a reduction loop apart from the others, and add these sums (TensorIR: same name).
+
+        The loop is no reduction any more, so that it can be vectorized.  The result names its copies: that which sets
+        the sums to zero and that which adds them up.  Floating-point sums come out in another order.  Refused for
+        loops of unknown range and after the reduction was decomposed.
+        """
+        return self._apply(Step("rfactor", (loop,)), lambda d: reductions.rfactor(d, loop))
 
     # --- stages ------------------------------------------------------------------------------------------------------
 
@@ -307,7 +318,7 @@ class Schedule:
 
 #: The primitives that a saved schedule may name.
 _PRIMITIVES = (
-    "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "decompose_reduction", "cache_read",
-    "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "storage_align", "transform_layout",
-    "tensorize",
+    "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "decompose_reduction", "rfactor",
+    "cache_read", "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "storage_align",
+    "transform_layout", "tensorize",
 )

@@ -1,0 +1,87 @@
+"""The primitives that change how a sum is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Node, Number, Stage, Total, leaves, map_assigns
+from tl_dpnp.lowering.schedule.draft import Draft
+
+__all__ = ["Decomposed", "decompose_reduction", "rfactor"]
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """What became of the loops that were copied around the first value and around the last step of a reduction."""
+
+    init: Mapping[str, str]
+    finish: Mapping[str, str]
+
+
+def decompose_reduction(draft: Draft, reduction: str, above: str) -> Decomposed:
+    """See `Schedule.decompose_reduction`."""
+    draft.require(draft.loop(reduction).reduction, f"{reduction} is no reduction")
+    chain = [draft.loop(above)]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        chain.append(chain[-1].body[0])
+    inner = chain[-1].body
+    positions = [i for i, node in enumerate(inner) if isinstance(node, Loop) and node.variable == reduction]
+    draft.require(len(positions) == 1, f"{reduction} does not stand directly inside {chain[-1].variable}")
+    draft.require(all(not loop.reduction for loop in chain), "a loop in between is a reduction")
+    draft.require(not any(loop.pipelined for loop in chain), "a loop in between fills a buffer for its next iteration")
+    draft.require(not any(isinstance(node, Stage) for node in inner), "a stage stands next to the reduction")
+    at = positions[0]
+    reduce = inner[at]
+    assert isinstance(reduce, Loop)
+
+    def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        for loop in reversed(chain):
+            nodes = (loop.with_body(*nodes),)
+        return nodes
+
+    update = reduce.with_body(*around(reduce.body))
+    (before, init), (after, finish) = (
+        draft.copy(around(nodes)) if nodes else ((), {}) for nodes in (inner[:at], inner[at + 1 :])
+    )
+    draft.replace(above, lambda _: (*before, update, *after))
+    return Decomposed(init, finish)
+
+
+def rfactor(draft: Draft, loop: str) -> Decomposed:
+    """See `Schedule.rfactor`."""
+    found = draft.loop(loop)
+    draft.require(found.reduction, f"{loop} is no reduction")
+    draft.require(found.kind == "serial" and not found.pipelined, f"{loop} is not a plain serial loop")
+    draft.require(not found.guards and not found.derived, f"{loop} is guarded or computes variables")
+    draft.require(found.static_range is not None, f"the range of {loop} is not known")
+    path = draft.path_to(loop)
+    draft.require(all(isinstance(node, Loop) for node in path), "a stage lies around it")
+    loops = [node for node in path if isinstance(node, Loop)]
+    top = next(node for node in loops if node.reduction)
+    draft.require(all(node.reduction for node in loops[loops.index(top):]), "a loop in between is no reduction")
+    updates = [leaf for leaf in leaves(found.body) if leaf.assign.part == "update"]
+    draft.require(len(updates) == 1 and len(list(leaves(found.body))) == 1, f"{loop} does not hold one update alone")
+    target = updates[0].assign.target
+    draft.require(target.buffer.in_registers, f"{target} is not kept in registers")
+    inside = {variable for node in (*loops[loops.index(top):], *updates[0].loops) for variable in node.variables}
+    draft.require(not inside & {v for index in target.indices for v in index},
+                  f"{target} is not the same for all iterations of {top.variable}")
+
+    element = target.buffer.element
+    parts = Buffer(draft.fresh(f"{target.buffer.name}_{loop}"), element, scope="registers")
+    first, last = draft.fresh(loop), draft.fresh(loop)
+
+    def part(variable: str) -> Access:
+        return Access(parts, (*target.indices, (variable,)))
+
+    def redirect(access: Access) -> Access:
+        return part(loop) if access == target else access
+
+    draft.replace(loop, lambda node: (replace(node, reduction=False, body=map_assigns(node.body, redirect)),))
+    plain = replace(found, reduction=False, prefetch=False)
+    before: Node = replace(plain, variable=first, body=(Assign(part(first), Number(0, element), "init"),))
+    total = Assign(target, Total(target, part(last)), "update")
+    after: Node = replace(plain, variable=last, reduction=True, body=(total,))
+    draft.replace(top.variable, lambda node: (before, node, after))
+    return Decomposed({loop: first}, {loop: last})
