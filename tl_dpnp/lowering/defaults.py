@@ -22,7 +22,10 @@ _SUMS_PER_ITERATION = 4
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of a nest whose columns were tiled: its loops, None where the part has none."""
+    """One part of a nest that was tiled: its loops, None where the part has none.
+
+    `outer` is the loop over the tiles: of rows, or of columns where the rows are not tiled.
+    """
 
     rows: str
     columns: str | None
@@ -51,7 +54,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
             loop = reduction or part.outer
-            if not prefetched and contraction.depth is not None and schedule.is_static(loop):
+            if not prefetched and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
                 schedule.prefetch(loop)
                 prefetched = True
@@ -180,7 +183,7 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
         if isinstance(rows, int) and rows <= factor:
             break
         split = schedule.split(rest.rows, factor)
-        tiles.append(_Part(split.inner, rest.columns, rest.reduction, rest.outer))
+        tiles.append(_Part(split.inner, rest.columns, rest.reduction, split.outer))
         if split.remainder is None:
             return tiles
         rest = _Part(

@@ -29,6 +29,7 @@ from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
+from tl_dpnp.lowering.streaming import streamed
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -138,11 +139,13 @@ class _KernelMaker:
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
         names = _buffer_names(len(elements))
+        width = vector_width(contraction, self.device.vector_bytes)
         fetched = {
             buffer: size_in_bytes(memref.type)
             for buffer, memref in zip(names, memrefs, strict=True)
             if memref.can_be_fetched and self.device.is_cpu
         }
+        stored = streamed(realized.nest, width)
         prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
         parameters = (
             *(INDEX for _ in elements),
@@ -167,9 +170,12 @@ class _KernelMaker:
             ahead = None
             if prefetches:
                 wanted = builder.icmp_signed("!=", next(given), index(0))
-                ahead = Ahead(wanted, {buffer: (next(given), size) for buffer, size in fetched.items()})
+                distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
+                # To fetch what is then stored past the caches would read it for nothing.
+                result = stored if stored in distances else None
+                distances.pop(result or "", None)
+                ahead = Ahead(wanted, distances, result)
             given_to_nest = NestArguments(pointers, dimensions, values, ahead)
-            width = vector_width(contraction, self.device.vector_bytes)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width)
 
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)

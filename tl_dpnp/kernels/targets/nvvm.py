@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
+from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
@@ -67,6 +68,9 @@ class Nvvm:
 
     def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
         asm(builder, "prefetch.global.L2 [$0];", "l", ir.VoidType(), [builder.ptrtoint(pointer, I64)])
+
+    def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
+        raise LoweringError("a work-item of a GPU stores no whole line")
 
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         # LLVM 7, which libNVVM reads, has no fneg.

@@ -41,6 +41,9 @@ class Target(Protocol):
     def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
         """Ask for the cache line at an address of global memory, which need not be valid."""
 
+    def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
+        """Store a vector of one cache line, at an address that is a multiple of it, past the caches."""
+
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return −value for a float or a vector of floats."""
 

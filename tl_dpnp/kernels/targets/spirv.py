@@ -57,6 +57,15 @@ class Spirv:
         """x86-64 only: inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime."""
         builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "prefetcht0 ($0)", "r", [pointer], True)
 
+    def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
+        """x86-64 with AVX-512 only.
+
+        It is inline assembly, because LLVM drops the hint of a store that it merges with an ordinary one in another
+        branch.
+        """
+        type_ = ir.FunctionType(ir.VoidType(), [pointer.type, value.type])
+        builder.asm(type_, "vmovntps $1, ($0)", "r,v,~{memory}", [pointer, value], True)
+
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return builder.fneg(value)
 
