@@ -97,7 +97,7 @@ def vector_operations(contraction: Contraction, vector_bytes: int) -> int:
 def even_tile(size: Bound, largest: int) -> int:
     """Return the tile size that cuts `size` into the fewest tiles, as even as possible."""
     if not isinstance(size, int):
-        return min(largest, 4)
+        return largest
     tiles = -(-size // largest)
     return -(-size // tiles)
 
@@ -120,7 +120,7 @@ def _tile_height(contraction: Contraction, width: int) -> int:
     """Return how many vectors high a tile of C is."""
     rows, columns = contraction.rows, contraction.columns
     if not isinstance(rows, int):
-        return 1
+        return _TILE_VECTORS
     vectors = -(-rows // width)
     if vectors == _TILE_VECTORS + 1:
         return vectors  # rather than a tile and a half
