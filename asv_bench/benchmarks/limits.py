@@ -18,7 +18,7 @@ __all__ = ["FmaPeak", "Triad", "host_vector_bytes"]
 _LLVM_TYPES = {"f32": ("float", ctypes.c_float, 4), "f64": ("double", ctypes.c_double, 8)}
 #: Independent chains of multiply-adds: more than latency times throughput of any processor, fewer than its registers.
 _CHAINS = 12
-_FMA_STEPS = 400_000
+_FMA_STEPS = 4_000_000
 
 
 @functools.cache
