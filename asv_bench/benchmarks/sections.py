@@ -93,7 +93,7 @@ SECTIONS = {
             peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
         ),
         Section(
-            "launch", "Launch of a trivial kernel", ("call", "submit"), contests.launch,
+            "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,
             (Target("least", "dpnp", 20.0, cases=lambda case: case == "call", which="call"),),
             unit="µs", peers=("dpnp",), quick=("call",),
         ),

@@ -274,6 +274,15 @@ class Launch:
         """Start the kernel, and wait for its event."""
         self._kernel.submit(self._x, self._y).wait()
 
+    def recorded(self, kernels: int) -> Callable[[], None]:
+        """Return a graph of so many calls of the kernel, each of which waits for the one before."""
+        import tl_dpnp
+
+        with tl_dpnp.record() as graph:
+            for _ in range(kernels):
+                self.tl_dpnp()
+        return graph
+
     def dpnp(self) -> None:
         """Multiply two matrices."""
         self._matmul(self._matrix, self._matrix, out=self._out)
