@@ -22,8 +22,8 @@ _INTRODUCTION = """
 # Benchmarks
 
 This page was written by `python -m asv_bench.plots` from runs of `python -m asv_bench.must_show`;
-[asv_bench](../asv_bench/README.md) says how to repeat them. Kernels are still being improved: the page shows the commits
-named below, and is to be written anew by the same commands.
+[asv_bench](../asv_bench/README.md) says how to repeat them. Kernels are still being improved: the page
+shows the commits named below, and is to be written anew by the same commands.
 
 Ratios are times of the peer over those of tl_dpnp in the same rounds, so above 1 tl_dpnp is faster. They are medians
 with their quartiles, `median [low, high]`. A speed by itself belongs to this machine on this day. Where a section says
