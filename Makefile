@@ -1,10 +1,12 @@
 # make demo   create .venv, install, run the fused sample on a batch and check it
 # make test   the same environment with the development tools: lint, types, layers, tests
+# make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # make tools  the offline compiler for Intel GPUs, its disassembler and the SPIR-V validator, from Debian's packages
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
 VENV     := .venv
+CUDA_VENV := .venv-cuda
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
@@ -13,7 +15,7 @@ AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test lint bench bench-asv bench-docs tools clean
+.PHONY: help demo test test-cuda lint bench bench-asv bench-docs tools clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +26,9 @@ demo: $(VENV)/.installed
 
 test: lint
 	@$(BIN)/python -m pytest
+
+test-cuda: $(CUDA_VENV)/.installed
+	@PYTHONPATH=. $(CUDA_VENV)/bin/python -m pytest tests/cuda
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
@@ -47,7 +52,7 @@ tools:
 	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CUDA_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -60,6 +65,13 @@ $(BIN)/python:
 $(VENV)/.installed: $(SOURCES) | $(BIN)/python
 	@echo "Installing tl_dpnp and the oneAPI runtime (about 1 GB to download the first time)"
 	@$(PIP) --editable .
+	@touch $@
+
+$(CUDA_VENV)/.installed: requirements-cuda.txt
+	@echo "Creating $(CUDA_VENV) with $$($(PYTHON) --version), and numba-cuda in it (about 300 MB to download)"
+	@$(PYTHON) -m venv $(CUDA_VENV)
+	@$(CUDA_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements-cuda.txt \
+		'hypothesis>=6.100,<7' 'pytest>=8,<10'
 	@touch $@
 
 $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed

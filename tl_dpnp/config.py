@@ -81,7 +81,7 @@ SETTINGS: dict[str, Setting] = {
         _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
-        _choice("TARGET", "sycl", ("sycl", "reference"), "What to compile for when compile() does not say."),
+        _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(
             "FORM",
             "auto",

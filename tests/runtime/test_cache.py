@@ -273,7 +273,7 @@ def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
         cache_key(Program(tl_dpnp.parse(FUSED).functions[0], FUSED), device, LoweringOptions()),
         cache_key(built, device, LoweringOptions()),
     ]
-    monkeypatch.setattr("tl_dpnp.runtime.compiler.package_versions", lambda: {"numba": "0.0"})
+    monkeypatch.setattr("tl_dpnp.runtime.compiler.package_versions", lambda packages: {"numba": "0.0"})
     keys.append(cache_key(program, device, LoweringOptions()))
     monkeypatch.setattr("tl_dpnp.runtime.compiler.compiler_fingerprint", lambda: "another")
     keys.append(cache_key(program, device, LoweringOptions()))

@@ -24,7 +24,8 @@ from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering import LaunchPlan
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.launch import LaunchMemo, chunk_of
+from tl_dpnp.runtime.launch import chunk_of
+from tl_dpnp.runtime.memo import LaunchMemo
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])
@@ -488,7 +489,7 @@ def test_source_from_the_parser_and_the_builder():
 
 
 @pytest.mark.parametrize(("options", "text"), [
-    ({"target": "cuda"}, "target='cuda' is not understood: it takes 'auto', 'sycl', 'reference'"),
+    ({"target": "rocm"}, "target='rocm' is not understood: it takes 'auto', 'sycl', 'cuda', 'reference'"),
     ({"form": "wide"}, "form='wide' is not understood"),
     ({"debug": 1}, "debug=1 is not understood: it takes True or False"),
     ({"cache": "yes"}, "cache='yes' is not understood"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, constant, lanes, vector_of
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
 __all__ = ["NARROW", "bf16_from_f32", "f32_from_bf16", "from_double", "narrowed", "rounded", "widened"]
@@ -48,14 +49,14 @@ def widened(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value) -> ir.V
     """Return a stored f16 or bf16 as f32."""
     if scalar == BF16:
         return f32_from_bf16(builder, stored)
-    return builder.fpext(stored, vector_of(_F32, lanes(stored.type)))
+    return target_of(builder).widen_half(builder, stored)
 
 
 def narrowed(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir.Value:
     """Return an f32 rounded to f16 or bf16, as it is stored."""
     if scalar == BF16:
         return bf16_from_f32(builder, value)
-    return builder.fptrunc(value, vector_of(ir.HalfType(), lanes(value.type)))
+    return target_of(builder).narrow_half(builder, value)
 
 
 def rounded(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir.Value:

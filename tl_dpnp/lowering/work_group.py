@@ -40,6 +40,9 @@ def choose_work_group(function: ops.Function, device: DeviceDescription, form: F
     honour.  Raises LoweringError where attributes and device, or attributes and `form`, disagree.
     """
     has_attributes = function.work_group_size is not None or function.subgroup_size is not None
+    if form == "vector" and device.backend == "cuda":
+        raise _error(function, f"form='vector' runs a work-group as one work-item, which {device} is not made for",
+                     "leave form= away")
     if form == "vector" or (form is None and device.is_cpu and not has_attributes):
         if has_attributes:
             raise _error(function, "form='vector' runs a work-group as one work-item, but the function has attributes",

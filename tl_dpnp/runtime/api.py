@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile"]
 
-_TARGETS = ("auto", "sycl", "reference")
+_TARGETS = ("auto", "sycl", "cuda", "reference")
 _FORMS = (None, "vector", "subgroup")
 
 
@@ -30,7 +30,7 @@ def compile(
     src: str | os.PathLike[str] | ops.Module | ops.Function | Any,
     *,
     name: str | None = None,
-    target: Literal["auto", "sycl", "reference"] = "auto",
+    target: Literal["auto", "sycl", "cuda", "reference"] = "auto",
     queue: Any = None,
     form: Form | None = None,
     cache: bool = True,
@@ -42,7 +42,8 @@ def compile(
 
     `src` is the text, a path to it, or what a builder gives.  `name` picks one function.
 
-    `target` is ``"sycl"``, ``"reference"`` (the NumPy interpreter) or ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
+    `target` is ``"sycl"``, ``"cuda"`` (NVIDIA GPUs, docs/cuda.md), ``"reference"`` (the NumPy interpreter) or
+    ``"auto"``: the setting ``TL_DPNP_TARGET``.  A
     kernel is compiled at its first call, for the device of its arguments; with `queue` (a `dpctl.SyclQueue`) at once,
     and then all arguments must be on that queue.  `form` says how a work-group runs: ``"vector"``, one work-item with
     vectors, or ``"subgroup"``; by default the setting ``TL_DPNP_FORM`` or the device decides.  `schedule` replaces the
@@ -64,6 +65,8 @@ def compile(
         cache=_flag("cache", cache),
         tuned=config.get("TUNED") if tuned is None else _flag("tuned", tuned),
     )
+    if options.target == "cuda" and queue is not None:
+        raise TLTypeError('queue= takes a SYCL queue; with target="cuda" kernels run where their arrays are')
     _check_queue(queue)
     given = {"queue": queue, "form": form, "schedule": schedule, "tuned": tuned}
     meaningless = [option for option, value in given.items() if value is not None]

@@ -16,9 +16,7 @@ import numpy as np
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, host_view, view_of
-from tl_dpnp.runtime.dpctl_adapter import array_facts, placed_array_facts
-from tl_dpnp.runtime.dpnp_adapter import usm_arrays_of
+from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
 from tl_dpnp.runtime.overlap import overlapping
@@ -30,34 +28,37 @@ __all__ = ["Binding"]
 
 
 class Binding:
-    """Checks the arguments of one program; `on_host` takes NumPy arrays instead of dpnp and dpctl arrays.
+    """Checks the arguments of one program, whose arrays are of one kind.
 
     With `debug`, an array that is written may not overlap another argument.
     """
 
-    def __init__(self, program: Program, *, on_host: bool = False, debug: bool = False) -> None:
+    def __init__(self, program: Program, kind: ArrayKind, *, debug: bool = False) -> None:
         self.program = program
         self.parameters = program.function.parameters
         self.debug = debug
-        self._view_of = host_view if on_host else view_of
+        self._kind = kind
+        self._view_of = kind.view_of
         self._count = len(self.parameters)
         kinds = [type(parameter.type) for parameter in self.parameters]
         self._only_arrays = all(kind is MemrefType for kind in kinds)
         self._arrays = [position for position, kind in enumerate(kinds) if kind is MemrefType]
         self._groups = [position for position, kind in enumerate(kinds) if kind is GroupType]
         # Whether arrays overlap depends on where they are, and is checked under debug.
-        self._facts = placed_array_facts if debug else array_facts
+        self._facts = kind.placed_facts if debug else kind.facts
 
     # --- the quick way ---------------------------------------------------------------------------------------------
 
     def arrays(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the `usm_ndarray` of each argument for a memref, in order.
+        """Return the array (the `usm_ndarray` of a dpnp array) of each argument for a memref, in order.
 
         Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
         """
         if len(arguments) != self._count:
             raise ValueError
-        return usm_arrays_of(arguments if self._only_arrays else [arguments[position] for position in self._arrays])
+        return self._kind.arrays_of(
+            arguments if self._only_arrays else [arguments[position] for position in self._arrays]
+        )
 
     @property
     def written_arrays(self) -> list[int] | None:
@@ -72,7 +73,7 @@ class Binding:
         `arrays` is what `arrays` returned.
         """
         groups = (arguments[position] for position in self._groups)
-        return *arrays, *(group if isinstance(group, Group) else tuple(usm_arrays_of(group)) for group in groups)
+        return *arrays, *(group if isinstance(group, Group) else tuple(self._kind.arrays_of(group)) for group in groups)
 
     def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
         """Return all that `bind` depends on, apart from the values of scalars and, without `debug`, from addresses.
@@ -80,7 +81,12 @@ class Binding:
         `arrays` is what `arrays` returned.  Raises `AttributeError` or `TypeError` as that does.
         """
         facts = tuple(map(self._facts, arrays))
-        return (facts, *[_group_key(arguments[position]) for position in self._groups]) if self._groups else facts
+        return (facts, *[self._group_key(arguments[position]) for position in self._groups]) if self._groups else facts
+
+    def _group_key(self, argument: Any) -> Hashable:
+        if type(argument) is Group:
+            return argument.serial
+        return tuple(map(self._kind.placed_facts, self._kind.arrays_of(argument)))
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -208,7 +214,7 @@ class Binding:
         queues = [view.queue for argument in bound for view in argument.views if view.queue is not None]
         if all(queue is queues[0] for queue in queues):
             return queues[0] if queues else None
-        return common_queue([
+        return self._kind.common_queue([
             (f"the array for {parameter}" + (f"[{element}]" if isinstance(argument, GroupArgument) else ""), view.queue)
             for parameter, argument in zip(self.parameters, bound, strict=True)
             for element, view in enumerate(argument.views)
@@ -250,7 +256,3 @@ def _as_count(group_size: Any) -> int | None:
     if isinstance(group_size, bool) or not isinstance(group_size, int | np.integer):
         raise TLTypeError(f"group_size= takes the number of work-groups, an int, not {group_size!r}")
     return int(group_size)
-
-
-def _group_key(argument: Any) -> Hashable:
-    return argument.serial if type(argument) is Group else tuple(map(placed_array_facts, usm_arrays_of(argument)))

@@ -1,4 +1,4 @@
-"""From a program to SPIR-V, through the disk cache.
+"""From a program to SPIR-V or PTX, through the disk cache.
 
 Only a program that is not in the cache imports the compiler, and with it numba.
 """
@@ -14,24 +14,25 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
-from tl_dpnp.runtime.fingerprint import compiler_fingerprint, package_versions
+from tl_dpnp.runtime.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
 from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
+    from tl_dpnp.runtime.device_code import DeviceCode
 
 __all__ = ["CompiledKernel", "cache_key", "compile_program", "keep", "llvm_of", "lowered"]
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A program compiled for one device: its plan, its SPIR-V module and the text of its kernel shell.
+    """A program compiled for one device: its plan, its SPIR-V module or PTX and the text of its kernel shell.
 
     `seconds` is the wall-clock time that this took; `from_cache` says that it was only read from disk.
     """
 
     plan: LaunchPlan
-    spirv: bytes
+    binary: bytes
     source: str
     seconds: float
     from_cache: bool
@@ -44,16 +45,24 @@ def lowered(program: Program, device: DeviceDescription, options: LoweringOption
     return lowering.lower(program.function, device, options)
 
 
-def llvm_of(kernel: LoweredKernel) -> str:
+def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
     """Compile a lowered kernel and return its LLVM IR as text."""
+    return _build(kernel, device).llvm
+
+
+def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
+    """Compile a lowered kernel with the Numba that is for its device."""
+    if device.backend == "cuda":
+        from tl_dpnp.runtime import numba_cuda_adapter
+
+        return numba_cuda_adapter.build(kernel, device)
     from tl_dpnp.runtime import numba_dpex_adapter
 
-    llvm: str = numba_dpex_adapter.build(kernel).llvm
-    return llvm
+    return numba_dpex_adapter.build(kernel)
 
 
 def cache_key(program: Program, device: DeviceDescription, options: LoweringOptions) -> str:
-    """Return the key of a compiled program: everything that its SPIR-V depends on."""
+    """Return the key of a compiled program: everything that its code depends on."""
     function = program.function
     return key_of({
         "source": _printed(function) if program.text is None else program.text,
@@ -62,7 +71,7 @@ def cache_key(program: Program, device: DeviceDescription, options: LoweringOpti
         "file": function.span.file if options.debug else None,
         "options": asdict(options),
         "device": device.to_json(),
-        "packages": package_versions(),
+        "packages": package_versions(CUDA_PACKAGES if device.backend == "cuda" else PACKAGES),
         "compiler": compiler_fingerprint(),
         "python": list(sys.version_info[:2]),
     })
@@ -91,10 +100,8 @@ def compile_program(
         found = _from_entry(cache.load(key), start)
         if found is not None:
             return found
-    from tl_dpnp.runtime import numba_dpex_adapter
-
     kernel = lowered(program, device, options)
-    code = numba_dpex_adapter.build(kernel)
+    code = _build(kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
     if cache is not None:
@@ -104,7 +111,7 @@ def compile_program(
 
 def keep(cache: DiskCache, key: str, compiled: CompiledKernel) -> None:
     """Store a compiled program under its `cache_key`."""
-    cache.store(key, Entry({"plan": compiled.plan.to_json(), "source": compiled.source}, compiled.spirv))
+    cache.store(key, Entry({"plan": compiled.plan.to_json(), "source": compiled.source}, compiled.binary))
 
 
 def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:

@@ -12,7 +12,6 @@ floats do, and the address of USM memory may come as a 64-bit integer.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -25,14 +24,14 @@ import numpy as np
 from dpctl.utils import ExecutionPlacementError
 
 from tl_dpnp.errors import LoweringError
+from tl_dpnp.runtime.platforms import DeviceTable
 
 __all__ = [
-    "DeviceTable", "ExecutionPlacementError", "Int64", "KernelHandle", "SubmitError", "address_of", "allocation_of",
+    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of",
     "array_facts", "build_program", "completed_event", "default_queue", "keep_alive", "kernel_of", "placed_array_facts",
     "scratch", "upload",
 ]
 
-Int64 = ctypes.c_longlong
 #: What `submit_async` raises for a launch that the driver refuses.
 SubmitError = dpctl.SyclKernelSubmitError
 
@@ -48,14 +47,6 @@ address_of = attrgetter("_pointer")
 array_facts = attrgetter("shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
 #: The same with the address.
 placed_array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceTable:
-    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
-
-    memory: Any
-    address: int
 
 
 def upload(values: Any, queue: Any) -> DeviceTable:

@@ -10,12 +10,14 @@ import sys
 
 import tl_dpnp
 
-__all__ = ["compiler_fingerprint", "package_versions"]
+__all__ = ["CUDA_PACKAGES", "PACKAGES", "compiler_fingerprint", "package_versions"]
 
-#: Packages whose version changes what is generated, by the names of their distributions.
+#: Packages whose version changes what is generated, for SYCL and for CUDA devices, by the names of distributions.
 PACKAGES = ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv")
+CUDA_PACKAGES = ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm")
 #: Parts of this package that decide what is generated.
-_SOURCES = ("scalars.py", "language", "kernels", "lowering", "runtime/numba_dpex_adapter.py")
+_SOURCES = ("scalars.py", "language", "kernels", "lowering", "runtime/device_code.py", "runtime/numba_dpex_adapter.py",
+            "runtime/numba_cuda_adapter.py")
 
 
 @functools.cache
@@ -42,13 +44,13 @@ def _files(path: str) -> list[str]:
 
 
 @functools.cache
-def package_versions() -> dict[str, str]:
-    """Return the installed versions of `PACKAGES`, without importing any of them.
+def package_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+    """Return the installed versions of packages, without importing any of them.
 
     Reads the names of the metadata folders on the path, a hundred times faster than `importlib.metadata`, which is
     asked only for what is not found that way.
     """
-    wanted = re.compile(rf"({'|'.join(PACKAGES)})-([^-]+)(?:-py[^-]*)?\.(?:dist|egg)-info", re.IGNORECASE)
+    wanted = re.compile(rf"({'|'.join(packages)})-([^-]+)(?:-py[^-]*)?\.(?:dist|egg)-info", re.IGNORECASE)
     found: dict[str, str] = {}
     for folder in sys.path:
         try:
@@ -59,7 +61,7 @@ def package_versions() -> dict[str, str]:
             match = wanted.fullmatch(name)
             if match:
                 found.setdefault(match[1].lower(), match[2])
-    return {package: found.get(package) or _metadata_version(package) for package in PACKAGES}
+    return {package: found.get(package) or _metadata_version(package) for package in packages}
 
 
 def _metadata_version(package: str) -> str:

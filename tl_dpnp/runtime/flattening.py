@@ -5,6 +5,7 @@ The order is that of the calling convention in `tl_dpnp.lowering.plan`.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,12 +13,13 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import Int64
 from tl_dpnp.runtime.group import GroupTables
 from tl_dpnp.runtime.scalar_arguments import carrier_of, usual_values
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["FlatArguments", "Scalar", "flatten"]
+__all__ = ["FlatArguments", "Int64", "Scalar", "flatten"]
+
+Int64 = ctypes.c_longlong
 
 
 class Scalar(NamedTuple):

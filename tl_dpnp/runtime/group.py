@@ -11,8 +11,8 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.runtime.arrays import ArrayView, NotAnArray, common_queue, view_of
-from tl_dpnp.runtime.dpctl_adapter import DeviceTable, upload
+from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.platforms import DeviceTable, platform_of, upload
 
 __all__ = ["Group", "GroupTables", "group"]
 
@@ -51,8 +51,9 @@ class Group:
     def __init__(self, arrays: Sequence[Any], offset: int = 0) -> None:
         self.arrays = tuple(arrays)
         self.offset = offset
-        self.views = tuple(_element(position, array) for position, array in enumerate(self.arrays))
-        self.queue = common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)])
+        kind = platform_of(self.arrays).arrays
+        self.views = tuple(_element(kind, position, array) for position, array in enumerate(self.arrays))
+        self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)])
         self.serial = next(_serials)
         self._tables: dict[MemrefType, GroupTables] = {}
         self._lock = threading.Lock()
@@ -82,9 +83,9 @@ class Group:
             return self._tables[memref]
 
 
-def _element(position: int, array: Any) -> ArrayView:
+def _element(kind: ArrayKind, position: int, array: Any) -> ArrayView:
     try:
-        return view_of(array)
+        return kind.view_of(array)
     except NotAnArray as problem:
         raise TLTypeError(f"array {position} of the group is {problem.what}" +
                           (f"; {problem.hint}" if problem.hint else "")) from None
@@ -93,10 +94,10 @@ def _element(position: int, array: Any) -> ArrayView:
 def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
     """Make a group of `arrays` that can be passed to kernels again and again without uploading its tables.
 
-    `arrays` is a sequence of dpnp or dpctl arrays on one queue, each with its own sizes and strides where the
-    parameter's memref type has ``?``; views count, and the sequence may be empty.  An array stands for the sequence
-    of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect with parameters of type
-    ``group<…, offset: ?>`` (tensor language reference, section "Group type").
+    `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
+    sizes and strides where the parameter's memref type has ``?``; views count, and the sequence may be empty.  An array
+    stands for the sequence of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect
+    with parameters of type ``group<…, offset: ?>`` (tensor language reference, section "Group type").
 
     Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
     queues.  Fit with a parameter's type is checked when the group is passed.

@@ -13,16 +13,12 @@ from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall
-from tl_dpnp.runtime.arrays import common_queue
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
-from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of, completed_event, default_queue, keep_alive
-from tl_dpnp.runtime.launch import Launch, LaunchMemo, prepare
-from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
+from tl_dpnp.runtime.memo import LaunchMemo
+from tl_dpnp.runtime.platforms import Launch, platform_for
 from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.recent import RecentCalls
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
@@ -35,7 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
-Target = Literal["sycl", "reference"]
+#: What the compiler makes for a target.
+_CODE = {"sycl": "SPIR-V", "cuda": "PTX"}
+
+Target = Literal["sycl", "cuda", "reference"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class _Overload:
 
     compiled: CompiledKernel
     device: DeviceDescription
-    handles: dict[Hashable, KernelHandle] = field(default_factory=dict)
+    handles: dict[Hashable, Any] = field(default_factory=dict)
 
 
 class Kernel:
@@ -105,11 +104,13 @@ class Kernel:
         self.options = options
         self._program = program
         self._queue = queue
-        self._binding = Binding(program, debug=options.debug)
         self._reference = _reference_target(program, options) if options.target == "reference" else None
+        if self._reference is None:
+            self._platform = platform_for(options.target)
+            self._binding = Binding(program, self._platform.arrays, debug=options.debug)
+            written = self._binding.written_arrays
+            self._recent = None if written is None else self._platform.recent_calls(written)
         self._memo = LaunchMemo()
-        written = self._binding.written_arrays
-        self._recent = None if written is None else RecentCalls(written)
         self._overloads: dict[DeviceDescription, _Overload] = {}
         self._tuned: dict[DeviceDescription, Tuned | None] = {}
         self._stats = Stats()
@@ -142,12 +143,13 @@ class Kernel:
     # --- calls -----------------------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, group_size: int | None = None) -> None:
-        """Run the kernel and wait until it is done.
+        """Run the kernel and wait until it is done; on a CUDA device only start it, on the arrays' current stream.
 
         One argument for each parameter: a Python or NumPy scalar; for a memref a dpnp or dpctl array whose axis i is
         mode i, in column-major layout (see `tl_dpnp.rev`); for a group a list of arrays or a `tl_dpnp.group`.  With
-        ``target="reference"`` NumPy arrays do as well.  `group_size` is the number of work-groups, by default the
-        common length of the groups and sizes of the modes that ``group_id`` indexes.
+        ``target="cuda"`` arrays are those of CuPy, PyTorch or Numba; with ``target="reference"`` NumPy arrays do too.
+        `group_size` is the number of work-groups, by default the common length of the groups and sizes of the modes
+        that ``group_id`` indexes.
 
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
         `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
@@ -163,7 +165,7 @@ class Kernel:
             launch.run(arguments, addresses)
 
     def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
-        """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent` at once.
+        """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.
 
         The queue of the arguments need not be in order: without `depends` nothing is waited for.  Arguments are kept
         alive until the event is complete.  With ``debug=True`` and with ``target="reference"`` the work is done when
@@ -178,15 +180,20 @@ class Kernel:
                 self._record(arguments, group_size)
             elif self._reference is not None:
                 self._reference.run(arguments, group_size)
+            from tl_dpnp.runtime.dpctl_adapter import completed_event
+
             return completed_event(None, ())
         launch, addresses, arrays = self._launch(arguments, group_size)
         event = launch.start(arguments, addresses, events)
-        keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+        self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
         return event
 
     def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:
         recording = current_recording()
         assert recording is not None
+        if self.options.target == "cuda":
+            raise UnsupportedError(f'tl_dpnp.record does not take calls of @{self.name}, which has target="cuda": '
+                                   "capture a CUDA graph with PyTorch or CuPy")
         if self._reference is not None:
             recording.add(Step(self.name, None, self._reference.prepared(arguments, group_size)))
         else:
@@ -214,14 +221,14 @@ class Kernel:
             launch = self._prepare(arguments, group_size)
             self._memo.put(key, launch, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
         if self._recent is None:
-            return launch, [*map(address_of, arrays)], arrays
+            return launch, [*map(self._platform.arrays.address_of, arrays)], arrays
         return launch, self._recent.put(arrays, group_size, launch).addresses, arrays
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
         call = self._binding.bind(arguments, group_size)
         queue = self._queue_of(call)
         overload, handle = self._handle(queue)
-        return prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
+        return self._platform.prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
 
     def _forget_launches(self) -> None:
         self._memo.clear()
@@ -230,20 +237,20 @@ class Kernel:
 
     def _queue_of(self, call: BoundCall) -> Any:
         if self._queue is None:
-            return default_queue() if call.queue is None else call.queue
-        return self._queue if call.queue is None else common_queue([("the queue given to compile", self._queue),
-                                                                    ("the arguments", call.queue)])
+            return self._platform.default_queue() if call.queue is None else call.queue
+        named = [("the queue given to compile", self._queue), ("the arguments", call.queue)]
+        return self._queue if call.queue is None else self._platform.arrays.common_queue(named)
 
     # --- compilation -----------------------------------------------------------------------------------------------
 
-    def _handle(self, queue: Any) -> tuple[_Overload, KernelHandle]:
+    def _handle(self, queue: Any) -> tuple[_Overload, Any]:
         """Return the compilation for the device of a queue and the kernel that its context has loaded."""
         with self._lock:
-            overload = self._overload(describe(queue.sycl_device))
-            context = (queue.sycl_context, queue.sycl_device)
+            overload = self._overload(self._platform.describe(queue))
+            context = self._platform.context_of(queue)
             if context not in overload.handles:
                 cache = open_cache() if self.options.cache else None
-                handle, built = load_kernel(overload.compiled, overload.device, queue, cache)
+                handle, built = self._platform.load(overload.compiled, overload.device, queue, cache)
                 self._stats.driver_builds += built
                 overload.handles[context] = handle
             return overload, overload.handles[context]
@@ -299,7 +306,7 @@ class Kernel:
     def _current_device(self) -> DeviceDescription:
         for device in self._overloads:
             return device
-        return describe((self._queue or default_queue()).sycl_device)
+        return self._platform.current_device() if self._queue is None else self._platform.describe(self._queue)
 
     def _require_device_target(self, what: str) -> None:
         if self._reference is not None:
@@ -329,14 +336,18 @@ class Kernel:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
+        if self.options.target != "sycl":
+            raise UnsupportedError(f"tune: kernels with target={self.options.target!r} cannot be tuned yet: give "
+                                   "schedules by hand, compile(schedule=...)")
         from tl_dpnp.lowering.space import tunables
+        from tl_dpnp.runtime.machine_code import keep_machine_code
         from tl_dpnp.runtime.tuning import Workbench, search_schedules
 
         call = self._binding.bind(arguments, group_size)
         if not call.groups:
             raise self._program.error(TLBindingError, f"tune: the arguments of @{self.name} have no work-group to time")
         queue = self._queue_of(call)
-        device, options = describe(queue.sycl_device), self.options.lowering
+        device, options = self._platform.describe(queue), self.options.lowering
         cache = open_cache() if self.options.cache else None
         instructions = tunables(self._program.function, device, options)
         workbench = Workbench(self._binding, device, options, instructions, call, arguments, queue, cache)
@@ -350,7 +361,7 @@ class Kernel:
             self._tuned[device] = tuned
             if winner is not None:
                 self._overloads[device] = _Overload(winner.compiled, device)
-                self._overloads[device].handles[queue.sycl_context, queue.sycl_device] = winner.handle
+                self._overloads[device].handles[self._platform.context_of(queue)] = winner.handle
             self._forget_launches()
         return report
 
@@ -418,12 +429,45 @@ class Kernel:
         return self._inspect(signature, lambda overload: self.lower(overload.device).schedule)
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
-        """Return the LLVM IR as text; it is generated again, since only the SPIR-V is kept."""
-        return self._inspect(signature, lambda overload: llvm_of(self.lower(overload.device)))
+        """Return the LLVM IR as text; it is generated again, since only what is made of it is kept."""
+        return self._inspect(signature, lambda overload: llvm_of(self.lower(overload.device), overload.device))
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
-        """Return the SPIR-V module as bytes."""
-        return self._inspect(signature, lambda overload: overload.compiled.spirv)
+        """Return the SPIR-V module as bytes; raises `UnsupportedError` for kernels of other targets."""
+        self._require("inspect_spirv", "sycl")
+        return self._inspect(signature, lambda overload: overload.compiled.binary)
+
+    def inspect_ptx(self, signature: Signature | None = None) -> Any:
+        """Return the PTX as text; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+
+        Without a GPU the kernel is compiled for `tl_dpnp.lowering.device.H200`.
+        """
+        self._require("inspect_ptx", "cuda")
+        return self._inspect(signature, lambda overload: overload.compiled.binary.decode())
+
+    def inspect_sass(self, signature: Signature | None = None) -> Any:
+        """Return the machine code as text; needs no GPU, but ``nvdisasm`` of the CUDA toolkit on the PATH.
+
+        Raises `UnsupportedError` where that is missing, and for kernels of other targets than ``"cuda"``.
+        """
+        self._require("inspect_sass", "cuda")
+        from tl_dpnp.runtime.ptx import disassemble, link
+
+        return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
+
+    def resources(self, signature: Signature | None = None) -> Any:
+        """Return what a work-item and a work-group take of a CUDA device, as `tl_dpnp.runtime.ptx.Resources`.
+
+        Raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        """
+        self._require("resources", "cuda")
+        from tl_dpnp.runtime.ptx import link
+
+        return self._inspect(signature, lambda overload: link(overload.compiled, overload.device).resources)
+
+    def _require(self, what: str, target: str) -> None:
+        if self.options.target != target:
+            raise UnsupportedError(f'{what} is for target="{target}"; @{self.name} has target="{self.options.target}"')
 
     def diagnostics(self, level: int = 1) -> str:
         """Return how the kernel was compiled, as text.
@@ -441,7 +485,7 @@ class Kernel:
         yield f"@{self.name}{signature}"
         yield from _plan_lines(compiled.plan)
         how = "read from the disk cache" if compiled.from_cache else "compiled"
-        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.spirv)} bytes of SPIR-V"
+        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {_CODE[self.options.target]}"
         tuned = self._tuned_schedules(overload.device)
         if tuned is not None:
             yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"

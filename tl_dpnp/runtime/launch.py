@@ -5,19 +5,20 @@ from __future__ import annotations
 import copy
 import math
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLBoundsError, TLError
+from tl_dpnp.errors import TLBindingError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import Int64, KernelHandle, SubmitError, completed_event, scratch
-from tl_dpnp.runtime.flattening import FlatArguments, flatten
+from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch
+from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
-__all__ = ["Launch", "LaunchMemo", "chunk_of", "prepare", "run_all", "start_all"]
+__all__ = ["Launch", "chunk_of", "prepare", "run_all", "start_all"]
 
 #: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
 #: against 15 µs.
@@ -27,7 +28,6 @@ _TARGET_WORK = 60_000
 _LEAST_WORK = 30_000
 #: Work-items for each compute unit that must remain, so that the load can be balanced.
 _ITEMS_PER_UNIT = 4
-_CHECK_RECORD_LENGTH = 5
 #: Bytes of cache for each core where the device does not tell.
 _ASSUMED_CACHE = 1 << 20
 #: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
@@ -178,52 +178,12 @@ class CheckedLaunch(Launch):
 
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
-        table, record = scratch(_CHECK_RECORD_LENGTH, self.queue)
+        table, record = scratch(CHECK_RECORD_LENGTH, self.queue)
         values = self.flat.filled(arguments, addresses)
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
         event.wait()
-        claimed, number, group, index, bound = record.tolist()
-        if claimed:
-            raise self._error(number, group, index, bound)
+        raise_if_failed(record.tolist(), self.plan, self.text)
         return event
-
-    def _error(self, number: int, group: int, index: int, bound: int) -> TLBoundsError:
-        check = self.plan.checks[number]
-        span = Span(check.file, check.line, check.column, check.end_line, check.end_column)
-        lines = [] if self.text is None else self.text.splitlines()
-        line = lines[span.line - 1] if 0 < span.line <= len(lines) else None
-        message = f"{check.message}: {index}, where the bound is {bound} (in work-group {group})"
-        error = TLBoundsError.from_diagnostics([Diagnostic(message, span if span.line else None, None, line)])
-        assert isinstance(error, TLBoundsError)
-        return error
-
-
-class LaunchMemo:
-    """The launches that a kernel remembers, by the key of their arguments.
-
-    It forgets them all when they become too many, or the arrays that their keys describe.  Safe to use from several
-    threads: what one of them forgets, another prepares again.
-    """
-
-    MOST_LAUNCHES = 256
-    MOST_ARRAYS = 1 << 16
-
-    def __init__(self) -> None:
-        self._launches: dict[Hashable, Launch] = {}
-        self._arrays = 0
-        self.get = self._launches.get
-
-    def put(self, key: Hashable, launch: Launch, arrays: int) -> None:
-        """Remember a launch whose key describes `arrays` arrays."""
-        if len(self._launches) >= self.MOST_LAUNCHES or self._arrays + arrays > self.MOST_ARRAYS:
-            self.clear()
-        self._launches[key] = launch
-        self._arrays += arrays
-
-    def clear(self) -> None:
-        """Forget all launches."""
-        self._launches.clear()
-        self._arrays = 0
 
 
 def prepare(

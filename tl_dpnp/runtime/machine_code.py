@@ -33,15 +33,15 @@ def load_kernel(
     """
     entry = compiled.plan.entry
     if cache is None or not opencl_adapter.supports(queue):
-        return kernel_of(build_program(compiled.spirv, entry, queue), entry), True
-    key = machine_code_key(compiled.spirv, device)
+        return kernel_of(build_program(compiled.binary, entry, queue), entry), True
+    key = machine_code_key(compiled.binary, device)
     found = cache.load(key) if compiled.from_cache else None
     if found is not None:
         try:
             return kernel_of(opencl_adapter.load_program(found.content, queue), entry), False
         except BinaryError as problem:
             cache.warn_of(key, problem)
-    handle = kernel_of(build_program(compiled.spirv, entry, queue), entry)
+    handle = kernel_of(build_program(compiled.binary, entry, queue), entry)
     keep_machine_code(compiled, device, queue, cache, handle)
     return handle, True
 
@@ -53,7 +53,7 @@ def keep_machine_code(
     if not opencl_adapter.supports(queue):
         return
     try:
-        cache.store(machine_code_key(compiled.spirv, device), Entry({}, opencl_adapter.binary_of(handle.kernel)))
+        cache.store(machine_code_key(compiled.binary, device), Entry({}, opencl_adapter.binary_of(handle.kernel)))
     except BinaryError as problem:
         warnings.warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning, stacklevel=2)
 

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
-from tl_dpnp.runtime.arrays import common_queue
-from tl_dpnp.runtime.dpctl_adapter import completed_event, keep_alive
-from tl_dpnp.runtime.launch import Launch, run_all, start_all
+from tl_dpnp.runtime.platforms import platform_for
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.launch import Launch
 
 __all__ = ["Graph", "current", "record"]
 
@@ -63,6 +64,8 @@ class Graph:
         recording the launches are recorded.  Raises `TLError` for a graph whose recording is not over or failed, and
         `TLBoundsError` for kernels with ``debug=True``.
         """
+        from tl_dpnp.runtime.launch import run_all
+
         self._require_usable()
         recording = current()
         if recording is not None:
@@ -81,6 +84,9 @@ class Graph:
         Each kernel starts after the one before it.  With ``debug=True`` and ``target="reference"`` the work is done
         when this returns, so that it can raise.  Otherwise as `Kernel.submit`.
         """
+        from tl_dpnp.runtime.dpctl_adapter import completed_event, keep_alive
+        from tl_dpnp.runtime.launch import start_all
+
         self._require_usable()
         if current() is not None:
             raise TLError("a graph cannot be submitted while another is recorded: call it, and it is recorded as well")
@@ -110,7 +116,7 @@ class Graph:
             raise TLError("the recording of this graph is over")
         queues = [(f"@{other.name}", other.launch.queue) for other in self._steps if other.launch is not None]
         if step.launch is not None and queues:
-            common_queue([queues[-1], (f"@{step.name}", step.launch.queue)])
+            platform_for("sycl").arrays.common_queue([queues[-1], (f"@{step.name}", step.launch.queue)])
         self._steps.append(step)
 
     def end(self, failed: bool = False) -> None:

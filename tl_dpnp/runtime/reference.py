@@ -11,9 +11,9 @@ import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.arrays import HOST_ARRAYS, ArrayView
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.dpctl_adapter import allocation_of
+from tl_dpnp.runtime.platforms import platform_for
 from tl_dpnp.runtime.program import Program
 
 __all__ = ["ReferenceTarget"]
@@ -37,8 +37,11 @@ class ReferenceTarget:
     def __init__(self, program: Program, debug: bool) -> None:
         self.program = program
         self.debug = debug
-        self._on_host = Binding(program, on_host=True, debug=debug)
-        self._on_device = Binding(program, debug=debug)
+        self._on_host = Binding(program, HOST_ARRAYS, debug=debug)
+
+    @functools.cached_property
+    def _on_device(self) -> Binding:
+        return Binding(self.program, platform_for("sycl").arrays, debug=self.debug)
 
     def run(self, arguments: Sequence[Any], group_size: int | None) -> None:
         """Run the program to its end; raises what binding the arguments and `interpret` raise."""
@@ -78,7 +81,7 @@ class _Mirror:
         """Return the host's array for a view, NumPy arrays as they are."""
         if view.queue is None:
             return view.array  # type: ignore[no-any-return]
-        memory, offset = allocation_of(view.array)
+        memory, offset = _allocation_of(view.array)
         key = self._key(view)
         if key not in self._copies:
             self._copies[key] = memory, memory.copy_to_host()
@@ -96,8 +99,14 @@ class _Mirror:
     @staticmethod
     def _key(view: ArrayView) -> tuple[int, int]:
         """Return what identifies the allocation of a view: its address and size."""
-        memory, offset = allocation_of(view.array)
+        memory, offset = _allocation_of(view.array)
         return view.address - offset, memory.nbytes
+
+
+def _allocation_of(array: Any) -> tuple[Any, int]:
+    from tl_dpnp.runtime.dpctl_adapter import allocation_of  # which NumPy arrays do without
+
+    return allocation_of(array)
 
 
 def _host_argument(argument: MemrefArgument | GroupArgument, mirror: _Mirror) -> Any:

@@ -17,6 +17,7 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = ["Nvvm", "asm"]
 
+_I16 = ir.IntType(16)
 _LETTERS = "xy"
 _SPACES = {1: "global", 3: "shared"}
 #: libdevice's functions for f64; those for f32 end in f.  min and max follow IEEE 754 minNum and maxNum.
@@ -71,6 +72,21 @@ class Nvvm:
 
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
         raise LoweringError("a work-item of a GPU stores no whole line")
+
+    # Conversions of halves are inline PTX on 16-bit integers: libNVVM 13 gathers neighbouring loads of halves from
+    # shared memory into vectors, and then refuses those.
+
+    def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        if lanes(value.type) > 1:
+            return _by_lanes(builder, [value], lambda one: self.widen_half(builder, *one))
+        bits = builder.bitcast(value, _I16)
+        return asm(builder, "cvt.f32.f16 $0, $1;", "=f,h", ir.FloatType(), [bits], side_effect=False)
+
+    def narrow_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        if lanes(value.type) > 1:
+            return _by_lanes(builder, [value], lambda one: self.narrow_half(builder, *one))
+        bits = asm(builder, "cvt.rn.f16.f32 $0, $1;", "=h,f", _I16, [value], side_effect=False)
+        return builder.bitcast(bits, ir.HalfType())
 
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         # LLVM 7, which libNVVM reads, has no fneg.
@@ -139,9 +155,9 @@ def _by_lanes(
     builder: ir.IRBuilder, vectors: Sequence[ir.Value], scalar: Callable[[list[ir.Value]], ir.Value]
 ) -> ir.Value:
     """Apply a function of scalars to each lane of vectors."""
-    result = ir.Constant(vectors[0].type, ir.Undefined)
-    for lane in range(lanes(vectors[0].type)):
-        number = ir.Constant(I32, lane)
-        values = [builder.extract_element(vector, number) for vector in vectors]
-        result = builder.insert_element(result, scalar(values), number)
+    numbers = [ir.Constant(I32, lane) for lane in range(lanes(vectors[0].type))]
+    values = [scalar([builder.extract_element(vector, number) for vector in vectors]) for number in numbers]
+    result: ir.Value = ir.Constant(ir.VectorType(values[0].type, len(values)), ir.Undefined)
+    for number, value in zip(numbers, values, strict=True):
+        result = builder.insert_element(result, value, number)
     return result

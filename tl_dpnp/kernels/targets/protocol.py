@@ -44,6 +44,12 @@ class Target(Protocol):
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
         """Store a vector of one cache line, at an address that is a multiple of it, past the caches."""
 
+    def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Return a half or a vector of halves as f32."""
+
+    def narrow_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Return f32, or a vector of that, rounded to halves, ties to even."""
+
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return −value for a float or a vector of floats."""
 

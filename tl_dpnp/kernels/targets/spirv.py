@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type
+from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type, vector_of
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
@@ -65,6 +65,12 @@ class Spirv:
         """
         type_ = ir.FunctionType(ir.VoidType(), [pointer.type, value.type])
         builder.asm(type_, "vmovntps $1, ($0)", "r,v,~{memory}", [pointer, value], True)
+
+    def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return builder.fpext(value, vector_of(ir.FloatType(), lanes(value.type)))
+
+    def narrow_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return builder.fptrunc(value, vector_of(ir.HalfType(), lanes(value.type)))
 
     def negate(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return builder.fneg(value)

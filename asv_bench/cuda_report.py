@@ -1,0 +1,229 @@
+"""Check the CUDA target on the GPU that is there, then time it beside PyTorch: ``python -m asv_bench.cuda_report``.
+
+Needs PyTorch and CuPy.  Data are random; results are compared with float64, and outputs are filled with NaN before,
+so that what is not written shows.  Candidates take turns, and each number is the median of the rounds with its spread:
+half the distance between the quartiles.  The arrays of a section are many times larger than the level-2 cache.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import torch
+
+import tl_dpnp
+
+#: Bytes that each section moves.
+_BYTES = 1_600_000_000
+_ROUNDS, _WARM_UP = 15, 3
+_PEERS = ("torch", "cupy-cuda13x", "numba", "numba-cuda", "cuda-bindings")
+
+Shape = tuple[int, int, int]
+CUBES: tuple[Shape, ...] = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (64, 64, 64), (56, 9, 56))
+_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+
+FUSED = """
+func @fused(%alpha: f32, %A: memref<f32x16x8x?>, %B: memref<f32x8x8>, %C: memref<f32x8x16>, %D: memref<f32x16x16x?>) {
+  %0 = group_id
+  %1 = subview %A[:,:,%0] : memref<f32x16x8x?>
+  %2 = subview %D[:,:,%0] : memref<f32x16x16x?>
+  %t = alloca -> memref<f32x16x8>
+  gemm.n.t 1.0, %1, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
+  gemm.n.n %alpha, %t, %C, 1.0, %2 : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
+}
+"""
+
+
+def batch_source(m: int, n: int, k: int, element: str, result: str) -> str:
+    """Return C[g] := A[g] B[g] for matrices of the given sizes and types."""
+    a, b, c = f"{element}x{m}x{k}", f"{element}x{k}x{n}", f"{result}x{m}x{n}"
+    return f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<{a}x?>
+      %b = subview %B[:,:,%g] : memref<{b}x?>
+      %c = subview %C[:,:,%g] : memref<{c}x?>
+      gemm.n.n 1.0, %a, %b, 0.0, %c : {result}, memref<{a}>, memref<{b}>, {result}, memref<{c}>
+    }}"""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of a candidate: median and half the distance between the quartiles."""
+
+    seconds: float
+    spread: float
+
+
+def interleaved(candidates: dict[str, Callable[[], Any]]) -> dict[str, Timing]:
+    """Time candidates in turns with events."""
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    for round_ in range(_ROUNDS + _WARM_UP):
+        for name, run in candidates.items():
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            run()
+            stop.record()
+            stop.synchronize()
+            if round_ >= _WARM_UP:
+                samples[name].append(start.elapsed_time(stop) * 1e-3)
+    return {name: _timing(values) for name, values in samples.items()}
+
+
+def _timing(values: list[float]) -> Timing:
+    lower, median, upper = statistics.quantiles(values, n=4)
+    return Timing(median, (upper - lower) / 2)
+
+
+def report(title: str, moved: int, timings: dict[str, Timing], error: float) -> None:
+    """Print a section: bandwidth of each candidate and its ratio to the copy and to ours."""
+    ours = next(iter(timings.values())).seconds
+    parts = [f"{title}: error {error:.1e}"]
+    for name, timing in timings.items():
+        speed = moved / timing.seconds / 1e9
+        parts.append(f"{name} {timing.seconds * 1e6:.0f} us ±{timing.spread / timing.seconds:.1%} {speed:.0f} GB/s "
+                     f"({timing.seconds / ours:.2f})")
+    print("; ".join(parts), flush=True)
+
+
+def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the norm of the difference over the norm of what is expected."""
+    return float((got.double() - expected).norm() / expected.norm())
+
+
+def copy_candidate(moved: int) -> Callable[[], Any]:
+    """Return a copy within the device that moves as many bytes."""
+    source = torch.randn(moved // 8, device="cuda")
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
+def batches(elements: tuple[tuple[str, str], ...], shapes: tuple[Shape, ...] = CUBES) -> None:
+    """Time products of many small matrices."""
+    for element, result in elements:
+        for m, n, k in shapes:
+            dtype, out = _TORCH[element], _TORCH[result]
+            each = (m * k + k * n) * dtype.itemsize + m * n * out.itemsize
+            count = _BYTES // each
+            moved = each * count
+            a = torch.randn(count, k, m, device="cuda", dtype=torch.float32).to(dtype)
+            b = torch.randn(count, n, k, device="cuda", dtype=torch.float32).to(dtype)
+            c = torch.full((count, n, m), float("nan"), device="cuda", dtype=out)
+            kernel = tl_dpnp.compile(batch_source(m, n, k, element, result), target="cuda")
+            views = [tl_dpnp.rev(array) for array in (a, b, c)]
+            kernel(*views)
+            some = torch.cat([torch.arange(1000), torch.randint(count, (1000,)), torch.arange(count - 1000, count)])
+            expected = torch.bmm(b[some].double(), a[some].double())
+            error = relative_error(c[some], expected)
+            if bool(torch.isnan(c).any()):
+                error = float("nan")
+            other = torch.empty((count, n, m), device="cuda", dtype=dtype)
+            candidates = {
+                "ours": lambda kernel=kernel, views=views: kernel(*views),
+                "copy": copy_candidate(moved),
+                "bmm": lambda a=a, b=b, other=other: torch.bmm(b, a, out=other),
+            }
+            report(f"{m}x{n}x{k} {element} -> {result}", moved, interleaved(candidates), error)
+
+
+def fused_sample() -> None:
+    """Time D[g] += alpha A[g] Bᵀ C."""
+    each = 4 * (16 * 8 + 2 * 16 * 16)
+    count = _BYTES // each
+    moved = each * count
+    a = torch.randn(count, 8, 16, device="cuda")
+    b, c = torch.randn(8, 8, device="cuda"), torch.randn(16, 8, device="cuda")
+    d = torch.randn(count, 16, 16, device="cuda")
+    kernel = tl_dpnp.compile(FUSED, target="cuda")
+    views = [tl_dpnp.rev(array) for array in (a, b, c, d)]
+    expected = d[:1000].double() + 0.5 * torch.matmul(c.double(), torch.matmul(b.double().T, a[:1000].double()))
+    kernel(0.5, *views)
+    error = relative_error(d[:1000], expected)
+
+    def unfused() -> torch.Tensor:
+        return torch.add(d, torch.matmul(c, torch.matmul(b.T, a)), alpha=0.5, out=d)
+
+    candidates: dict[str, Callable[[], Any]] = {
+        "ours": lambda: kernel(0.5, *views), "copy": copy_candidate(moved), "unfused": unfused,
+    }
+    compiled = torch.compile(lambda a, b, c, d: d.add_(torch.matmul(c, torch.matmul(b.T, a)), alpha=0.5))
+    compiled(a, b, c, d)
+    candidates["torch.compile"] = lambda: compiled(a, b, c, d)
+    report("fused sample f32", moved, interleaved(candidates), error)
+
+
+def launches() -> None:
+    """Time calls of a small kernel from Python, by the host's clock."""
+    source = "func @f(%a: f32, %x: memref<f32x?>, %y: memref<f32x?>, %z: memref<f32x?>) {\n"
+    source += "  axpby.n %a, %x, 0.0, %z : f32, memref<f32x?>, f32, memref<f32x?>\n}"
+    kernel = tl_dpnp.compile(source, target="cuda")
+    tensors = [torch.ones(1024, device="cuda") for _ in range(3)]
+    import cupy
+
+    arrays = [cupy.ones(1024, "float32") for _ in range(3)]
+    rounds = 3000
+    candidates: dict[str, Callable[[], Any]] = {
+        "ours, PyTorch": lambda: kernel(2.0, *tensors),
+        "ours, CuPy": lambda: kernel(2.0, *arrays),
+        "torch.add": lambda: torch.add(tensors[0], tensors[1], out=tensors[2]),
+        "torch.bmm": (lambda a, b, c: lambda: torch.bmm(a, b, out=c))(
+            *(torch.ones(4, 8, 8, device="cuda") for _ in range(3))),
+        "cupy.add": lambda: cupy.add(arrays[0], arrays[1], out=arrays[2]),
+    }
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(7):
+        for name, run in candidates.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(rounds):
+                run()
+            samples[name].append((time.perf_counter() - start) / rounds)
+            torch.cuda.synchronize()
+    print("call of a small kernel: " + "; ".join(
+        f"{name} {_timing(values).seconds * 1e6:.2f} us ±{_timing(values).spread / _timing(values).seconds:.0%}"
+        for name, values in samples.items()
+    ), flush=True)
+    graph = torch.cuda.CUDAGraph()
+    kernel(2.0, *tensors)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        for _ in range(100):
+            kernel(2.0, *tensors)
+    timing = interleaved({"graph": graph.replay})["graph"]
+    spread = timing.spread / timing.seconds
+    print(f"a graph of 100 calls replays in {timing.seconds * 1e6:.1f} us ±{spread:.0%}", flush=True)
+
+
+SECTIONS: dict[str, Callable[[], None]] = {
+    "launches": launches,
+    "f32": lambda: batches((("f32", "f32"),)),
+    "f64": lambda: batches((("f64", "f64"),)),
+    "fused": fused_sample,
+}
+
+
+@click.command()
+@click.argument("sections", nargs=-1, type=click.Choice(list(SECTIONS)))
+@click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
+def main(sections: tuple[str, ...], check: bool) -> None:
+    """Check, then time SECTIONS, by default all of them."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PEERS)
+    print(f"{torch.cuda.get_device_name()}, driver for CUDA {torch.version.cuda}; {versions}", flush=True)
+    if check:
+        tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda"]
+        if subprocess.run(tests, check=False).returncode:
+            print("the tests failed: times below are of wrong kernels", flush=True)
+    for section in sections or SECTIONS:
+        SECTIONS[section]()
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

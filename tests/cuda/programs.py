@@ -1,0 +1,79 @@
+"""Random programs on a CUDA device against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import tl_dpnp
+from tests.strategies.arguments import (
+    Argument,
+    ArrayArgument,
+    GroupArgument,
+    ScalarArgument,
+    differences,
+    numpy_arguments,
+)
+from tests.strategies.programs import Program
+from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter import interpret
+
+__all__ = ["LAYOUTS", "disagreements", "with_layout"]
+
+#: Work-group sizes: the default, one warp, and several along each mode.
+LAYOUTS: dict[str, tuple[int, int] | None] = {"default": None, "one_warp": (32, 1), "several_warps": (64, 3)}
+
+
+def with_layout(program: Program, layout: str) -> ops.Function:
+    """Return the function of a program with the work-group size of a layout."""
+    return replace(program.function, work_group_size=LAYOUTS[layout], subgroup_size=None)
+
+
+def run_on_device(program: Program, layout: str, arguments: Sequence[Argument], debug: bool) -> list[Argument]:
+    """Run `program` on copies of the arguments, as CuPy arrays, and return them as they are afterwards."""
+    import cupy
+
+    kernel = tl_dpnp.compile(ops.Module((with_layout(program, layout),)), target="cuda", cache=False, debug=debug)
+    held: list[tuple[ArrayArgument, Any]] = []
+
+    def make(array: ArrayArgument) -> Any:
+        assert array.buffer is not None
+        memory = cupy.asarray(array.buffer)
+        held.append((array, memory))
+        strides = [stride * memory.itemsize for stride in array.strides]
+        return cupy.lib.stride_tricks.as_strided(memory[array.offset :], array.shape, strides)
+
+    given: list[Any] = []
+    for argument in arguments:
+        match argument:
+            case ScalarArgument(value=value):
+                given.append(value)
+            case ArrayArgument():
+                given.append(make(argument))
+            case GroupArgument(arrays=arrays, offset=offset):
+                given.append(tl_dpnp.group([make(array) for array in arrays], offset=offset))
+    kernel(*given, group_size=program.group_size)
+    results = iter(replace(array, buffer=cupy.asnumpy(memory)) for array, memory in held)
+    after: list[Argument] = []
+    for argument in arguments:
+        match argument:
+            case ScalarArgument():
+                after.append(argument)
+            case ArrayArgument():
+                after.append(next(results))
+            case GroupArgument(arrays=arrays):
+                after.append(replace(argument, arrays=tuple(next(results) for _ in arrays)))
+    return after
+
+
+def disagreements(program: Program, layout: str, debug: bool = False) -> list[str]:
+    """Return what the device computes differently from the interpreter, one line for each buffer."""
+    seed = program.seed or 0
+    expected = program.make_arguments(seed)
+    with np.errstate(all="ignore"):
+        interpret(program.function, numpy_arguments(expected), program.group_size)
+    actual = run_on_device(program, layout, program.make_arguments(seed), debug)
+    return differences(expected, actual, program.tolerances)

@@ -1,0 +1,181 @@
+"""Kernels on a CUDA device; skipped where there is none."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.cuda.programs import LAYOUTS, disagreements
+from tests.cuda.test_offline import FUSED
+from tests.strategies.programs import random_program
+from tl_dpnp.runtime.cuda_driver_adapter import device_count
+
+pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
+cupy = pytest.importorskip("cupy", exc_type=ImportError)
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+AXPY = """
+func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
+  axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
+}
+"""
+PROGRAMS = int(os.environ.get("TL_DPNP_TEST_CUDA_PROGRAMS", "100"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_programs_agree_with_the_interpreter(layout):
+    failures = []
+    for seed in range(PROGRAMS):
+        program = random_program(seed)
+        found = disagreements(program, layout, debug=seed % 4 == 0)
+        if found:
+            failures.append("\n".join([f"random_program({seed})", *found]))
+    assert not failures, "\n\n".join(failures[:5])
+
+
+def arrays(*shapes, seed=0):
+    random = np.random.default_rng(seed)
+    return [random.integers(-4, 5, shape).astype(np.float32, order="F") for shape in shapes]
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch", "numba"])
+def test_arrays_of_each_package(library):
+    from numba import cuda
+
+    def move(array):
+        match library:
+            case "cupy":
+                return cupy.asarray(array)
+            case "numba":
+                return cuda.to_device(array)
+        return tl_dpnp.rev(torch.as_tensor(np.ascontiguousarray(array.T), device="cuda"))
+
+    def back(array):
+        match library:
+            case "cupy":
+                return cupy.asnumpy(array)
+            case "numba":
+                return array.copy_to_host()
+        return array.cpu().numpy()
+
+    batch = 37
+    a, b, c, d = arrays((16, 8, batch), (8, 8), (8, 16), (16, 16, batch))
+    expected = d + 0.5 * np.einsum("ikg,jk,jn->ing", a, b, c)
+    given = [[move(np.asfortranarray(a[:, :, g])) for g in range(batch)], move(b), move(c), move(d)]
+    kernel = tl_dpnp.compile(FUSED, target="cuda")
+    kernel(0.5, *given)
+    np.testing.assert_array_equal(back(given[-1]), expected)
+    kernel(0.5, tl_dpnp.group(given[0]), *given[1:])
+    np.testing.assert_array_equal(back(given[-1]), 2 * expected - d)
+
+
+def test_calls_run_on_the_current_stream():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    stream = torch.cuda.Stream()
+    x, y = torch.ones(1 << 24, device="cuda"), torch.zeros(1 << 24, device="cuda")
+    kernel(1.0, x, y)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for _ in range(20):
+            y.mul_(2.0)
+            kernel(1.0, x, y)
+    stream.synchronize()
+    assert (float(y.min()), float(y.max())) == (2.0**21 - 1, 2.0**21 - 1)
+    other = cupy.cuda.Stream(non_blocking=True)
+    p, q = cupy.ones(1 << 20, "float32"), cupy.zeros(1 << 20, "float32")
+    cupy.cuda.Device().synchronize()
+    with other:
+        kernel(1.0, p, q)
+        q *= 3
+        event = kernel.submit(1.0, p, q)
+    event.wait()
+    assert float(q.min()) == 4.0
+
+
+def test_arrays_whose_streams_differ_are_refused():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    x, y = torch.ones(8, device="cuda"), cupy.zeros(8, "float32")
+    kernel(1.0, x, y)
+    with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(tl_dpnp.TLBindingError, match="current streams differ"):
+        kernel(1.0, x, y)
+    assert float(y.sum()) == 8.0
+
+
+def test_a_graph_of_calls_replays():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    x, y = torch.ones(1000, device="cuda"), torch.zeros(1000, device="cuda")
+    kernel(1.0, x, y)  # compiled and loaded before the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for step in range(100):
+            kernel(float(step), x, y)
+    y.zero_()
+    for _ in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(y, torch.full_like(y, 3 * 4950.0))
+
+
+def test_arguments_that_do_not_fit():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    x = cupy.ones(8, "float32")
+    for wrong, error, text in (
+        (np.ones(8, "float32"), tl_dpnp.TLTypeError, "a NumPy array, which lives in the host's memory"),
+        (torch.ones(8), tl_dpnp.TLTypeError, "a PyTorch tensor on cpu"),
+        (torch.ones(8, device="cuda", requires_grad=True), tl_dpnp.TLTypeError, r"pass tensor.detach\(\)"),
+        (cupy.ones(8, "float64"), tl_dpnp.TLTypeError, "float64"),
+        (cupy.ones(9, "float32"), tl_dpnp.TLBindingError, "the sizes do not fit"),
+    ):
+        with pytest.raises(error, match=text):
+            kernel(1.0, wrong, x)
+
+
+def test_bounds_are_checked_on_the_device():
+    source = """func @f(%x: memref<i32x?x?>, %n: index) {
+        %g = group_id
+        foreach %i = 0, %n {
+            store 1, %x[%i, %g] : memref<i32x?x?>
+        }
+    }"""
+    kernel = tl_dpnp.compile(source, target="cuda", debug=True)
+    x = cupy.zeros((20, 3), dtype="int32", order="F")
+    kernel(x, 20)
+    assert int(x.sum()) == 60
+    with pytest.raises(tl_dpnp.TLBoundsError, match=r":4:13: .*: 20, where the bound is 20 \(in work-group [012]"):
+        kernel(x, 21)
+
+
+def test_threads_share_a_kernel():
+    kernel = tl_dpnp.compile(AXPY, target="cuda", cache=False)
+    results = [cupy.zeros(1000, "float32") for _ in range(8)]
+    x = cupy.ones(1000, "float32")
+    cupy.cuda.Device().synchronize()
+
+    def work(number):
+        for _ in range(50):
+            kernel(float(number), x, results[number])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    cupy.cuda.Device().synchronize()
+    assert [float(result.min()) for result in results] == [50.0 * number for number in range(8)]
+
+
+@pytest.mark.skipif(device_count() < 2, reason="there is one CUDA device")
+def test_the_work_goes_where_the_arrays_are():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    for ordinal in (1, 0, 1):
+        x, y = torch.ones(100, device=f"cuda:{ordinal}"), torch.zeros(100, device=f"cuda:{ordinal}")
+        kernel(2.0, x, y)
+        assert y.device.index == ordinal
+        assert float(y.sum()) == 200.0
+    with pytest.raises(tl_dpnp.TLBindingError, match=r"cuda:1 and .* on cuda:0"):
+        kernel(1.0, x, torch.ones(100, device="cuda:0"))

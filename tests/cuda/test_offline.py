@@ -1,0 +1,107 @@
+"""What the CUDA target makes of programs, without a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tl_dpnp
+from tests.cuda.programs import LAYOUTS, with_layout
+from tests.strategies.programs import random_program
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.device import H200
+
+#: D[g] += alpha (A[g] Bᵀ) C for a group A and a batch D.
+FUSED = """
+func @fused(%alpha: f32, %A: group<memref<f32x16x8>>, %B: memref<f32x8x8>, %C: memref<f32x8x16>,
+            %D: memref<f32x16x16x?>) {
+  %0 = group_id
+  %1 = load %A[%0] : group<memref<f32x16x8>>
+  %2 = subview %D[:,:,%0] : memref<f32x16x16x?>
+  %t = alloca -> memref<f32x16x8>
+  gemm.n.t 1.0, %1, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
+  gemm.n.n %alpha, %t, %C, 1.0, %2 : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
+}
+"""
+
+
+def only(views):
+    (view,) = views.values()
+    return view
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_programs_compile(layout):
+    for seed in range(16):
+        function = with_layout(random_program(seed), layout)
+        kernel = tl_dpnp.compile(ops.Module((function,)), target="cuda", cache=False, debug=seed % 4 == 0)
+        assert ".visible .entry tl_kernel" in only(kernel.inspect_ptx())
+
+
+def test_the_sub_group_form_is_a_block_of_warps():
+    kernel = tl_dpnp.compile(FUSED, target="cuda", form="subgroup", cache=False)
+    lowered = kernel.lower(H200)
+    assert lowered.plan.subgroup_size == 32
+    assert "item" not in lowered.shell.text
+    ptx = only(kernel.inspect_ptx())
+    assert ".target sm_90a" in ptx
+    for instruction in ("bar.sync", "fma.rn.f32", "ld.shared.f32", "st.global.f32", "%ctaid.x", "%tid.y"):
+        assert instruction in ptx
+    assert f".maxntid {32 * lowered.plan.subgroups}" in ptx
+
+
+def test_mathematics_and_atomics_become_those_of_the_device():
+    for scalar in ("f32", "f64"):
+        source = f"""func @f(%x: memref<{scalar}x64x?>, %y: memref<{scalar}>) {{
+            %g = group_id
+            %a = load %x[0, %g] : memref<{scalar}x64x?>
+            %b = math.tanh %a : {scalar}
+            %c = arith.neg %b : {scalar}
+            store %c, %x[0, %g] : memref<{scalar}x64x?>
+            %v = subview %x[:, %g] : memref<{scalar}x64x?>
+            sum.n.atomic 1.0, %v, 1.0, %y : {scalar}, memref<{scalar}x64>, {scalar}, memref<{scalar}>
+        }}"""
+        ptx = only(tl_dpnp.compile(source, target="cuda", cache=False).inspect_ptx())
+        assert f"red.relaxed.gpu.global.add.{scalar}" in ptx
+        assert "ex2.approx" in ptx or "fma.rn.f64" in ptx
+        assert "call" not in ptx
+
+
+def test_resources_are_known_without_a_device():
+    resources = only(tl_dpnp.compile(FUSED, target="cuda", cache=False).resources())
+    assert 0 < resources.registers <= 255
+    assert resources.stack == 0
+    assert resources.local_memory == 16 * 8 * 4
+
+
+def test_machine_code_needs_the_disassembler(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(tl_dpnp.UnsupportedError, match="cuda-nvdisasm"):
+        tl_dpnp.compile(FUSED, target="cuda", cache=False).inspect_sass()
+
+
+def test_what_other_targets_have_is_refused():
+    kernel = tl_dpnp.compile(FUSED, target="cuda", cache=False)
+    with pytest.raises(tl_dpnp.UnsupportedError, match='inspect_spirv is for target="sycl"'):
+        kernel.inspect_spirv()
+    with pytest.raises(tl_dpnp.LoweringError, match="form='vector'"):
+        tl_dpnp.compile(FUSED, target="cuda", form="vector", cache=False).inspect_ptx()
+    with pytest.raises(tl_dpnp.TLTypeError, match="queue= takes a SYCL queue"):
+        tl_dpnp.compile(FUSED, target="cuda", queue=object())
+
+
+def test_the_cache_keeps_the_code():
+    source = FUSED.replace("@fused", "@kept")
+    first, second = (tl_dpnp.compile(source, target="cuda") for _ in range(2))
+    assert only(first.inspect_ptx()) == only(second.inspect_ptx())
+    assert (first.stats.cache_misses, second.stats.cache_hits) == (1, 1)
+
+
+def test_no_package_of_the_other_target_is_needed():
+    code = (
+        f"import sys\nfor name in ('dpctl', 'dpnp', 'numba_dpex'):\n    sys.modules[name] = None\n"
+        f"import tl_dpnp\nkernel = tl_dpnp.compile({FUSED!r}, target='cuda', cache=False)\nkernel.inspect_ptx()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,0 +1,157 @@
+"""CUDA devices: where kernels run is where their arrays are, on the current stream of the arrays' package."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.lowering.device import H200, DeviceDescription
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime import cuda_driver_adapter as driver
+from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.cache import DiskCache
+from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, stream_function
+from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
+from tl_dpnp.runtime.platforms import DeviceTable
+from tl_dpnp.runtime.ptx import linked
+
+__all__ = ["CudaPlatform"]
+
+#: Work-groups that a grid takes along x (CUDA C++ Programming Guide, "Technical Specifications").
+_MOST_GROUPS = (1 << 31) - 1
+
+
+class CudaPlatform:
+    """See `tl_dpnp.runtime.platforms.Platform`; a queue is a `CudaDevice`."""
+
+    arrays = CUDA_ARRAYS
+
+    def default_queue(self) -> Any:
+        return cuda_device(0)
+
+    def describe(self, queue: CudaDevice) -> DeviceDescription:
+        return describe(queue.ordinal)
+
+    def current_device(self) -> DeviceDescription:
+        """Without a GPU, that is an H200: kernels can be compiled and read."""
+        return describe(0) if driver.device_count() else H200
+
+    def context_of(self, queue: CudaDevice) -> Hashable:
+        return queue
+
+    def load(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache | None
+    ) -> tuple[driver.Function, bool]:
+        code, made = linked(compiled, device, cache)
+        return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
+
+    def prepare(
+        self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
+        device: DeviceDescription,
+    ) -> CudaLaunch:
+        flat = flatten(binding, call, queue)
+        if call.groups > _MOST_GROUPS:
+            raise binding.program.error(
+                TLBindingError,
+                f"{call.groups} work-groups of @{binding.program.function.name} are too many for one launch on "
+                f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
+            )
+        flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
+        arrays = [view.array for argument in call.arguments for view in argument.views]
+        stream = stream_function(arrays, queue.ordinal)
+        if not plan.checks:
+            return CudaLaunch(handle, queue, flat, call.groups, plan, stream)
+        lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
+        return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
+
+    def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
+        event.keep = objects
+
+    def recent_calls(self, written: Sequence[int]) -> None:
+        return None  # the same tensor may have got other memory since
+
+    def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
+        host = np.ascontiguousarray(values, dtype=np.int64)
+        if host.size == 0:
+            return DeviceTable(None, 0)
+        memory = driver.Memory(queue.ordinal, host.nbytes)
+        memory.write(host)
+        return DeviceTable(memory, memory.address)
+
+
+class CudaLaunch:
+    """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`."""
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
+        stream: Callable[[], int],
+    ) -> None:
+        self.queue, self.flat, self.groups, self._stream = queue, flat, groups, stream
+        self._parameters = driver.Parameters(flat.values)
+        block = plan.subgroup_size, plan.subgroups
+        self._launch = function.launcher(groups, block, plan.local_memory, self._parameters)
+
+    def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Start the kernel on the current stream of its arrays."""
+        self._on(self._stream(), arguments, addresses)
+
+    def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
+        """Start the kernel after events that `start` returned; return one with ``wait()``."""
+        stream = self._stream()
+        for event in depends:
+            if not isinstance(event, driver.Event):
+                raise TLTypeError(f"depends= takes events that submit returned, not a {type(event).__name__}")
+            event.hold(stream)
+        self._on(stream, arguments, addresses)
+        return driver.Event(self.queue.ordinal, stream)
+
+    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        if not self.groups:
+            return
+        parameters, flat = self._parameters, self.flat
+        with parameters.lock:
+            for place, address in zip(flat.addresses, addresses, strict=True):
+                parameters.words[place] = address
+            for place, position, convert in flat.scalars:
+                parameters.set(place, convert(arguments[position]))
+            self._launch(stream)
+
+
+class CheckedLaunch(CudaLaunch):
+    """A launch of a kernel that was compiled with ``debug=True``: it waits for its end and looks at its record."""
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
+        stream: Callable[[], int], lengths: Sequence[int], text: str | None,
+    ) -> None:
+        self._record = driver.Memory(queue.ordinal, 8 * CHECK_RECORD_LENGTH)
+        flat.values.extend((Int64(self._record.address), *map(Int64, lengths)))
+        super().__init__(function, queue, flat, groups, plan, stream)
+        self._plan, self._text = plan, text
+
+    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        with self._parameters.lock:
+            self._record.write(np.zeros(CHECK_RECORD_LENGTH, np.int64))
+            super()._on(stream, arguments, addresses)
+            raise_if_failed(self._record.read("int64").tolist(), self._plan, self._text)
+
+
+@functools.cache
+def describe(ordinal: int) -> DeviceDescription:
+    """Return the description of a CUDA device."""
+    names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_BLOCK",
+             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "L2_CACHE_SIZE", "WARP_SIZE")
+    major, minor, units, threads, local_memory, unit_memory, cache, lanes = driver.attributes(ordinal, *names)
+    return DeviceDescription(
+        name=driver.device_name(ordinal), vendor="NVIDIA", driver=driver.driver_version(), backend="cuda",
+        is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
+        compute_units=units, vector_bytes=16, has_fp64=True, has_fp16=True, has_atomic64=True,
+        caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
+    )

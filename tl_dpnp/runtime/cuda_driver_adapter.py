@@ -1,0 +1,209 @@
+"""The one place that touches CUDA's driver, through cuda-bindings.
+
+Nothing of that is private, but every status that it returns is checked here.  Devices are numbered as the driver
+numbers them; their primary contexts are used, which CuPy, PyTorch and Numba use as well.
+Source: CUDA Driver API reference.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver
+
+from tl_dpnp.errors import TLError, UnsupportedError
+
+__all__ = [
+    "Event", "Function", "Memory", "Parameters", "attributes", "current", "device_count", "device_name",
+    "driver_version", "ordinal_of",
+]
+
+_SUCCESS = driver.CUresult.CUDA_SUCCESS
+#: What a launch from a thread returns that has not used CUDA before.
+_NO_CONTEXT = (driver.CUresult.CUDA_ERROR_INVALID_CONTEXT, driver.CUresult.CUDA_ERROR_NOT_INITIALIZED)
+
+
+def _check(result: tuple[Any, ...]) -> Any:
+    """Return what a call of the driver returned besides its status; raises `TLError` unless that is success."""
+    if result[0] != _SUCCESS:
+        _, name = driver.cuGetErrorName(result[0])
+        _, text = driver.cuGetErrorString(result[0])
+        raise TLError(f"CUDA's driver: {text.decode()} ({name.decode()})")
+    return result[1] if len(result) == 2 else result[1:]
+
+
+@functools.cache
+def device_count() -> int:
+    """Return how many CUDA devices there are: 0 without a driver."""
+    try:
+        if driver.cuInit(0)[0] != _SUCCESS:
+            return 0
+    except Exception as error:  # cuda-bindings has an exception of its own where there is no driver's library
+        if type(error).__name__ != "DynamicLibNotFoundError" and not isinstance(error, RuntimeError):
+            raise
+        return 0
+    return int(_check(driver.cuDeviceGetCount()))
+
+
+def driver_version() -> str:
+    """Return the CUDA version that the driver is for: "13.0"."""
+    number = int(_check(driver.cuDriverGetVersion()))
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def device_name(ordinal: int) -> str:
+    """Return the name of a device."""
+    return str(_check(driver.cuDeviceGetName(256, driver.CUdevice(ordinal))).split(b"\0")[0].decode())
+
+
+def attributes(ordinal: int, *names: str) -> list[int]:
+    """Return attributes of a device by the end of their names in ``CUdevice_attribute``."""
+    device = driver.CUdevice(ordinal)
+    every = [getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}") for name in names]
+    return [int(_check(driver.cuDeviceGetAttribute(attribute, device))) for attribute in every]
+
+
+def ordinal_of(address: int) -> int:
+    """Return the device that an address belongs to."""
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(_check(driver.cuPointerGetAttribute(attribute, address))) if address else 0
+
+
+@functools.cache
+def _context(ordinal: int) -> Any:
+    """Return the primary context of a device, kept for good."""
+    if ordinal >= device_count():
+        raise UnsupportedError(f"there is no CUDA device {ordinal}: the driver finds {device_count()}")
+    return _check(driver.cuDevicePrimaryCtxRetain(driver.CUdevice(ordinal)))
+
+
+@contextmanager
+def current(ordinal: int) -> Iterator[None]:
+    """Make a device's context the current one."""
+    _check(driver.cuCtxPushCurrent(_context(ordinal)))
+    try:
+        yield
+    finally:
+        _check(driver.cuCtxPopCurrent())
+
+
+class Memory:
+    """Memory of a device, freed with the object; the driver waits for the kernels that use it."""
+
+    def __init__(self, ordinal: int, size: int) -> None:
+        self.ordinal = ordinal
+        self.size = size
+        with current(ordinal):
+            self.address = int(_check(driver.cuMemAlloc(size)))
+
+    def write(self, values: np.ndarray[Any, Any]) -> None:
+        """Copy a contiguous array to the start of the memory and wait until it is there."""
+        with current(self.ordinal):
+            _check(driver.cuMemcpyHtoD(self.address, values.ctypes.data, values.nbytes))
+
+    def read(self, dtype: str) -> np.ndarray[Any, Any]:
+        """Return the whole memory as an array, after all work on the device."""
+        result = np.empty(self.size // np.dtype(dtype).itemsize, dtype)
+        with current(self.ordinal):
+            _check(driver.cuCtxSynchronize())
+            _check(driver.cuMemcpyDtoH(result.ctypes.data, self.address, self.size))
+        return result
+
+    def __del__(self) -> None:
+        # At the end of the process the driver may be gone, and with it the memory.
+        if getattr(self, "address", 0) and driver is not None:
+            try:
+                with current(self.ordinal):
+                    driver.cuMemFree(self.address)
+            except (TLError, TypeError):
+                pass
+
+
+class Event:
+    """A point in a stream; `keep` are objects that live as long as it."""
+
+    def __init__(self, ordinal: int, stream: int) -> None:
+        self.ordinal = ordinal
+        self.keep: tuple[object, ...] = ()
+        with current(ordinal):
+            flags = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+            self.handle = _check(driver.cuEventCreate(flags))
+            _check(driver.cuEventRecord(self.handle, driver.CUstream(stream)))
+
+    def wait(self) -> None:
+        """Wait until all work before the point is done."""
+        _check(driver.cuEventSynchronize(self.handle))
+
+    def hold(self, stream: int) -> None:
+        """Let a stream wait for the point."""
+        _check(driver.cuStreamWaitEvent(driver.CUstream(stream), self.handle, 0))
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None) is not None and driver is not None:
+            driver.cuEventDestroy(self.handle)
+
+
+class Function:
+    """A kernel loaded on one device."""
+
+    def __init__(self, cubin: bytes, entry: str, ordinal: int, local_memory: int) -> None:
+        self.ordinal = ordinal
+        with current(ordinal):
+            self.module = _check(driver.cuModuleLoadData(cubin))
+            self.handle = _check(driver.cuModuleGetFunction(self.module, entry.encode()))
+            limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            _check(driver.cuFuncSetAttribute(self.handle, limit, local_memory))
+
+    def blocks_per_unit(self, threads: int, local_memory: int) -> int:
+        """Return how many work-groups run on a multiprocessor at the same time."""
+        with current(self.ordinal):
+            return int(_check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(self.handle, threads, local_memory)))
+
+    def launcher(self, grid: int, block: Sequence[int], local_memory: int, parameters: Parameters) -> Any:
+        """Return a function that launches the kernel on a stream, given as an integer."""
+        handle, launch, lanes, rows = self.handle, driver.cuLaunchKernel, *block
+        pointers, several = parameters.pointers, device_count() > 1
+        streams: dict[int, Any] = {}
+
+        def start(stream: int) -> None:
+            queue = streams.get(stream)
+            if queue is None:
+                queue = streams[stream] = driver.CUstream(stream)
+            if several:
+                with current(self.ordinal):
+                    status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+            else:
+                status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+                if status[0] in _NO_CONTEXT:
+                    with current(self.ordinal):
+                        status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+            if status[0] != _SUCCESS:
+                _check(status)
+
+        return start
+
+
+class Parameters:
+    """The arguments of a kernel in memory that the driver reads at each launch: eight bytes for each."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        #: The arguments as integers: those that are may be assigned.
+        self.words = (ctypes.c_uint64 * len(values))()
+        self._first = ctypes.addressof(self.words)
+        places = [self._first + 8 * place for place in range(len(values))]
+        self._pointers = (ctypes.c_void_p * len(values))(*places)
+        self.pointers = ctypes.addressof(self._pointers)
+        self.lock = threading.RLock()
+        for place, value in enumerate(values):
+            if value is not None:
+                self.set(place, value)
+
+    def set(self, place: int, value: Any) -> None:
+        """Write one argument, a ctypes value, of any type."""
+        ctypes.memmove(self._first + 8 * place, ctypes.byref(value), ctypes.sizeof(value))

@@ -1,0 +1,117 @@
+"""What the runtime asks of a family of devices, and which one a target or an array belongs to.
+
+`Platform` objects are made on demand, so that neither family's packages are needed for the other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tl_dpnp.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.device import DeviceDescription
+    from tl_dpnp.lowering.plan import LaunchPlan
+    from tl_dpnp.runtime.arguments import BoundCall
+    from tl_dpnp.runtime.arrays import ArrayKind
+    from tl_dpnp.runtime.binding import Binding
+    from tl_dpnp.runtime.cache import DiskCache
+    from tl_dpnp.runtime.compiler import CompiledKernel
+    from tl_dpnp.runtime.recent import RecentCalls
+
+__all__ = ["DeviceTable", "Launch", "Platform", "platform_for", "platform_of", "upload"]
+
+
+class DeviceTable(NamedTuple):
+    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
+
+    memory: Any
+    address: int
+
+
+class Launch(Protocol):
+    """A kernel with its arguments in place but for addresses and scalars, which come with each call.
+
+    `addresses` are those of the arrays for the memrefs, in order.
+    """
+
+    queue: Any
+
+    def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Run the kernel as a call does; whether that waits for its end is up to the platform."""
+
+    def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> Any:
+        """Start the kernel after events and return its own."""
+
+
+class Platform(Protocol):
+    """A family of devices.
+
+    A `queue` is what arrays are placed on: a `dpctl.SyclQueue` or a CUDA device.  `arrays` are those of the platform.
+    """
+
+    arrays: ArrayKind
+
+    def default_queue(self) -> Any:
+        """Return where a kernel without arrays runs."""
+
+    def describe(self, queue: Any) -> DeviceDescription:
+        """Return the description of the device of a queue."""
+
+    def current_device(self) -> DeviceDescription:
+        """Return the device to compile for when no array says."""
+
+    def context_of(self, queue: Any) -> Hashable:
+        """Return what a loaded kernel belongs to."""
+
+    def load(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+    ) -> tuple[Any, bool]:
+        """Return the kernel for the context of a queue, and whether machine code had to be made for it."""
+
+    def prepare(
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+    ) -> Launch:
+        """Return the launch of a loaded kernel with checked arguments."""
+
+    def recent_calls(self, written: Sequence[int]) -> RecentCalls | None:
+        """Return a memory of calls by the identity of their arrays, if those are what they were while they live."""
+
+    def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
+        """Hold references to `objects` until `event` is complete."""
+
+    def upload(self, values: Any, queue: Any) -> DeviceTable:
+        """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there."""
+
+
+@functools.cache
+def platform_for(target: str) -> Platform:
+    """Return the platform of a target: "sycl" or "cuda"; raises `UnsupportedError` where its packages are missing."""
+    if target == "cuda":
+        try:
+            from tl_dpnp.runtime.cuda import CudaPlatform
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != "cuda":
+                raise
+            raise UnsupportedError('target="cuda" needs numba-cuda and cuda-bindings, which are not installed here; '
+                                   "docs/cuda.md says how to make an environment for it") from None
+        return CudaPlatform()
+    from tl_dpnp.runtime.sycl import SyclPlatform
+
+    return SyclPlatform()
+
+
+def platform_of(arrays: Iterable[Any]) -> Platform:
+    """Return the platform that arrays live on, SYCL's if there are none."""
+    for array in arrays:
+        if not hasattr(type(array), "__sycl_usm_array_interface__"):
+            return platform_for("cuda" if hasattr(type(array), "__cuda_array_interface__") else "sycl")
+        break
+    return platform_for("sycl")
+
+
+def upload(values: Any, queue: Any) -> DeviceTable:
+    """Copy integers to the device of a queue of any platform."""
+    return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda").upload(values, queue)

@@ -1,0 +1,59 @@
+"""SYCL devices through dpctl."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime import dpctl_adapter
+from tl_dpnp.runtime.arguments import BoundCall
+from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.cache import DiskCache
+from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.devices import describe
+from tl_dpnp.runtime.launch import Launch, prepare
+from tl_dpnp.runtime.machine_code import load_kernel
+from tl_dpnp.runtime.platforms import DeviceTable
+from tl_dpnp.runtime.recent import RecentCalls
+from tl_dpnp.runtime.usm_arrays import USM_ARRAYS
+
+__all__ = ["SyclPlatform"]
+
+
+class SyclPlatform:
+    """See `tl_dpnp.runtime.platforms.Platform`; a queue is a `dpctl.SyclQueue`."""
+
+    arrays = USM_ARRAYS
+
+    def default_queue(self) -> Any:
+        return dpctl_adapter.default_queue()
+
+    def describe(self, queue: Any) -> DeviceDescription:
+        return describe(queue.sycl_device)
+
+    def current_device(self) -> DeviceDescription:
+        return self.describe(self.default_queue())
+
+    def context_of(self, queue: Any) -> Hashable:
+        return queue.sycl_context, queue.sycl_device
+
+    def load(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+    ) -> tuple[Any, bool]:
+        return load_kernel(compiled, device, queue, cache)
+
+    def prepare(
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+    ) -> Launch:
+        return prepare(binding, call, queue, handle, plan, device)
+
+    def recent_calls(self, written: Sequence[int]) -> RecentCalls:
+        return RecentCalls(written)
+
+    def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
+        dpctl_adapter.keep_alive(queue, objects, event)
+
+    def upload(self, values: Any, queue: Any) -> DeviceTable:
+        return dpctl_adapter.upload(values, queue)
