@@ -15,7 +15,7 @@ from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vecto
 __all__ = ["subgroup_schedule", "vector_schedule"]
 
 #: Bytes of a copy of an operand that is read across its columns.
-_MOST_PACKED = 1 << 16
+_MOST_PACKED = 1 << 17
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 

@@ -150,7 +150,7 @@ class DirectLaunch(Launch):
                     self._addresses = addresses
                 for place, value in scalars:
                     kernel.set_argument(place, value)
-                kernel.start(lane, lane.event)
+                kernel.start(lane)
             lane.finish()
         except LaunchError as problem:
             raise self._refused(problem) from problem
