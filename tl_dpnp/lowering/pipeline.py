@@ -39,6 +39,9 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
+#: Vector operations from the prefetch of an operand to its use, about as long as memory takes, and work-groups in
+#: between at most, so that what was fetched is still in the cache nearest to the core.
+_OPERATIONS_AHEAD, _MOST_AHEAD = 1200, 24
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 
@@ -90,15 +93,13 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules))
     local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
     maker = _KernelMaker(work_group.layout, device, kernels, local_memory)
+    work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
-        target_for(device.backend).parameters,
+        target_for(device.backend).parameters, max(1, min(_MOST_AHEAD, _OPERATIONS_AHEAD // max(1, work))),
     )
     layout = work_group.layout
-    plan = LaunchPlan(
-        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory,
-        sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels), shell.checks
-    )
+    plan = LaunchPlan(_KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work, shell.checks)
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group)
 
 

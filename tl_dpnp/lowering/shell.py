@@ -81,12 +81,16 @@ def write_shell(
     make_kernel: KernelMaker,
     debug: bool,
     parameters: Sequence[str],
+    groups_ahead: int,
 ) -> Shell:
     """Return the shell of `function`, which is in canonical form and has its barriers.
 
-    `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).
+    `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).  The operands
+    that are prefetched are those of the work-group that is `groups_ahead` further.
     """
-    return _Writer(function, name, work_group, placements, local_memory, make_kernel, debug, parameters).write()
+    return _Writer(
+        function, name, work_group, placements, local_memory, make_kernel, debug, parameters, groups_ahead
+    ).write()
 
 
 @dataclass
@@ -99,6 +103,7 @@ class _Writer:
     make_kernel: KernelMaker
     debug: bool
     first_parameters: Sequence[str]
+    groups_ahead: int
     lines: list[str] = field(default_factory=list)
     indent: int = 1
     values: dict[str, str] = field(default_factory=dict)
@@ -313,7 +318,7 @@ class _Writer:
         address = self.assign(add(self.call(load, table, index), multiply(offset, type_.element.bytes)))
         ahead: Text | None = None
         if index == "group" and self.work_group.form == "vector":
-            following = self.call(intrinsics.mathematics("min", INDEX, 2), "group + 1", "last - 1")
+            following = self.call(intrinsics.mathematics("min", INDEX, 2), f"group + {self.groups_ahead}", "last - 1")
             ahead = self.assign(f"{self.call(load, table, following)} - {self.call(load, table, index)}")
         dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
         position = 0
@@ -390,7 +395,9 @@ class _Writer:
         address = self.bind(add(source.address, multiply(offset_of(terms), element_bytes)))
         # The view moves with the work-group where the group id is one of its offsets and no other depends on it.
         moves = [stride for offset, stride in terms if offset == "group"]
-        ahead = multiply(moves[0], element_bytes) if len(moves) == 1 and source.ahead is None else source.ahead
+        ahead = source.ahead
+        if len(moves) == 1 and ahead is None:
+            ahead = multiply(moves[0], element_bytes * self.groups_ahead)
         self.view(operation.result, source, address, sizes, strides, ahead)
 
     def expand(self, operation: ops.Expand) -> None:
