@@ -19,7 +19,7 @@ def offsets(draw: st.DrawFn, *, distinct: bool = False) -> list[Offset]:
     return draw(st.one_of(run, scattered))
 
 
-@given(offsets(), widths, st.sampled_from([None, 41, 64]))
+@given(offsets(), widths, st.sampled_from([None, 56, 64]))
 def test_each_lane_is_loaded_from_its_place(lanes, width, extent):
     pattern = load_pattern(lanes, max(width, len(lanes)), extent)
     assert [pattern.chunks[chunk].start.next(place) for chunk, place in pattern.lanes] == lanes
