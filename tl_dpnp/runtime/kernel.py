@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
@@ -26,6 +26,7 @@ from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
+    from tl_dpnp.runtime.launch import Launch as SyclLaunch
     from tl_dpnp.runtime.reference import ReferenceTarget
     from tl_dpnp.runtime.tuning import TuningReport
 
@@ -199,7 +200,7 @@ class Kernel:
         else:
             launch, addresses, arrays = self._launch(arguments, group_size)
             owners = self._binding.owners(arguments, arrays)
-            recording.add(Step(self.name, launch.fixed(arguments, addresses, owners)))
+            recording.add(Step(self.name, cast("SyclLaunch", launch).fixed(arguments, addresses, owners)))
 
     def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[int], list[Any]]:
         """Return the launch for the arguments, from memory where the like was called before.

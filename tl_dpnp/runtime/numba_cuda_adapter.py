@@ -18,7 +18,7 @@ import numpy
 
 if not hasattr(numpy, "row_stack"):
     # numba-cuda 0.30 names a function that NumPy 2.5 has removed.
-    numpy.row_stack = numpy.vstack  # type: ignore[attr-defined]
+    setattr(numpy, "row_stack", numpy.vstack)  # noqa: B010 (NumPy's stubs know no such attribute to set)
 
 from numba.cuda import compiler, types
 from numba.cuda.core.compiler_lock import global_compiler_lock

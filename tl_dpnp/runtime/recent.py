@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tl_dpnp.runtime.dpctl_adapter import address_of
-from tl_dpnp.runtime.launch import Launch
+from tl_dpnp.runtime.platforms import Launch
 
 __all__ = ["RecentCall", "RecentCalls"]
 
