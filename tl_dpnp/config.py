@@ -88,6 +88,12 @@ SETTINGS: dict[str, Setting] = {
             ("auto", "vector", "subgroup"),
             "How a work-group runs: one work-item with vectors, or sub-groups; auto asks the device.",
         ),
+        _choice(
+            "EMULATE_DPAS",
+            "0",
+            ("0", "8", "16"),
+            "Compute the matrix instruction of Intel GPUs lane by lane on devices without it, with so many lanes.",
+        ),
     )
 }
 

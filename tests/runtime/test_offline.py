@@ -2,10 +2,13 @@
 
 import pytest
 
+import tl_dpnp
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.llvm import new_module
 from tl_dpnp.runtime.offline import dpas_table, tools
+from tl_dpnp.runtime.offline.assembly import inner_loop, parse
+from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
 from tl_dpnp.runtime.spirv import translate
 
@@ -54,3 +57,91 @@ def test_what_the_tools_refuse_is_an_error():
 def test_other_devices_are_refused():
     with pytest.raises(UnsupportedError, match="only for pvc, dg2"):
         target_named("gen9")
+
+
+def gemm(a, c, m=64, n=32, k=128, transposes="nn"):
+    first = (k, m) if transposes[0] == "t" else (m, k)
+    second = (n, k) if transposes[1] == "t" else (k, n)
+    kinds = [f"memref<{name}x{rows}x{columns}>" for name, (rows, columns) in ((a, first), (a, second), (c, (m, n)))]
+    one = "1" if c == "i32" else "1.0"
+    return (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {one},"
+            f" %A, %B, {one}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
+
+
+@needs_tools
+@pytest.mark.parametrize("device", TARGETS)
+@pytest.mark.parametrize(
+    ("a", "c", "sizes", "precision", "texts"),
+    [
+        ("bf16", "f32", {}, None, ("bf", "bf")),
+        ("bf16", "f32", {"transposes": "tt"}, None, ("bf", "bf")),
+        ("f16", "f32", {"transposes": "nt"}, None, ("hf", "hf")),
+        ("f16", "f16", {"m": 37, "n": 21, "k": 53}, None, ("hf", "hf")),
+        ("i8", "i32", {"transposes": "tn"}, None, ("b", "b")),
+        ("u8", "i32", {"m": 1, "n": 70, "k": 3}, None, ("ub", "ub")),
+        ("f32", "f32", {}, "high", ("bf", "bf")),
+        ("f32", "f32", {"m": 33}, "default", None),
+    ],
+)
+def test_products_have_dpas_in_the_inner_loop(device, a, c, sizes, precision, texts):
+    program = tl_dpnp.compile(gemm(a, c, **sizes), precision=precision, cache=False).compile_offline(device)
+    loop = inner_loop(parse(program.assembly))
+    texts = texts or {"pvc": ("tf32", "tf32"), "dg2": ("bf", "bf")}[device]
+    found = {entry.types[2:] for entry in loop if entry.name == "dpas"}
+    assert found == {texts}
+    assert program.resources.spilled == program.resources.scratch == 0
+    assert program.resources.dpas_clocks
+    assert program.resources.loaded
+
+
+@needs_tools
+def test_reads_of_blocks_keep_the_matrix_engine_busy():
+    """bf16 matrices in ordinary memory, on Xe-HPC."""
+    kernel = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), cache=False)
+    resources = kernel.resources(device="pvc")
+    assert resources.registers == 256
+    assert resources.spilled == resources.scratch == 0
+    assert resources.dpas_share >= 0.4
+    assert resources.busy_share >= 0.8
+    messages = kernel.inspect_asm("pvc")
+    assert "load_block2d.ugm.d16v" in messages
+    assert "load_block2d.ugm.d16.a64" in messages
+
+
+@needs_tools
+def test_a_small_register_file_spills_what_the_tile_needs():
+    resources = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), cache=False).resources(device="pvc", registers=128)
+    assert resources.registers == 128
+    assert resources.scratch > 0
+
+
+@needs_tools
+def test_device_binaries_are_cached(monkeypatch):
+    kernel = tl_dpnp.compile(gemm("bf16", "f32"))
+    first = kernel.compile_offline("dg2")
+    monkeypatch.setattr("tl_dpnp.runtime.offline.program.compile_binary", None)
+    assert kernel.compile_offline("dg2").binary == first.binary
+
+
+@needs_tools
+def test_a_dropped_dpas_is_found(monkeypatch):
+    """The compiler takes a call of an unknown function of its own away, without an error."""
+    monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name", lambda row: "__builtin_IB_sub_group16_fdpas_x")
+    kernel = tl_dpnp.compile(gemm("bf16", "f32"), cache=False)
+    with pytest.raises(LoweringError, match=r"made something else of the kernel: it has no dpas of dpas_f32_bf16"):
+        kernel.compile_offline("pvc")
+
+
+@needs_tools
+def test_an_undefined_function_is_found(monkeypatch):
+    monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name", lambda row: "_Z7unknownDv8_f")
+    with pytest.raises(LoweringError, match="nothing defines _Z7unknownDv8_f"):
+        tl_dpnp.compile(gemm("bf16", "f32"), cache=False).compile_offline("pvc")
+
+
+def test_a_kernel_for_cpus_is_not_compiled_for_a_gpu():
+    kernel = tl_dpnp.compile(gemm("f32", "f32"), cache=False)
+    with pytest.raises(UnsupportedError, match="lowered to the vector form"):
+        compile_offline(kernel.lower(), "pvc")
+    with pytest.raises(UnsupportedError, match="does not compute with f64"):
+        tl_dpnp.compile(gemm("f64", "f64"), cache=False).resources(device="dg2")

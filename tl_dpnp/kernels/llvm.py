@@ -166,11 +166,13 @@ def counted_loop(
     body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
     *,
     runs_at_least_once: bool = False,
+    unrolled: bool = True,
 ) -> list[ir.Value]:
     """Emit ``for i in range(start, stop, step)`` with loop-carried values in registers.
 
     `body(i, values)` returns the carried values of the next iteration; the result is those after the last one.
-    A loop that is known to run is tested at its bottom, which saves the back end a guard.
+    A loop that is known to run is tested at its bottom, which saves the back end a guard.  One that is not to be
+    `unrolled` says so to the back end.
     """
     before = builder.block
     header = builder.append_basic_block("loop")
@@ -195,12 +197,25 @@ def counted_loop(
     for phi, value in zip(phis, results, strict=True):
         phi.add_incoming(value, end)
     if runs_at_least_once:
-        builder.cbranch(builder.icmp_signed("<", following, stop), header, after)
+        back = builder.cbranch(builder.icmp_signed("<", following, stop), header, after)
+        _keep_as_loop(back, unrolled)
         builder.position_at_end(after)
         return results
-    builder.branch(header)
+    _keep_as_loop(builder.branch(header), unrolled)
     builder.position_at_end(after)
     return list(phis)
+
+
+def _keep_as_loop(back: ir.Instruction, unrolled: bool) -> None:
+    """Mark a jump back such that its loop is not unrolled (LLVM language reference, ``llvm.loop.unroll.disable``)."""
+    if unrolled:
+        return
+    module = back.parent.parent.module
+    disable = module.add_metadata(["llvm.loop.unroll.disable"])
+    # The first operand of a loop's node is the node itself, which tells it from those of other loops.
+    node = ir.MDValue(module, [disable], name=str(len(module.metadata)))
+    node.operands = (node, disable)
+    back.set_metadata("llvm.loop", node)
 
 
 def if_then(builder: ir.IRBuilder, condition: ir.Value, body: Callable[[], None]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tl_dpnp.lowering.plan import Form
 
-__all__ = ["H200", "DeviceDescription", "LoweringOptions"]
+__all__ = ["Precision", "H200", "DeviceDescription", "LoweringOptions"]
+
+#: See `LoweringOptions`.
+Precision = Literal["highest", "high", "default"]
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,15 @@ class LoweringOptions:
 
     `form` is None where the device decides.  `debug` compiles bounds checks into every access.  `schedules` are the
     user's, by the name of the instruction's nest, as JSON; the other instructions get the default.
+    `precision` is what products of f32 matrices may lose on a matrix engine (`matrix_engine.MatrixEngine`);
+    `emulate_dpas` is the execution size, 8 or 16, of the matrix instruction to compute lane by lane, 0 not to.
     """
 
     form: Form | None = None
     debug: bool = False
     schedules: tuple[tuple[str, str], ...] = ()
+    precision: Precision = "highest"
+    emulate_dpas: int = 0
 
 
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical

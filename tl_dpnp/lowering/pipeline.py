@@ -21,13 +21,14 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions
+from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.streaming import streamed
 from tl_dpnp.lowering.text import MemrefText
@@ -81,8 +82,10 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     """
     stages = {"parsed": print_function(function)}
     check_requirements(function, device)
-    work_group = choose_work_group(function, device, options.form)
-    function = canonicalize(function)
+    engine = engine_of(device, options)
+    canonical = canonicalize(function)
+    work_group = choose_work_group(function, device, options.form, micro_kernels_of(canonical, engine))
+    function = canonical
     stages["canonical"] = print_function(function)
     placements = place_temporaries(function, device.local_memory)
     memory = "".join(f"; {placement}\n" for placement in placements.values())
@@ -90,9 +93,9 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
     temporaries = local_memory_of(list(placements.values()))
-    kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules))
+    kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules), engine)
     local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
-    maker = _KernelMaker(work_group.layout, device, kernels, local_memory)
+    maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
@@ -126,10 +129,16 @@ class _KernelMaker:
     """Makes the micro-kernels of one function."""
 
     def __init__(
-        self, layout: SubgroupLayout, device: DeviceDescription, kernels: Sequence[Scheduled], local_memory: int
+        self,
+        layout: SubgroupLayout,
+        device: DeviceDescription,
+        engine: MatrixEngine,
+        kernels: Sequence[Scheduled],
+        local_memory: int,
     ) -> None:
         self.layout = layout
         self.device = device
+        self.engine = engine
         self.kernels = {id(kernel.operation): kernel for kernel in kernels}
         self.local_memory = local_memory
 
@@ -177,7 +186,7 @@ class _KernelMaker:
                 distances.pop(result or "", None)
                 ahead = Ahead(wanted, distances, result)
             given_to_nest = NestArguments(pointers, dimensions, values, ahead)
-            emit_nest(builder, realized.nest, given_to_nest, self.layout, width)
+            emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
 
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
         dimensions = tuple(contraction.dimensions.values())

@@ -13,6 +13,7 @@ from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
 from tl_dpnp.lowering.synchronization import synchronize
@@ -35,6 +36,14 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
     Raises ScheduleError where the loops are not bound as `layout` needs it, where work-items would need the
     registers of others, and for copies of unknown size.
     """
+    kernel = whole_micro_kernel(nest)
+    if kernel is not None:
+        if kernel.row.execution_size != layout.lanes:
+            raise ScheduleError(
+                f"{nest.name}: {kernel.name} runs on sub-groups of {kernel.row.execution_size} lanes; the work-group "
+                f"has sub-groups of {layout.lanes}"
+            )
+        return Realized(nest, {}, 0)
     _check_lanes(nest, layout)
     if layout.lanes * layout.subgroups > 1:
         for leaf in leaves(nest.body):

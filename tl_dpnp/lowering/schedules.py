@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, whole_micro_kernel
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.work_group import WorkGroup
 
-__all__ = ["GivenSchedule", "Scheduled", "contractions_of", "resolve_schedules", "schedule_instructions"]
+__all__ = [
+    "GivenSchedule", "Scheduled", "contractions_of", "micro_kernels_of", "resolve_schedules", "schedule_instructions",
+]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
 #: that is called with a schedule of the plain nest and changes it or returns another.
@@ -42,8 +46,19 @@ def contractions_of(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Con
     ]
 
 
+def micro_kernels_of(function: ops.Function, engine: MatrixEngine) -> list[tuple[Contraction, MicroKernel]]:
+    """Return the instructions of a canonical function that the matrix engine takes, with their micro-kernels."""
+    contractions = [contraction for _, contraction in contractions_of(function)]
+    kernels = [default_micro_kernel(contraction.nest, engine) for contraction in contractions]
+    return [(one, kernel) for one, kernel in zip(contractions, kernels, strict=True) if kernel is not None]
+
+
 def schedule_instructions(
-    function: ops.Function, work_group: WorkGroup, vector_bytes: int, given: Mapping[str, str]
+    function: ops.Function,
+    work_group: WorkGroup,
+    vector_bytes: int,
+    given: Mapping[str, str],
+    engine: MatrixEngine = NO_ENGINE,
 ) -> list[Scheduled]:
     """Schedule each instruction of a canonical function, in source order.
 
@@ -57,13 +72,25 @@ def schedule_instructions(
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
             elif work_group.form == "vector":
                 schedule = vector_schedule(contraction, vector_bytes)
+            elif work_group.layout.lanes == engine.lanes and (kernel := default_micro_kernel(contraction.nest, engine)):
+                schedule = Schedule(contraction.nest)
+                schedule.tensorize("m", kernel.name)
             else:
                 schedule = subgroup_schedule(contraction, work_group.layout)
+            _check_engine(schedule, engine)
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
         result.append(Scheduled(operation, contraction, schedule, realized))
     return result
+
+
+def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
+    kernel = whole_micro_kernel(schedule.nest)
+    if kernel is not None and kernel.row.execution_size != engine.lanes:
+        has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
+        raise ScheduleError(f"{schedule.name}: {kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the "
+                            f"device {has}, and none is emulated")
 
 
 def resolve_schedules(

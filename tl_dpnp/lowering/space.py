@@ -15,7 +15,8 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.schedules import contractions_of
+from tl_dpnp.lowering.matrix_engine import engine_of
+from tl_dpnp.lowering.schedules import contractions_of, micro_kernels_of
 from tl_dpnp.lowering.tiling import (
     Tiling,
     even_tile,
@@ -132,10 +133,14 @@ def _cut(size: int, tile: int) -> list[tuple[int, int]]:
 def tunables(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> list[Tunable]:
     """Return the instructions of a verified function that the user gave no schedule for, in the order of the source.
 
+    Products on a matrix engine are not among them: their tiles are not measured.
+
     Raises LoweringError for a work-group that the device does not allow.
     """
-    work_group = choose_work_group(function, device, options.form)
-    given = dict(options.schedules)
+    function = canonicalize(function)
+    products = micro_kernels_of(function, engine_of(device, options))
+    work_group = choose_work_group(function, device, options.form, products)
+    given = {**dict(options.schedules), **{contraction.nest.name: "" for contraction, _ in products}}
     return [
         Tunable(
             contraction.nest.name, vector_operations(contraction, device.vector_bytes),
@@ -143,5 +148,5 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
             else subgroup_tiling(contraction),
             contraction, work_group, device.vector_bytes,
         )
-        for _, contraction in contractions_of(canonicalize(function)) if contraction.nest.name not in given
+        for _, contraction in contractions_of(function) if contraction.nest.name not in given
     ]

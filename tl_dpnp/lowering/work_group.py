@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, LoweringError
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.plan import Form
@@ -33,24 +36,33 @@ class WorkGroup:
         return f"sub-group form: {size}"
 
 
-def choose_work_group(function: ops.Function, device: DeviceDescription, form: Form | None) -> WorkGroup:
+def choose_work_group(
+    function: ops.Function,
+    device: DeviceDescription,
+    form: Form | None,
+    products: Sequence[tuple[Contraction, MicroKernel]] = (),
+) -> WorkGroup:
     """Return the form and layout of `function` on `device`.
 
-    Without a wish, a CPU gets the vector form, unless the function has attributes, which only the sub-group form can
-    honour.  Raises LoweringError where attributes and device, or attributes and `form`, disagree.
+    `products` are the instructions for a matrix engine, whose micro-kernels set the size of a sub-group and, with
+    their tiles, that of the work-group.  Without a wish, and without them, a CPU gets the vector form, unless the
+    function has attributes, which only the sub-group form can honour.  Raises LoweringError where attributes and
+    device, or attributes and `form`, disagree.
     """
     has_attributes = function.work_group_size is not None or function.subgroup_size is not None
     if form == "vector" and device.backend == "cuda":
         raise _error(function, f"form='vector' runs a work-group as one work-item, which {device} is not made for",
                      "leave form= away")
-    if form == "vector" or (form is None and device.is_cpu and not has_attributes):
+    if form == "vector" or (form is None and device.is_cpu and not has_attributes and not products):
         if has_attributes:
             raise _error(function, "form='vector' runs a work-group as one work-item, but the function has attributes",
                          "drop work_group_size and subgroup_size, or compile with form='subgroup'")
         return WorkGroup("vector", SubgroupLayout())
-    size = _subgroup_size(function, device)
+    size = _subgroup_size(function, device, products[0][1].row.execution_size if products else None)
     if function.work_group_size is not None:
         rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
+    elif products and products[0][1].row.execution_size == size:
+        rows, columns = _extent_of_tiles(products)
     else:
         rows, columns = _default_extent(function, size, device.max_work_group_size)
     layout = SubgroupLayout(size, rows, columns)
@@ -64,7 +76,7 @@ def choose_work_group(function: ops.Function, device: DeviceDescription, form: F
     return WorkGroup("subgroup", layout)
 
 
-def _subgroup_size(function: ops.Function, device: DeviceDescription) -> int:
+def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: int | None) -> int:
     supported = ", ".join(map(str, device.subgroup_sizes))
     wanted = function.subgroup_size
     if wanted is not None:
@@ -73,11 +85,21 @@ def _subgroup_size(function: ops.Function, device: DeviceDescription) -> int:
                          f"it supports {supported}")
         return wanted
     rows = function.work_group_size[0] if function.work_group_size is not None else None
-    for size in _PREFERRED_SIZES:
+    for size in ((engine,) if engine else ()) + _PREFERRED_SIZES:
         if size in device.subgroup_sizes and (rows is None or rows % size == 0):
             return size
     raise _error(function, f"no sub-group size of {device.name} divides the first mode of work_group_size, {rows}",
                  f"make it a multiple of one of {supported}")
+
+
+def _extent_of_tiles(products: Sequence[tuple[Contraction, MicroKernel]]) -> tuple[int, int]:
+    """Return rows and columns of sub-groups such that each has a tile of the largest product; 2 where it is unknown."""
+    rows, columns = 1, 1
+    for contraction, kernel in products:
+        m, n = contraction.rows, contraction.columns
+        rows = max(rows, -(-m // kernel.tile_rows) if isinstance(m, int) else 2)
+        columns = max(columns, -(-n // kernel.tile_columns) if isinstance(n, int) else 2)
+    return min(rows, _MOST_ROWS), min(columns, _MOST_COLUMNS)
 
 
 def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int, int]:

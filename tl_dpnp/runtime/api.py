@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.device import Precision
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.runtime.kernel import Kernel, KernelOptions, Target
 from tl_dpnp.runtime.module import Module
@@ -24,6 +25,7 @@ __all__ = ["compile"]
 
 _TARGETS = ("auto", "sycl", "cuda", "reference")
 _FORMS = (None, "vector", "subgroup")
+_PRECISIONS = (None, "highest", "high", "default")
 
 
 def compile(
@@ -37,6 +39,8 @@ def compile(
     debug: bool | None = None,
     schedule: Mapping[str, GivenSchedule] | None = None,
     tuned: bool | None = None,
+    precision: Precision | None = None,
+    emulate_dpas: Literal[0, 8, 16] | None = None,
 ) -> Kernel | Module:
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
@@ -50,9 +54,12 @@ def compile(
     default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
     `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  `tuned`
     says whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
-    decides.  The reference target takes none of the four.  `cache=False` leaves the disk cache alone.  `debug`
-    compiles bounds checks in and refuses written arguments that overlap others; by default the setting
-    ``TL_DPNP_DEBUG`` decides.
+    decides.  `precision` is what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the
+    default), or the rounding of operands to three bf16 (``"high"``) or to tf32 or bf16 (``"default"``): docs/xmx.md.
+    `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on devices without one; by
+    default the setting ``TL_DPNP_EMULATE_DPAS`` decides.  The reference target takes none of the six.
+    `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that
+    overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and
     `TLBindingError` if there is no function `name`, `ScheduleError` for a schedule that is not legal; with `queue`,
@@ -64,11 +71,15 @@ def compile(
         debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
         cache=_flag("cache", cache),
         tuned=config.get("TUNED") if tuned is None else _flag("tuned", tuned),
+        precision=_choice("precision", precision, _PRECISIONS) or "highest",
+        emulate_dpas=int(config.get("EMULATE_DPAS")) if emulate_dpas is None else _choice(
+            "emulate_dpas", emulate_dpas, (0, 8, 16)),
     )
     if options.target == "cuda" and queue is not None:
         raise TLTypeError('queue= takes a SYCL queue; with target="cuda" kernels run where their arrays are')
     _check_queue(queue)
-    given = {"queue": queue, "form": form, "schedule": schedule, "tuned": tuned}
+    given = {"queue": queue, "form": form, "schedule": schedule, "tuned": tuned, "precision": precision,
+             "emulate_dpas": emulate_dpas}
     meaningless = [option for option, value in given.items() if value is not None]
     if options.target == "reference" and meaningless:
         raise TLTypeError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.launch import Launch as SyclLaunch
+    from tl_dpnp.runtime.offline.program import DeviceProgram
     from tl_dpnp.runtime.reference import ReferenceTarget
     from tl_dpnp.runtime.tuning import TuningReport
 
@@ -48,11 +49,13 @@ class KernelOptions:
     cache: bool = True
     schedules: tuple[tuple[str, str], ...] = ()
     tuned: bool = True
+    precision: Precision = "highest"
+    emulate_dpas: int = 0
 
     @property
     def lowering(self) -> LoweringOptions:
         """The part that the compiler looks at."""
-        return LoweringOptions(self.form, self.debug, self.schedules)
+        return LoweringOptions(self.form, self.debug, self.schedules, self.precision, self.emulate_dpas)
 
 
 @dataclass(frozen=True)
@@ -288,12 +291,17 @@ class Kernel:
                 self._overload(device, refresh=True)
             self._forget_launches()
 
-    def lower(self, device: DeviceDescription | None = None) -> LoweredKernel:
+    def lower(self, device: DeviceDescription | str | None = None) -> LoweredKernel:
         """Return the kernel as the compiler lowers it for a device, here or not; by default the current one.
 
-        `tl_dpnp.devices` lists descriptions.  Nothing is compiled and nothing is cached.
+        `tl_dpnp.devices` lists descriptions; ``"pvc"`` and ``"dg2"`` name devices that are only compiled for.  Nothing
+        is compiled and nothing is cached.
         """
         self._require_device_target("lower")
+        if isinstance(device, str):
+            from tl_dpnp.runtime.offline.targets import target_named
+
+            device = target_named(device).description
         device = device or self._current_device()
         return lowered(self._program, device, self._lowering(device))
 
@@ -456,11 +464,17 @@ class Kernel:
 
         return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
 
-    def resources(self, signature: Signature | None = None) -> Any:
-        """Return what a work-item and a work-group take of a CUDA device, as `tl_dpnp.runtime.ptx.Resources`.
+    def resources(
+        self, signature: Signature | None = None, *, device: str | None = None, registers: int | None = None
+    ) -> Any:
+        """Return what a kernel takes: registers, spills, memory.
 
-        Raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        With `device`, on an Intel GPU that need not be there, as `tl_dpnp.runtime.offline.program.Resources`, with the
+        instructions of the inner loop: see `compile_offline`.  Otherwise on a CUDA device, as
+        `tl_dpnp.runtime.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
         """
+        if device is not None:
+            return self.compile_offline(device, registers=registers).resources
         self._require("resources", "cuda")
         from tl_dpnp.runtime.ptx import link
 
@@ -469,6 +483,26 @@ class Kernel:
     def _require(self, what: str, target: str) -> None:
         if self.options.target != target:
             raise UnsupportedError(f'{what} is for target="{target}"; @{self.name} has target="{self.options.target}"')
+
+    def compile_offline(self, device: str, *, registers: int | None = None) -> DeviceProgram:
+        """Compile the kernel for an Intel GPU that need not be there: ``"pvc"`` (Xe-HPC) or ``"dg2"`` (Xe-HPG).
+
+        `registers` is the size of a thread's register file, 128 or 256; by default what the schedule is made for.  The
+        result has the ``binary``, its ``assembly`` and its ``resources``.  Raises UnsupportedError for an unknown
+        device and where Intel's offline compiler is not installed, naming its package; LoweringError where the compiler
+        fails or makes something else of a matrix instruction.
+        """
+        from tl_dpnp.runtime.offline.program import compile_offline
+        from tl_dpnp.runtime.offline.targets import target_named
+
+        described = target_named(device).description
+        cache = open_cache() if self.options.cache else None
+        key = "" if cache is None else cache_key(self._program, described, self._lowering(described))
+        return compile_offline(self.lower(described), device, registers=registers, cache=cache, key=key)
+
+    def inspect_asm(self, device: str, *, registers: int | None = None) -> str:
+        """Return the assembly for a device, as text; see `compile_offline`."""
+        return self.compile_offline(device, registers=registers).assembly
 
     def diagnostics(self, level: int = 1) -> str:
         """Return how the kernel was compiled, as text.

@@ -17,6 +17,8 @@ from llvmlite import ir
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
+from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.instructions import INSTRUCTIONS
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
@@ -36,8 +38,10 @@ from tl_dpnp.kernels.llvm import (
 from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.products import product_of
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, micro_kernel_of, product_in
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
@@ -81,7 +85,8 @@ def _computes_twice(nest: Nest) -> bool:
 
 
 def emit_nest(
-    builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int
+    builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
+    engine: MatrixEngine = NO_ENGINE,
 ) -> None:
     """Append the code of `nest`, which `realize` returned, at the builder's position."""
     private = {
@@ -91,7 +96,7 @@ def emit_nest(
     arguments = replace(arguments, pointers={**arguments.pointers, **private})
     variables = Variables(builder)
     memory = Memory(builder, arguments, variables, vector_width)
-    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest), variables, memory)
+    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest), variables, memory, engine)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
 
@@ -105,6 +110,7 @@ class _Emitter:
     computes_twice: bool
     variables: Variables
     memory: Memory
+    engine: MatrixEngine
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
@@ -221,6 +227,10 @@ class _Emitter:
     def tensorized(self, loop: Loop) -> None:
         """Emit an instruction of the engine: this loop runs over its rows, the one inside over its columns."""
         assert loop.instruction is not None
+        kernel = micro_kernel_of(loop)
+        if kernel is not None:
+            self.product(loop, kernel)
+            return
         instruction = INSTRUCTIONS[loop.instruction]
         (columns,) = loop.body
         assert isinstance(columns, Loop)
@@ -239,6 +249,35 @@ class _Emitter:
             self.variables.values[columns.variable] = column
             self.put(update.target, result)
         del self.variables.values[loop.variable], self.variables.values[columns.variable]
+
+    def product(self, loop: Loop, kernel: MicroKernel) -> None:
+        """Emit a product on the matrix engine; the nest says how each sum is stored."""
+        parts = product_in(loop)
+        assert parts is not None
+        place = self.place_on_engine()
+
+        def finish(m: ir.Value, n: ir.Value, total: ir.Value) -> None:
+            self.variables.values.update({parts.m.variable: PerLane(m), parts.n.variable: n})
+            key = self.key(parts.total)
+            self.registers[key] = total
+            self.memory.forget()
+            self.assign(parts.finish)
+            self.memory.forget()
+            del self.registers[key], self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
+
+        emit_product(self.builder, kernel, product_of(parts, self.arguments), place, finish, self.engine.emulated)
+
+    def place_on_engine(self) -> SubGroup:
+        lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns
+        if self.layout.subgroups == 1:
+            return SubGroup(lane, index(0), index(0), rows, columns)
+        if self.engine.emulated:
+            row, column = self.position["rows"], self.position["columns"]
+            return SubGroup(lane, row, column, rows, columns)
+        # Intel's GPU compiler takes the id of a dimension for one that differs from lane to lane.
+        own = uniform(self.builder, self.local_id(1))
+        row, column = self.builder.urem(own, index(rows)), self.builder.udiv(own, index(rows))
+        return SubGroup(lane, row, column, rows, columns)
 
     def iteration(self, loop: Loop, value: Variable) -> None:
         """Emit the body once, with the loop variable being `value`."""

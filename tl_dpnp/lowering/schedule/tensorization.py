@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
+from tl_dpnp.lowering.matrix_engine import operand_names, product_in
 from tl_dpnp.lowering.nest import Access, Assign, Loop, MultiplyAdd, Node
 from tl_dpnp.lowering.schedule.draft import Draft
 
@@ -13,8 +15,15 @@ __all__ = ["tensorize"]
 
 def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     """See `Schedule.tensorize`."""
+    kernel = micro_kernel_named(instruction)
+    if kernel is not None:
+        _tensorize_product(draft, loop, kernel)
+        return
     known = ", ".join(INSTRUCTIONS)
-    draft.require(instruction in INSTRUCTIONS, f"there is no instruction {instruction}; there are {known}")
+    draft.require(
+        instruction in INSTRUCTIONS,
+        f"there is no instruction {instruction}; there are {known}, and the micro-kernels of DPAS",
+    )
     row = INSTRUCTIONS[instruction]
     chain = [draft.loop(loop)]
     while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
@@ -27,6 +36,23 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     inner = replace(n, kind="tensorized", body=(assign,))
     outer = replace(m, kind="tensorized", body=(inner,), instruction=instruction)
     draft.replace(loop, lambda _: (outer,))
+
+
+def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
+    """Replace a whole nest, which must be a product of the micro-kernel's types."""
+    m = draft.loop(loop)
+    product = product_in(m)
+    whole = len(draft.nest.body) == 1 and draft.nest.body[0] == m
+    if product is None or not whole or any(entry.kind != "serial" for entry in (m, product.n, product.k)):
+        raise draft.error("a micro-kernel of DPAS replaces a whole nest that is a product and was not scheduled before")
+    names = tuple(access.buffer.element.name for access in (product.a, product.b))
+    draft.require(
+        names == operand_names(kernel) and product.total.buffer.element.name == kernel.row.destination,
+        f"it multiplies {names[0]} and {names[1]} into {product.total.buffer.element}",
+    )
+    k = replace(product.k, kind="tensorized")
+    n = replace(product.n, kind="tensorized", body=tuple(k if node == product.k else node for node in product.n.body))
+    draft.replace(loop, lambda _: (replace(m, kind="tensorized", body=(n,), instruction=kernel.name),))
 
 
 def _update(draft: Draft, body: tuple[Node, ...], row: MatrixInstruction) -> Assign:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Instruction", "inner_loop", "is_load", "mix", "parse"]
+__all__ = ["Instruction", "inner_loop", "mix", "parse"]
 
 _INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
 _JUMPS = ("jmpi", "while", "goto", "brc", "brd")
@@ -30,14 +30,8 @@ class Instruction:
         return tuple(re.findall(r":([a-z]+\d*)\b", self.rest.split("{")[0].split("//")[0]))
 
     @property
-    def message(self) -> str:
-        """What a send does, as the disassembler says: ``load_block2d.ugm.d16v``; empty for others."""
-        match = re.search(r"// wr:[^;]*; ([\w.]+)", self.rest)
-        return match[1] if match else ""
-
-    @property
     def registers_read(self) -> int:
-        """Registers that a send fills."""
+        """Registers that a send fills; 0 for others."""
         match = re.search(r"rd:(\d+)", self.rest)
         return int(match[1]) if match else 0
 
@@ -54,7 +48,7 @@ def parse(text: str) -> list[Instruction]:
 
 
 def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the innermost loop with the most DPAS, or with the most instructions if none has any; all if no loop."""
+    """Return the innermost loop with the largest share of DPAS, the longest one if none has any; all if no loop."""
     spans = []
     for number, instruction in enumerate(instructions):
         if instruction.name not in _JUMPS:
@@ -69,14 +63,9 @@ def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
         if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
     ]
     loops = [list(instructions[first:last]) for first, last in inner]
-    return max(loops, key=lambda loop: (mix(loop)["dpas"], len(loop)), default=list(instructions))
+    return max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
 
 
 def mix(instructions: Sequence[Instruction]) -> Counter[str]:
     """Return how many instructions there are of each name."""
     return Counter(instruction.name for instruction in instructions)
-
-
-def is_load(instruction: Instruction) -> bool:
-    """Whether a send reads memory."""
-    return instruction.message.startswith("load")

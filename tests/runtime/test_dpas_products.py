@@ -1,0 +1,203 @@
+"""Products on the matrix engine, computed lane by lane on the CPU: whole kernels of the language."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import dpctl.tensor as dpt
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tl_dpnp import ScheduleError, TLTypeError
+from tl_dpnp.scalars import SCALAR_TYPES
+
+LANES = pytest.mark.parametrize("lanes", [8, 16])
+TYPES = [("bf16", "bf16", "f32"), ("f16", "f16", "f32"), ("i8", "i8", "i32"), ("u8", "i8", "i32")]
+
+
+def stored(values, name):
+    if name == "bf16":
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(SCALAR_TYPES[name].storage)
+
+
+def computed(values, name):
+    if name == "bf16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
+
+
+def matrix(random, name, shape):
+    """Return small whole numbers: their sums are exact in every accumulator, in any order."""
+    low = 0 if SCALAR_TYPES[name].kind == "unsigned" else -5
+    return stored(random.integers(low, 6, shape).astype(np.float64), name)
+
+
+def on_device(array):
+    return dpt.asarray(array, order="F")
+
+
+@functools.cache
+def dynamic_kernel(a, b, c, transposes, lanes, precision=None):
+    """Return a kernel for any sizes: one compilation for many shapes."""
+    kinds = [f"memref<{name}x?x?>" for name in (a, b, c)]
+    one = "2.0" if SCALAR_TYPES[c].is_float else "2"
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {one},"
+            f" %A, %B, {one}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, precision=precision, cache=False)
+    assert "tensorize(m, dpas_" in kernel.lower().schedule
+    return kernel
+
+
+def check(kernel, a, b, c, transposes, m, n, k, random):
+    shape_a, shape_b = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+    x, y, z = matrix(random, a, shape_a), matrix(random, b, shape_b), matrix(random, c, (m, n))
+    result = on_device(z)
+    kernel(on_device(x), on_device(y), result)
+    left, right = computed(x, a), computed(y, b)
+    product = (left.T if transposes[0] == "t" else left) @ (right.T if transposes[1] == "t" else right)
+    expected = 2 * product + 2 * computed(z, c)
+    np.testing.assert_array_equal(computed(dpt.to_numpy(result), c), expected, f"{m} x {n} x {k}")
+
+
+@LANES
+@pytest.mark.parametrize("types", TYPES, ids="-".join)
+def test_every_size_and_transpose(types, lanes):
+    """Sizes 1 to 70 along each mode, with every combination of transposes for one of the types."""
+    random = np.random.default_rng(lanes)
+    every = [*itertools.product("nt", repeat=2)] if types[0] == "bf16" else [("n", "n")]
+    for number, transposes in enumerate(every):
+        kernel = dynamic_kernel(*types, transposes, lanes)
+        for size in range(1 + number % 2, 71, 1 if transposes == ("n", "n") else 5):
+            for shape in ((size, 9, 35), (18, size, 20), (10, 7, size)):
+                check(kernel, *types, transposes, *shape, random)
+
+
+@LANES
+def test_static_sizes_with_reads_of_blocks(lanes):
+    """Sizes for which Xe-HPC reads blocks, whose tail the reads fill with zeros; 2 rows before make it misaligned."""
+    random = np.random.default_rng(1)
+    m, n, k = 40, 19, 56
+    text = """func @f(%A: memref<bf16x40x56x?>, %B: memref<bf16x56x19>, %C: memref<f32x40x19x?>) {
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<bf16x40x56x?>
+      %c = subview %C[:,:,%g] : memref<f32x40x19x?>
+      gemm.n.n 1.0, %a, %B, 0.0, %c : f32, memref<bf16x40x56>, memref<bf16x56x19>, f32, memref<f32x40x19> }"""
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, cache=False, schedule={"gemm_0": functools.partial(
+        tensorized, f"dpas_f32_bf16_bf16_8x{lanes}x16_tile_2x1x2")})
+    x, y = matrix(random, "bf16", (m, k, 3)), matrix(random, "bf16", (k, n))
+    expected = np.einsum("mkg,kn->mng", computed(x, "bf16"), computed(y, "bf16"))
+    for shift in (0, 1, 2):
+        base = dpt.zeros(y.size + shift, dtype="uint16")
+        shifted = dpt.usm_ndarray(y.shape, dtype="uint16", buffer=base.usm_data, offset=shift, order="F")
+        shifted[...] = on_device(y)
+        z = on_device(np.full((m, n, 3), np.nan, np.float32))
+        kernel(on_device(x), shifted, z)
+        np.testing.assert_array_equal(dpt.to_numpy(z), expected)
+
+
+def tensorized(name, schedule):
+    schedule.tensorize("m", name)
+
+
+@LANES
+def test_strides_groups_and_a_chain_through_local_memory(lanes):
+    random = np.random.default_rng(2)
+    text = """func @f(%A: group<memref<f16x20x12,strided<1,?>>>, %B: memref<f16x12x24>, %D: memref<f16x24x11>,
+                      %C: group<memref<f32x20x11>>) {
+      %g = group_id
+      %a = load %A[%g] : group<memref<f16x20x12,strided<1,?>>>
+      %c = load %C[%g] : group<memref<f32x20x11>>
+      %t = alloca -> memref<f16x20x24>
+      gemm.n.n 1.0, %a, %B, 0.0, %t : f16, memref<f16x20x12,strided<1,?>>, memref<f16x12x24>, f16, memref<f16x20x24>
+      gemm.n.n 1.0, %t, %D, 0.0, %c : f32, memref<f16x20x24>, memref<f16x24x11>, f32, memref<f32x20x11> }"""
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, cache=False)
+    assert kernel.lower().schedule.count("tensorize(m, dpas_f32_f16_f16") == 2
+    a = [on_device(matrix(random, "f16", (20 + extra, 12)))[:20, :] for extra in (0, 3, 7)]
+    b, d = matrix(random, "f16", (12, 24)), matrix(random, "f16", (24, 11))
+    c = [dpt.zeros((20, 11), dtype="float32", order="F") for _ in a]
+    kernel(a, on_device(b), on_device(d), c)
+    for left, result in zip(a, c, strict=True):
+        middle = computed(dpt.to_numpy(left), "f16") @ computed(b, "f16")
+        np.testing.assert_array_equal(dpt.to_numpy(result), middle @ computed(d, "f16"))
+
+
+@LANES
+@pytest.mark.parametrize("types", TYPES[:3], ids="-".join)
+def test_matrix_times_vector(types, lanes):
+    a, b, c = types
+    random = np.random.default_rng(3)
+    one = "1.0" if c == "f32" else "1"
+    text = (f"func @f(%A: memref<{a}x33x41>, %x: memref<{b}x41>, %y: memref<{c}x33>) {{ gemv.n {one}, %A, %x, {one}, %y"
+            f" : {c}, memref<{a}x33x41>, memref<{b}x41>, {c}, memref<{c}x33> }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, cache=False)
+    assert f"_1x{lanes}x" in kernel.lower().schedule
+    x, y, z = matrix(random, a, (33, 41)), matrix(random, b, 41), matrix(random, c, 33)
+    result = on_device(z)
+    kernel(on_device(x), on_device(y), result)
+    np.testing.assert_array_equal(dpt.to_numpy(result), computed(x, a) @ computed(y, b) + computed(z, c))
+
+
+@LANES
+def test_precision_of_f32(lanes):
+    """Relative to the largest element of the product.  "high" is as good as f32, nearly."""
+    random = np.random.default_rng(4)
+    errors = {}
+    for depth in (32, 512):
+        x, y = (random.normal(size=shape).astype(np.float32) for shape in ((32, depth), (depth, 32)))
+        exact = x.astype(np.float64) @ y
+        for precision in ("highest", "high", "default"):
+            kernel = _f32_kernel(lanes, precision)
+            z = dpt.zeros((32, 32), dtype="float32", order="F")
+            kernel(on_device(x), on_device(y), z)
+            errors[depth, precision] = np.abs(dpt.to_numpy(z) - exact).max() / np.abs(exact).max()
+    assert errors[32, "high"] <= 4e-7
+    assert errors[512, "high"] <= 4 * errors[512, "highest"]
+    bound = 2.0**-11 if lanes == 16 else 2.0**-8  # half a unit in the last place of tf32 and of bf16
+    assert errors[32, "high"] < errors[32, "default"] <= 2 * bound
+
+
+@functools.cache
+def _f32_kernel(lanes, precision):
+    kind = "memref<f32x?x?>"
+    text = (f"func @f(%A: {kind}, %B: {kind}, %C: {kind}) {{ gemm.n.n 1.0, %A, %B, 0.0, %C : f32, {kind}, {kind},"
+            f" f32, {kind} }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, precision=precision, cache=False)
+    expected = {"highest": None, "high": "bf16", "default": "tf32" if lanes == 16 else "bf16"}[precision]
+    assert (expected is None) != (f"tensorize(m, dpas_f32_{expected}" in kernel.lower().schedule)
+    return kernel
+
+
+PLAIN = ("func @f(%A: memref<bf16x16x16>, %C: memref<f32x16x16>) { gemm.n.n 1.0, %A, %A, 0.0, %C : f32,"
+         " memref<bf16x16x16>, memref<bf16x16x16>, f32, memref<f32x16x16> }")
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "message"),
+    [
+        ({}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "the device has no DPAS"),
+        ({"emulate_dpas": 8}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "has DPAS of 8 lanes"),
+        ({"emulate_dpas": 16}, "dpas_f32_f16_f16_8x16x16_tile_1x1x1", "it multiplies bf16 and bf16 into f32"),
+        ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_5x16x16_tile_1x1x1", "there is no instruction"),
+        ({"emulate_dpas": 8}, "dpas_f32_tf32_tf32_8x8x8_tile_1x1x1_from_f32_by_1", "there is no instruction"),
+    ],
+)
+def test_wrong_use_is_an_error(options, name, message):
+    with pytest.raises(ScheduleError, match=message):
+        tl_dpnp.compile(PLAIN, schedule={"gemm_0": functools.partial(tensorized, name)}, cache=False, **options).lower()
+
+
+def test_a_subgroup_that_does_not_fit_computes_without_the_engine_or_refuses_it():
+    text = PLAIN.replace("{ gemm", "subgroup_size(8) { gemm")
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False)
+    assert "dpas" not in kernel.lower().schedule
+    name = "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1"
+    with pytest.raises(ScheduleError, match="runs on sub-groups of 16 lanes; the work-group has sub-groups of 8"):
+        tl_dpnp.compile(text, emulate_dpas=16, schedule={"gemm_0": functools.partial(tensorized, name)}).lower()
+
+
+def test_only_8_and_16_lanes_are_emulated():
+    with pytest.raises(TLTypeError, match="emulate_dpas=4"):
+        tl_dpnp.compile(PLAIN, emulate_dpas=4)

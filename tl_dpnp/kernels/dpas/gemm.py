@@ -1,0 +1,268 @@
+"""The product of two matrices by a work-group: every sub-group computes tiles of C with DPAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.block_reads import BlockReader, can_read_blocks, is_aligned
+from tl_dpnp.kernels.dpas.emit import multiply_add
+from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
+from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
+
+__all__ = ["Product", "SubGroup", "emit_product", "uniform"]
+
+#: Called with a row of C for each lane, a column, and the sum for that element.
+Finish = Callable[[ir.Value, ir.Value, ir.Value], None]
+
+
+@dataclass(frozen=True)
+class Product:
+    """What is multiplied: A is m x k and B is k x n."""
+
+    a: Matrix
+    b: Matrix
+    m: Size
+    n: Size
+    k: Size
+
+    def has_blocks(self, kernel: MicroKernel) -> bool:
+        """Whether blocks of both operands can be read, up to their alignment."""
+        return not kernel.terms and all(
+            matrix.pointer.type.addrspace == GLOBAL and can_read_blocks(kernel.row, matrix.strides, *sizes)
+            for matrix, sizes in ((self.a, (self.m, self.k)), (self.b, (self.k, self.n)))
+        )
+
+
+@dataclass(frozen=True)
+class SubGroup:
+    """The place of a work-item: its lane and the position of its sub-group among `rows` x `columns`."""
+
+    lane: ir.Value
+    row: ir.Value
+    column: ir.Value
+    rows: int
+    columns: int
+
+
+def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return a small 64-bit value that is the same in all lanes of the sub-group such that the compiler knows it."""
+    arguments = [builder.trunc(value, I32), ir.Constant(I32, 0)]
+    first = builtin(builder, "_Z19sub_group_broadcastij", I32, arguments, ("nounwind", "convergent"))
+    return builder.zext(first, I64)
+
+
+def emit_product(
+    builder: ir.IRBuilder, kernel: MicroKernel, product: Product, place: SubGroup, finish: Finish, emulated: bool
+) -> None:
+    """Emit the sums of products; `finish` stores each, and is called where the row and the column are inside C.
+
+    Tiles are dealt out to the sub-groups.  Lanes and columns beyond C compute on copies of the last ones, so that the
+    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.
+    """
+    emitter = _Emitter(builder, kernel, product, place, finish, emulated)
+    _dealt(builder, product.m, kernel.tile_rows, place.row, place.rows, lambda first_row: _dealt(
+        builder, product.n, kernel.tile_columns, place.column, place.columns,
+        lambda first_column: emitter.tile(first_row, first_column),
+    ))
+
+
+def _dealt(
+    builder: ir.IRBuilder, size: Size, step: int, own: ir.Value, count: int, body: Callable[[ir.Value], None]
+) -> None:
+    """Run `body` for every tile of this sub-group, which takes every count-th one."""
+    first = builder.mul(own, index(step))
+    if isinstance(size, int) and size == step * count:
+        body(first)
+        return
+
+    def iteration(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+        body(counter)
+        return []
+
+    counted_loop(builder, first, size_value(size), index(step * count), [], iteration)
+
+
+@dataclass
+class _Emitter:
+    builder: ir.IRBuilder
+    kernel: MicroKernel
+    product: Product
+    place: SubGroup
+    finish: Finish
+    emulated: bool
+
+    def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
+        """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
+        product, kernel = self.product, self.kernel
+        if not product.has_blocks(kernel):
+            if kernel.is_large:
+                self.in_parts(first_row, first_column)
+            else:
+                self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)
+            return
+        aligned = is_aligned(self.builder, product.a, product.b)
+        with self.builder.if_else(aligned) as (blocks, elements):
+            with blocks:
+                self.by_blocks(first_row, first_column)
+            with elements:
+                self.in_parts(first_row, first_column)
+
+    def in_parts(self, first_row: ir.Value, first_column: ir.Value) -> None:
+        """Emit a tile in smaller ones: ordinary loads need registers for addresses."""
+        kernel, builder = self.kernel, self.builder
+        blocks = next(count for count in (2, 1) if kernel.column_blocks % count == 0)
+
+        def part(row: ir.Value, column: ir.Value) -> None:
+            self.by_elements(builder.add(first_row, row), builder.add(first_column, column), 1, blocks)
+
+        _dealt(builder, kernel.tile_rows, kernel.row.execution_size, index(0), 1, lambda row: _dealt(
+            builder, kernel.tile_columns, blocks * kernel.row.repeat, index(0), 1, lambda column: part(row, column)))
+
+    # --- sums --------------------------------------------------------------------------------------------------------
+
+    def zeros(self, blocks: int) -> list[ir.Value]:
+        type_ = operand_types(self.kernel.row)[2]
+        zero = ir.Constant(type_, None) if isinstance(type_, ir.VectorType) else ir.Constant(type_, 0)
+        return [zero] * blocks
+
+    def multiply(
+        self, sums: Sequence[ir.Value], a: Sequence[Sequence[ir.Value]], b: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Return the sums of a column of blocks with the products added; each fragment is a list of terms."""
+        result = []
+        for total, left in zip(sums, a, strict=True):
+            for i, j in self.kernel.products:
+                total = multiply_add(self.builder, self.kernel.row, b[j], left[i], total, emulated=self.emulated)
+            result.append(total)
+        return result
+
+    def by_elements(
+        self, first_row: ir.Value, first_column: ir.Value, lane_blocks: int, column_blocks: int
+    ) -> None:
+        """Emit a tile from ordinary loads."""
+        kernel, product, builder = self.kernel, self.product, self.builder
+        dpas = kernel.row
+        loader = Loader(builder, kernel, self.place.lane)
+        own = builder.add(first_row, self.place.lane)
+        rows = [self.inside(builder.add(own, index(i * dpas.execution_size)), product.m, self.rows_together)
+                for i in range(lane_blocks)]
+        columns = [self.inside(builder.add(first_column, index(j)), product.n, self.columns_together)
+                   for j in range(column_blocks * dpas.repeat)]
+        groups = [columns[j : j + dpas.repeat] for j in range(0, len(columns), dpas.repeat)]
+
+        def add(k: ir.Value, sums: list[ir.Value], end: ir.Value | None) -> list[ir.Value]:
+            a = [loader.a(product.a, row, k, end) for row in rows]
+            result: list[ir.Value] = []
+            for group in groups:
+                part = sums[len(result) : len(result) + lane_blocks]
+                result += self.multiply(part, a, loader.b(product.b, group, k, end))
+            return result
+
+        def steps(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            for step in range(kernel.steps):
+                sums = add(builder.add(k, index(step * dpas.k)) if step else k, sums, None)
+            return sums
+
+        whole = kernel.steps * dpas.k
+        sums, done = self.zeros(lane_blocks * column_blocks), self.multiple(product.k, whole)
+        if done != 0:
+            sums = counted_loop(builder, index(0), size_value(done), index(whole), sums, steps,
+                                runs_at_least_once=isinstance(done, int), unrolled=False)
+        if not (isinstance(product.k, int) and product.k == done):
+            end = size_value(product.k)
+            sums = counted_loop(builder, size_value(done), end, index(dpas.k), sums,
+                                lambda k, values: add(k, values, end), unrolled=False)
+        self.store(first_row, first_column, sums, lane_blocks)
+
+    def by_blocks(self, first_row: ir.Value, first_column: ir.Value) -> None:
+        """Emit a tile from reads of blocks, which give zeros outside of the matrices."""
+        kernel, product, builder = self.kernel, self.product, self.builder
+        dpas = kernel.row
+        reader = BlockReader(builder, dpas, self.place.lane, self.emulated)
+        m, n, k = product.m, product.n, product.k
+        assert isinstance(m, int)
+        assert isinstance(n, int)
+        assert isinstance(k, int)
+        a = [
+            reader.header(product.a, m, k, builder.add(first_row, index(i * dpas.execution_size)), index(0), True)
+            for i in range(kernel.lane_blocks)
+        ]
+        b = [
+            reader.header(product.b, k, n, index(0), builder.add(first_column, index(j * dpas.repeat)), False)
+            for j in range(kernel.column_blocks)
+        ]
+        down, along = reader.step(True), reader.step(False)
+        count = kernel.lane_blocks * kernel.column_blocks
+
+        def add(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            sums, left, right = carried[:count], carried[count : count + len(a)], carried[count + len(a) :]
+            for _step in range(kernel.steps):
+                fragments = [[reader.read(header, True)] for header in left]
+                left = [builder.add(header, down) for header in left]
+                result: list[ir.Value] = []
+                for header in right:
+                    part = sums[len(result) : len(result) + kernel.lane_blocks]
+                    result += self.multiply(part, fragments, [reader.read(header, False)])
+                sums, right = result, [builder.add(header, along) for header in right]
+            return [*sums, *left, *right]
+
+        sums = counted_loop(builder, index(0), index(k), index(kernel.steps * dpas.k),
+                            [*self.zeros(count), *a, *b], add, runs_at_least_once=True, unrolled=False)[:count]
+        self.store(first_row, first_column, sums, kernel.lane_blocks)
+
+    @property
+    def rows_together(self) -> int:
+        """Rows of C that the sub-groups compute at a time."""
+        return self.kernel.tile_rows * self.place.rows
+
+    @property
+    def columns_together(self) -> int:
+        """Columns of C that the sub-groups compute at a time."""
+        return self.kernel.tile_columns * self.place.columns
+
+    def inside(self, place: ir.Value, size: Size, covered: int) -> ir.Value:
+        """Return a place in C, or the last one if it is beyond."""
+        if isinstance(size, int) and size % covered == 0:
+            return place
+        last = self.builder.sub(size_value(size), index(1))
+        return self.builder.select(self.builder.icmp_signed("<", place, last), place, last)
+
+    def multiple(self, size: Size, factor: int) -> Size:
+        """Return the largest multiple of a factor in a size."""
+        if isinstance(size, int):
+            return size // factor * factor
+        if factor & (factor - 1) == 0:
+            return self.builder.and_(size, index(-factor))
+        return self.builder.sub(size, self.builder.urem(size, index(factor)))
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def store(
+        self, first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value], lane_blocks: int
+    ) -> None:
+        dpas, builder = self.kernel.row, self.builder
+        own = builder.add(first_row, self.place.lane)
+        for i in range(lane_blocks):
+            row = builder.add(own, index(i * dpas.execution_size))
+            with self.where(row, self.product.m, self.rows_together):
+                for block, value in enumerate(sums[i::lane_blocks]):
+                    for number in range(dpas.repeat):
+                        column = builder.add(first_column, index(block * dpas.repeat + number))
+                        with self.where(column, self.product.n, self.columns_together):
+                            one = value if dpas.repeat == 1 else builder.extract_element(
+                                value, ir.Constant(I32, number))
+                            self.finish(row, column, one)
+
+    def where(self, place: ir.Value, size: Size, covered: int) -> AbstractContextManager[object]:
+        """Return a context in which code is emitted that runs where a place is inside."""
+        if isinstance(size, int) and size % covered == 0:
+            return nullcontext()
+        inside = self.builder.icmp_signed("<", place, size_value(size))
+        context: AbstractContextManager[object] = self.builder.if_then(inside)
+        return context

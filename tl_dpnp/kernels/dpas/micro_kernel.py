@@ -1,0 +1,83 @@
+"""Micro-kernels: how one sub-group computes a tile of a product with DPAS, and their names.
+
+The languages' matrices are column-major, so that DPAS computes the transposed product: its lanes run along the rows of
+the language's C and A, its rows (the repeat count) along the columns of C and B.  Then lanes are neighbours in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
+
+__all__ = ["MicroKernel", "micro_kernel_named"]
+
+
+#: Registers that the sums of a small tile take.
+_SMALL_TILE = 64
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """A tile of C of ``lane_blocks * row.execution_size`` rows and ``column_blocks * row.repeat`` columns.
+
+    An iteration of the loop over k does `steps` DPAS along it.  `terms` is the number of 16-bit floats whose sum
+    stands for one f32 operand: 1 rounds it; it is 0 where the operands are of the row's own types.
+    """
+
+    row: DpasRow
+    lane_blocks: int
+    column_blocks: int
+    steps: int = 1
+    terms: int = 0
+
+    @property
+    def name(self) -> str:
+        """The row, the blocks of the tile, the steps, and the terms of an f32 operand."""
+        terms = f"_from_f32_by_{self.terms}" if self.terms else ""
+        return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}"
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of the tile in C."""
+        return self.lane_blocks * self.row.execution_size
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns of the tile in C."""
+        return self.column_blocks * self.row.repeat
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the tile leaves too few of 128 registers for ordinary loads and their addresses."""
+        return self.lane_blocks * self.column_blocks * self.row.repeat > _SMALL_TILE
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread that the tile is made for."""
+        return 256 if self.is_large or self.terms > 1 else 128
+
+    @property
+    def products(self) -> tuple[tuple[int, int], ...]:
+        """The terms of A and of B that are multiplied, the smallest products first.
+
+        Products of terms whose sizes lie more than two terms apart are below the rounding of the others.
+        """
+        terms = range(max(self.terms, 1))
+        return tuple(sorted(((i, j) for i in terms for j in terms if i + j <= terms[-1]), key=sum, reverse=True))
+
+
+_NAME = re.compile(r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?")
+
+
+def micro_kernel_named(name: str) -> MicroKernel | None:
+    """Return the micro-kernel of a name, or None for a name that is none, or of a row out of reach."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    found = {row.name: row for size in EXECUTION_SIZES for row in rows(size) if row.unreachable is None}.get(match[1])
+    blocks = [int(text) for text in match.groups()[1:4]]
+    if found is None or 0 in blocks:
+        return None
+    return MicroKernel(found, *blocks, terms=int(match[5] or 0))

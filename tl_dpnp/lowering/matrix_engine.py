@@ -1,0 +1,163 @@
+"""Products on the matrix engine: which nests are products, which micro-kernel they get, and how it is emitted.
+
+A nest that is a product, as written, is tensorized whole: the micro-kernel has loops of its own over tiles and over k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.dpas.block_reads import can_read_blocks
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
+from tl_dpnp.kernels.dpas.rows import find_row
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
+from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd
+from tl_dpnp.lowering.nest import Assign, Loop, Nest
+from tl_dpnp.scalars import F32, I32, ScalarType
+
+__all__ = [
+    "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of", "micro_kernel_of",
+    "operand_names", "product_in", "whole_micro_kernel",
+]
+
+#: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
+#: registers to the sums, and where they do not.
+_LARGE, _SMALL = (4, 4), (2, 1)
+#: Steps of the loop over k with reads of blocks, where they divide it.
+_STEPS = (4, 2)
+#: Elements that DPAS takes, by the names of the language's types.
+_OPERANDS = ("bf16", "f16", "i8", "u8")
+
+
+@dataclass(frozen=True)
+class MatrixEngine:
+    """The engine of a device: DPAS with `lanes`.
+
+    `precision` is what products of f32 matrices may lose: "highest" leaves them to multiply-adds of f32, "high" makes
+    each operand a sum of three bf16, "default" rounds operands to tf32 where there is that, else to bf16.
+    `emulated` computes lane by lane what the engine would.
+    """
+
+    lanes: int
+    precision: Precision = "highest"
+    emulated: bool = False
+
+
+#: What a device without a matrix engine has.
+NO_ENGINE = MatrixEngine(0)
+
+
+def engine_of(device: DeviceDescription, options: LoweringOptions) -> MatrixEngine:
+    """Return the matrix engine to compile for; one with 0 lanes is none."""
+    lanes = options.emulate_dpas or device.dpas_lanes
+    return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas))
+
+
+@dataclass(frozen=True)
+class NestProduct:
+    """The parts of a nest that is a product: its loops and assignments, and what is multiplied."""
+
+    m: Loop
+    n: Loop
+    k: Loop
+    a: Access
+    b: Access
+    total: Access
+    finish: Assign
+
+
+def product_in(m: Loop) -> NestProduct | None:
+    """Return the parts of a nest of which `m` is the outermost loop, or None if it is no plain product."""
+    match m.body:
+        case (Loop(body=(Assign(part="init"), Loop(body=(Assign() as update,)) as k, Assign() as finish)) as n,):
+            match update.value:
+                case MultiplyAdd(lhs, rhs, Access() as total) if total == update.target:
+                    a, b = _access(lhs, total), _access(rhs, total)
+                    plain = all(loop.start == 0 and loop.step == 1 and not loop.guards for loop in (m, n, k))
+                    if a is not None and b is not None and plain:
+                        return NestProduct(m, n, k, a, b, total, finish)
+    return None
+
+
+def _access(operand: Expression, total: Access) -> Access | None:
+    match operand:
+        case Access():
+            return operand
+        case Convert(Access() as access, type_) if type_ == total.buffer.element:
+            return access
+    return None
+
+
+def micro_kernel_of(loop: Loop) -> MicroKernel | None:
+    """Return the micro-kernel that a loop is tensorized to, if it is one."""
+    return None if loop.instruction is None else micro_kernel_named(loop.instruction)
+
+
+def whole_micro_kernel(nest: Nest) -> MicroKernel | None:
+    """Return the micro-kernel that computes a whole nest, if one does."""
+    match nest.body:
+        case (Loop() as loop,):
+            return micro_kernel_of(loop)
+    return None
+
+
+def operand_names(kernel: MicroKernel) -> tuple[str, str]:
+    """Return the language's names of the types of A and B that a micro-kernel takes."""
+    if kernel.terms:
+        return "f32", "f32"
+    return kernel.row.source1.name, kernel.row.source2.name
+
+
+def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None:
+    """Return the micro-kernel for a nest, or None where the engine has none for it."""
+    product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
+    if product is None or not engine.lanes:
+        return None
+    found = _types(product, engine)
+    if found is None:
+        return None
+    accumulator, a, b, terms = found
+    m, columns, k = product.m.stop, product.n.stop, product.k.stop
+    repeat = next(r for r in (8, 4, 2, 1) if not isinstance(columns, int) or columns > r // 2)
+    # The language's A is the second source of DPAS, B the first.
+    row = find_row(engine.lanes, accumulator, b, a, repeat)
+    if row is None or row.unreachable is not None:
+        return None
+    blocks = not terms and all(
+        [names[0] for names in access.indices] == axes and can_read_blocks(row, access.buffer.strides, *sizes)
+        for access, axes, sizes in (
+            (product.a, [product.m.variable, product.k.variable], (m, k)),
+            (product.b, [product.k.variable, product.n.variable], (k, columns)),
+        )
+    )
+    most_rows, most_columns = _LARGE if blocks else _SMALL
+    steps = 1
+    if blocks and isinstance(k, int):
+        steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
+    return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+
+
+def _types(product: NestProduct, engine: MatrixEngine) -> tuple[str, str, str, int] | None:
+    """Return the accumulator, the types of A and B on the engine, and the terms of an f32 operand."""
+    a, b, total = (access.buffer.element for access in (product.a, product.b, product.total))
+    if a == b == total == F32:
+        match engine.precision:
+            case "high":
+                return "f32", "bf16", "bf16", 3
+            case "default":
+                name = "tf32" if engine.lanes == 16 else "bf16"
+                return "f32", name, name, 1
+        return None
+    fits: ScalarType = I32 if a.is_integer else F32
+    if a.name not in _OPERANDS or b.name not in _OPERANDS or total != fits:
+        return None
+    return total.name, a.name, b.name, 0
+
+
+def _blocks(size: Bound, block: int, most: int) -> int:
+    """Return the blocks of a tile along a mode: as even as possible."""
+    if not isinstance(size, int):
+        return min(2, most)
+    blocks = -(-size // block)
+    tiles = -(-blocks // most)
+    return -(-blocks // tiles)

@@ -1,0 +1,142 @@
+"""A kernel compiled for a device that is not there: its machine code, what it takes, and what its inner loop does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
+from tl_dpnp.lowering.pipeline import LoweredKernel
+from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.offline.assembly import Instruction, inner_loop, mix, parse
+from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
+from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
+from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
+
+__all__ = ["DeviceProgram", "Resources", "compile_offline"]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes on a device, in registers and bytes for each thread, local memory for each work-group.
+
+    `instructions` counts all of the kernel; `loop` those of its inner loop, by name; `dpas_clocks` are the clocks that
+    the loop's DPAS keep a matrix engine busy and `loaded` the bytes of the registers that an iteration loads.
+    """
+
+    registers: int
+    lanes: int
+    scratch: int
+    spilled: int
+    local_memory: int
+    instructions: int
+    loop: Counter[str]
+    dpas_clocks: int
+    loaded: int
+
+    @property
+    def dpas_share(self) -> float:
+        """Share of DPAS among the instructions of the inner loop, synchronisation included."""
+        return self.loop["dpas"] / max(1, sum(self.loop.values()))
+
+    @property
+    def busy_share(self) -> float:
+        """Clocks of the matrix engine among those of the inner loop, issued one after the other, one clock for each
+        other instruction.  Other threads can issue meanwhile, and waiting for memory is left out."""
+        return self.dpas_clocks / max(1, self.dpas_clocks + sum(self.loop.values()) - self.loop["dpas"])
+
+    def __str__(self) -> str:
+        loop = ", ".join(f"{count} {name}" for name, count in self.loop.most_common())
+        lines = [
+            f"{self.registers} registers of {self.lanes} lanes, {self.spilled} bytes spilled, {self.scratch} bytes of "
+            f"scratch, {self.local_memory} bytes of local memory",
+            f"{self.instructions} instructions; inner loop of {sum(self.loop.values())}: {loop}",
+        ]
+        if self.dpas_clocks:
+            lines.append(
+                f"dpas: {self.dpas_share:.0%} of the loop by count, {self.busy_share:.0%} of its clocks if issued "
+                f"serially; {self.loaded / self.dpas_clocks:.0f} bytes loaded for each clock of the matrix engine"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """A kernel for one device: the binary that the device's driver loads, its assembly and its resources."""
+
+    target: OfflineTarget
+    binary: bytes
+    assembly: str
+    resources: Resources
+
+
+def compile_offline(
+    lowered: LoweredKernel, device: str, *, registers: int | None = None, cache: DiskCache | None = None, key: str = ""
+) -> DeviceProgram:
+    """Compile a lowered kernel for a device of `TARGETS` and check what became of it.
+
+    `registers` is 128 or 256, by default what its micro-kernels are made for.  Raises UnsupportedError for an unknown
+    device, where a tool is missing and where the kernel was lowered for another kind of device; LoweringError where
+    the compiler fails, drops a DPAS or leaves a call.  `key` is that of the kernel in `cache`: binaries are kept there.
+    """
+    target = target_named(device)
+    kernels = [kernel for schedule in lowered.schedules if (kernel := whole_micro_kernel(schedule.nest))]
+    lanes = lowered.plan.subgroup_size
+    if lowered.plan.form != "subgroup" or lanes not in target.description.subgroup_sizes:
+        raise UnsupportedError(
+            f"the kernel was lowered to the {lowered.plan.form} form with sub-groups of {lanes}; {device} needs the "
+            f"sub-group form with {' or '.join(map(str, target.description.subgroup_sizes))}: lower it for {device}"
+        )
+    size = registers or max((kernel.registers for kernel in kernels), default=128)
+    binary = _compiled(lowered, target, size, cache, key)
+    parts = read_binary(binary)
+    if parts.undefined:
+        raise LoweringError(f"compiling for {device}: nothing defines {', '.join(parts.undefined)}")
+    entry = lowered.plan.entry
+    text = disassemble({entry: parts.code[entry]}, target.platform)[entry]
+    instructions = parse(text)
+    faults = list(_faults(instructions, parts.facts[entry], kernels, lanes))
+    if faults:
+        raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
+    return DeviceProgram(target, binary, text, _resources(instructions, parts.facts[entry], target))
+
+
+def _compiled(
+    lowered: LoweredKernel, target: OfflineTarget, registers: int, cache: DiskCache | None, key: str
+) -> bytes:
+    own = key_of({"kernel": key, "target": target.name, "registers": registers, "compiler": version("ocloc")})
+    found = None if cache is None else cache.load(own)
+    if found is not None:
+        return found.content
+    from tl_dpnp.runtime import numba_dpex_adapter
+
+    binary = compile_binary(numba_dpex_adapter.build(lowered).binary, target.name, registers=registers)
+    if cache is not None:
+        cache.store(own, Entry({"device": target.name}, binary))
+    return binary
+
+
+def _faults(
+    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[MicroKernel], lanes: int
+) -> Iterator[str]:
+    """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing."""
+    found = Counter(entry.modifier for entry in instructions if entry.name == "dpas")
+    for kernel in kernels:
+        if not found[f"8x{kernel.row.repeat}"]:
+            yield f"it has no dpas of {kernel.row}"
+    if any(entry.name.startswith("call") for entry in instructions):
+        yield "it has a call"
+    if facts.lanes != lanes:
+        yield f"it has {facts.lanes} lanes instead of {lanes}"
+
+
+def _resources(instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget) -> Resources:
+    loop = inner_loop(instructions)
+    return Resources(
+        facts.registers, facts.lanes, facts.scratch, facts.spilled, facts.local_memory, len(instructions), mix(loop),
+        sum(int(entry.modifier.split("x")[1]) * target.row_clocks for entry in loop if entry.name == "dpas"),
+        sum(entry.registers_read * target.register_bytes for entry in loop),
+    )
