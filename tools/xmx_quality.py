@@ -16,9 +16,9 @@ _SMALL_TILES = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), 
 
 def _gemm(transposed: bool) -> str:
     m, n, k = _SHAPE
-    first, letter = (f"memref<bf16x{k}x{m}>", "t") if transposed else (f"memref<bf16x{m}x{k}>", "n")
-    second, result = f"memref<bf16x{k}x{n}>", f"memref<f32x{m}x{n}>"
-    return (f"func @gemm(%A: {first}, %B: {second}, %C: {result}) {{ gemm.{letter}.n 1.0, %A, %B, 0.0, %C : f32,"
+    second, letter = (f"memref<bf16x{n}x{k}>", "t") if transposed else (f"memref<bf16x{k}x{n}>", "n")
+    first, result = f"memref<bf16x{m}x{k}>", f"memref<f32x{m}x{n}>"
+    return (f"func @gemm(%A: {first}, %B: {second}, %C: {result}) {{ gemm.n.{letter} 1.0, %A, %B, 0.0, %C : f32,"
             f" {first}, {second}, f32, {result} }}")
 
 

@@ -75,27 +75,37 @@ def test_every_size_and_transpose(types, lanes):
                 check(kernel, *types, transposes, *shape, random)
 
 
-@LANES
-def test_static_sizes_with_reads_of_blocks(lanes):
-    """Sizes for which Xe-HPC reads blocks, whose tail the reads fill with zeros; 2 rows before make it misaligned."""
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("element", "result"), [("bf16", "f32"), ("i8", "i32")])
+def test_reads_of_blocks(element, result, transposed):
+    """Matrices that Xe-HPC reads by blocks, which give zeros beyond a k that is no multiple of DPAS's.
+
+    Their addresses are moved by some elements: multiples of 4 bytes shift the first column, others take ordinary loads.
+    """
     random = np.random.default_rng(1)
-    m, n, k = 40, 19, 56
-    text = """func @f(%A: memref<bf16x40x56x?>, %B: memref<bf16x56x19>, %C: memref<f32x40x19x?>) {
-      %g = group_id
-      %a = subview %A[:,:,%g] : memref<bf16x40x56x?>
-      %c = subview %C[:,:,%g] : memref<f32x40x19x?>
-      gemm.n.n 1.0, %a, %B, 0.0, %c : f32, memref<bf16x40x56>, memref<bf16x56x19>, f32, memref<f32x40x19> }"""
-    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, cache=False, schedule={"gemm_0": functools.partial(
-        tensorized, f"dpas_f32_bf16_bf16_8x{lanes}x16_tile_2x1x2")})
-    x, y = matrix(random, "bf16", (m, k, 3)), matrix(random, "bf16", (k, n))
-    expected = np.einsum("mkg,kn->mng", computed(x, "bf16"), computed(y, "bf16"))
-    for shift in (0, 1, 2):
-        base = dpt.zeros(y.size + shift, dtype="uint16")
-        shifted = dpt.usm_ndarray(y.shape, dtype="uint16", buffer=base.usm_data, offset=shift, order="F")
-        shifted[...] = on_device(y)
-        z = on_device(np.full((m, n, 3), np.nan, np.float32))
-        kernel(on_device(x), shifted, z)
-        np.testing.assert_array_equal(dpt.to_numpy(z), expected)
+    m, n, k = 80, 19, 80
+    letter, shape = ("t", (k, m)) if transposed else ("n", (m, k))
+    one, zero = ("1.0", "0.0") if result == "f32" else ("1", "0")
+    kinds = [f"memref<{element}x{rows}x{columns}>" for rows, columns in (shape, (k, n))]
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: memref<{result}x{m}x{n}>) {{ gemm.{letter}.n {one}, %A,"
+            f" %B, {zero}, %C : {result}, {kinds[0]}, {kinds[1]}, {result}, memref<{result}x{m}x{n}> }}")
+    depth = 16 if element == "bf16" else 32
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, schedule={"gemm_0": functools.partial(
+        tensorized, f"dpas_{result}_{element}_{element}_8x16x{depth}_tile_2x1x2")})
+    x, y = matrix(random, element, shape), matrix(random, element, (k, n))
+    expected = (computed(x, element).T if transposed else computed(x, element)) @ computed(y, element)
+    for shifts in ((0, 0), (4, 0), (0, 8), (1, 0), (0, 2), (3, 5)):
+        z = on_device(np.ones((m, n), SCALAR_TYPES[result].storage))
+        kernel(*(shifted(array, by) for array, by in zip((x, y), shifts, strict=True)), z)
+        np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
+
+
+def shifted(array, by):
+    """Return a copy on the device that starts some elements behind the start of its allocation."""
+    base = dpt.empty(array.size + by, dtype=array.dtype)
+    moved = dpt.usm_ndarray(array.shape, dtype=array.dtype, buffer=base.usm_data, offset=by, order="F")
+    moved[...] = on_device(array)
+    return moved
 
 
 def tensorized(name, schedule):
@@ -122,6 +132,17 @@ def test_strides_groups_and_a_chain_through_local_memory(lanes):
     for left, result in zip(a, c, strict=True):
         middle = computed(dpt.to_numpy(left), "f16") @ computed(b, "f16")
         np.testing.assert_array_equal(dpt.to_numpy(result), middle @ computed(d, "f16"))
+
+
+@LANES
+@pytest.mark.parametrize("precision", ["high", "default"])
+def test_every_size_of_f32(precision, lanes):
+    """Small whole numbers lose nothing in any of the precisions."""
+    random = np.random.default_rng(lanes)
+    kernel = dynamic_kernel("f32", "f32", "f32", ("n", "n"), lanes, precision)
+    for size in range(1, 71, 3):
+        for shape in ((size, 9, 35), (18, size, 20), (10, 7, size)):
+            check(kernel, "f32", "f32", "f32", ("n", "n"), *shape, random)
 
 
 @LANES

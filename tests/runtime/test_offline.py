@@ -95,17 +95,23 @@ def test_products_have_dpas_in_the_inner_loop(device, a, c, sizes, precision, te
 
 
 @needs_tools
-def test_reads_of_blocks_keep_the_matrix_engine_busy():
-    """bf16 matrices in ordinary memory, on Xe-HPC."""
-    kernel = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), cache=False)
-    resources = kernel.resources(device="pvc")
-    assert resources.registers == 256
-    assert resources.spilled == resources.scratch == 0
-    assert resources.dpas_share >= 0.4
-    assert resources.busy_share >= 0.8
-    messages = kernel.inspect_asm("pvc")
-    assert "load_block2d.ugm.d16v" in messages
-    assert "load_block2d.ugm.d16.a64" in messages
+@pytest.mark.parametrize(
+    ("a", "c", "transposes", "messages"),
+    [
+        ("bf16", "f32", "nn", ("d16v", "d16.a64")), ("f16", "f32", "tn", ("d32t", "d16.a64")),
+        ("i8", "i32", "nn", ("d8v", "d8.a64")), ("u8", "i32", "tn", ("d32t", "d8.a64")),
+    ],
+)
+def test_reads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages):
+    """Matrices in ordinary memory, on Xe-HPC."""
+    kernel = tl_dpnp.compile(gemm(a, c, 256, 192, 512, transposes), cache=False)
+    program = kernel.compile_offline("pvc")
+    assert program.resources.registers == 256
+    assert program.resources.spilled == program.resources.scratch == 0
+    assert program.resources.dpas_share >= 0.4
+    assert program.resources.busy_share >= 0.8
+    for message in messages:
+        assert f"load_block2d.ugm.{message}" in program.assembly
 
 
 @needs_tools

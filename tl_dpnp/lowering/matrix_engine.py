@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tl_dpnp.kernels.dpas.block_reads import can_read_blocks
+from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.dpas.rows import find_row
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
@@ -124,10 +124,9 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     if row is None or row.unreachable is not None:
         return None
     blocks = not terms and all(
-        [names[0] for names in access.indices] == axes and can_read_blocks(row, access.buffer.strides, *sizes)
-        for access, axes, sizes in (
-            (product.a, [product.m.variable, product.k.variable], (m, k)),
-            (product.b, [product.k.variable, product.n.variable], (k, columns)),
+        of(row, _strides(access, first.variable, second.variable), first.stop, second.stop) is not None
+        for of, access, first, second in (
+            (blocks_of_a, product.a, product.m, product.k), (blocks_of_b, product.b, product.k, product.n)
         )
     )
     most_rows, most_columns = _LARGE if blocks else _SMALL
@@ -152,6 +151,12 @@ def _types(product: NestProduct, engine: MatrixEngine) -> tuple[str, str, str, i
     if a.name not in _OPERANDS or b.name not in _OPERANDS or total != fits:
         return None
     return total.name, a.name, b.name, 0
+
+
+def _strides(access: Access, first: str, second: str) -> tuple[object, ...]:
+    """Return the strides of a matrix along two loops."""
+    strides = {names[0]: stride for names, stride in zip(access.indices, access.buffer.strides, strict=True)}
+    return strides.get(first, 0), strides.get(second, 0)
 
 
 def _blocks(size: Bound, block: int, most: int) -> int:

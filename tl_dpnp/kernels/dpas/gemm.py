@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.block_reads import BlockReader, can_read_blocks, is_aligned
+from tl_dpnp.kernels.dpas.block_reads import BlockReader, Blocks, blocks_of_a, blocks_of_b, is_aligned
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
@@ -31,12 +31,12 @@ class Product:
     n: Size
     k: Size
 
-    def has_blocks(self, kernel: MicroKernel) -> bool:
-        """Whether blocks of both operands can be read, up to their alignment."""
-        return not kernel.terms and all(
-            matrix.pointer.type.addrspace == GLOBAL and can_read_blocks(kernel.row, matrix.strides, *sizes)
-            for matrix, sizes in ((self.a, (self.m, self.k)), (self.b, (self.k, self.n)))
-        )
+    def blocks(self, kernel: MicroKernel) -> tuple[Blocks, Blocks] | None:
+        """Return how to read blocks of the operands if their addresses are aligned, or None if it cannot be done."""
+        spaces = {matrix.pointer.type.addrspace for matrix in (self.a, self.b)}
+        a = blocks_of_a(kernel.row, self.a.strides, self.m, self.k)
+        b = blocks_of_b(kernel.row, self.b.strides, self.k, self.n)
+        return None if kernel.terms or spaces != {GLOBAL} or a is None or b is None else (a, b)
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,17 @@ class _Emitter:
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
         product, kernel = self.product, self.kernel
-        if not product.has_blocks(kernel):
+        readable = product.blocks(kernel)
+        if readable is None:
             if kernel.is_large:
                 self.in_parts(first_row, first_column)
             else:
                 self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)
             return
-        aligned = is_aligned(self.builder, product.a, product.b)
+        aligned = is_aligned(self.builder, product.a.pointer, product.b.pointer)
         with self.builder.if_else(aligned) as (blocks, elements):
             with blocks:
-                self.by_blocks(first_row, first_column)
+                self.by_blocks(first_row, first_column, *readable)
             with elements:
                 self.in_parts(first_row, first_column)
 
@@ -180,39 +181,32 @@ class _Emitter:
                                 lambda k, values: add(k, values, end), unrolled=False)
         self.store(first_row, first_column, sums, lane_blocks)
 
-    def by_blocks(self, first_row: ir.Value, first_column: ir.Value) -> None:
+    def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:
         """Emit a tile from reads of blocks, which give zeros outside of the matrices."""
         kernel, product, builder = self.kernel, self.product, self.builder
         dpas = kernel.row
         reader = BlockReader(builder, dpas, self.place.lane, self.emulated)
-        m, n, k = product.m, product.n, product.k
-        assert isinstance(m, int)
-        assert isinstance(n, int)
-        assert isinstance(k, int)
-        a = [
-            reader.header(product.a, m, k, builder.add(first_row, index(i * dpas.execution_size)), index(0), True)
-            for i in range(kernel.lane_blocks)
-        ]
-        b = [
-            reader.header(product.b, k, n, index(0), builder.add(first_column, index(j * dpas.repeat)), False)
-            for j in range(kernel.column_blocks)
-        ]
-        down, along = reader.step(True), reader.step(False)
+        rows = [builder.add(first_row, index(i * dpas.execution_size)) for i in range(kernel.lane_blocks)]
+        columns = [builder.add(first_column, index(j * dpas.repeat)) for j in range(kernel.column_blocks)]
+        places = [(row, index(0)) if of_a.kind == "packed" else (index(0), row) for row in rows]
+        a = [reader.header(product.a.pointer, of_a, *place) for place in places]
+        b = [reader.header(product.b.pointer, of_b, index(0), column) for column in columns]
+        down, along = reader.step(of_a), reader.step(of_b)
         count = kernel.lane_blocks * kernel.column_blocks
 
         def add(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             sums, left, right = carried[:count], carried[count : count + len(a)], carried[count + len(a) :]
             for _step in range(kernel.steps):
-                fragments = [[reader.read(header, True)] for header in left]
+                fragments = [[reader.read(header, of_a)] for header in left]
                 left = [builder.add(header, down) for header in left]
                 result: list[ir.Value] = []
                 for header in right:
                     part = sums[len(result) : len(result) + kernel.lane_blocks]
-                    result += self.multiply(part, fragments, [reader.read(header, False)])
+                    result += self.multiply(part, fragments, [reader.read(header, of_b)])
                 sums, right = result, [builder.add(header, along) for header in right]
             return [*sums, *left, *right]
 
-        sums = counted_loop(builder, index(0), index(k), index(kernel.steps * dpas.k),
+        sums = counted_loop(builder, index(0), size_value(product.k), index(kernel.steps * dpas.k),
                             [*self.zeros(count), *a, *b], add, runs_at_least_once=True, unrolled=False)[:count]
         self.store(first_row, first_column, sums, kernel.lane_blocks)
 
