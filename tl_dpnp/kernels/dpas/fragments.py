@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from llvmlite import ir
 
@@ -19,7 +20,7 @@ from tl_dpnp.scalars import F32, ScalarType
 __all__ = ["Loader", "Matrix", "Size", "size_value"]
 
 #: A size or stride: known, or a 64-bit value.
-Size = int | ir.Value
+Size: TypeAlias = int | ir.Value
 _F32 = ir.FloatType()
 #: Bits of an f32 that tf32 drops.
 _TF32_DROPPED = 13

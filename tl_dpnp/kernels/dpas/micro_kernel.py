@@ -77,7 +77,7 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
     if match is None:
         return None
     found = {row.name: row for size in EXECUTION_SIZES for row in rows(size) if row.unreachable is None}.get(match[1])
-    blocks = [int(text) for text in match.groups()[1:4]]
-    if found is None or 0 in blocks:
+    m, n, k = (int(text) for text in match.groups()[1:4])
+    if found is None or 0 in (m, n, k):
         return None
-    return MicroKernel(found, *blocks, terms=int(match[5] or 0))
+    return MicroKernel(found, m, n, k, terms=int(match[5] or 0))

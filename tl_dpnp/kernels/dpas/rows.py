@@ -44,8 +44,8 @@ class Precision:
 PRECISIONS = {
     entry.name: entry
     for entry in (
-        *(Precision(f"{letter}{bits}", f"{text}{bits}", bits, kind)
-          for bits in (1, 2, 4, 8) for letter, text, kind in (("i", "s", "signed"), ("u", "u", "unsigned"))),
+        *(Precision(f"i{bits}", f"s{bits}", bits, "signed") for bits in (1, 2, 4, 8)),
+        *(Precision(f"u{bits}", f"u{bits}", bits, "unsigned") for bits in (1, 2, 4, 8)),
         Precision("bf16", "bf", 16, "float"),
         Precision("f16", "hf", 16, "float"),
         Precision("tf32", "tf32", 32, "float"),
