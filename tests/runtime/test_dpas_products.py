@@ -219,6 +219,20 @@ def test_a_subgroup_that_does_not_fit_computes_without_the_engine_or_refuses_it(
         tl_dpnp.compile(text, emulate_dpas=16, schedule={"gemm_0": functools.partial(tensorized, name)}).lower()
 
 
+@pytest.mark.parametrize(
+    ("a", "c", "message"),
+    [
+        ("f32", "f32", 'gemm_0 is not on the matrix engine: it sums products of f32 and f32 in f32; precision="high"'),
+        ("i8", "f32", "gemm_0 is not on the matrix engine: it sums products of i8 and i8 in f32"),
+    ],
+)
+def test_diagnostics_say_why_a_product_is_not_on_the_engine(a, c, message):
+    text = PLAIN.replace("bf16", a).replace("%C: memref<f32", f"%C: memref<{c}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False)
+    assert message in kernel.diagnostics(2)
+    assert "matrix engine" not in tl_dpnp.compile(text, cache=False).diagnostics(2)
+
+
 def test_only_8_and_16_lanes_are_emulated():
     with pytest.raises(TLTypeError, match="emulate_dpas=4"):
         tl_dpnp.compile(PLAIN, emulate_dpas=4)

@@ -1,11 +1,14 @@
 """Code for Intel GPUs, compiled offline and read."""
 
+from dataclasses import replace
+
 import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.llvm import new_module
+from tl_dpnp.runtime.machine_code import build_options
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
 from tl_dpnp.runtime.offline.program import compile_offline
@@ -108,10 +111,20 @@ def test_reads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages)
     program = kernel.compile_offline("pvc")
     assert program.resources.registers == 256
     assert program.resources.spilled == program.resources.scratch == 0
+    assert "bound by instructions that are issued; the engines of a core load 192 of the" in str(program.resources)
     assert program.resources.dpas_share >= 0.4
     assert program.resources.busy_share >= 0.8
     for message in messages:
         assert f"load_block2d.ugm.{message}" in program.assembly
+
+
+def test_the_driver_is_asked_for_the_registers_of_large_tiles():
+    device = TARGETS["pvc"].description
+    large = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512)).lower("pvc").plan
+    small = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512, "nt")).lower("pvc").plan
+    assert build_options(large, device) == "-ze-opt-large-register-file"
+    assert build_options(large, replace(device, backend="opencl")) == "-cl-intel-256-GRF-per-thread"
+    assert build_options(small, device) == build_options(large, tl_dpnp.devices()[0]) == ""
 
 
 @needs_tools

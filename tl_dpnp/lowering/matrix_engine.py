@@ -17,7 +17,7 @@ from tl_dpnp.scalars import F32, I32, ScalarType
 
 __all__ = [
     "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of", "micro_kernel_of",
-    "operand_names", "product_in", "whole_micro_kernel",
+    "operand_names", "product_in", "remark", "whole_micro_kernel",
 ]
 
 #: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
@@ -134,6 +134,18 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     if blocks and isinstance(k, int):
         steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+
+
+def remark(nest: Nest, engine: MatrixEngine) -> str | None:
+    """Return why a product is not computed by the engine that there is, None where nothing is to be said."""
+    product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
+    if product is None or not engine.lanes:
+        return None
+    if default_micro_kernel(nest, engine) is not None:
+        return "the work-group's sub-groups have another size, or it has a schedule of its own"
+    names = [access.buffer.element.name for access in (product.a, product.b, product.total)]
+    hint = "; precision=\"high\" or \"default\" would allow it" if names == ["f32"] * 3 else ""
+    return f"it sums products of {names[0]} and {names[1]} in {names[2]}{hint}"
 
 
 def _types(product: NestProduct, engine: MatrixEngine) -> tuple[str, str, str, int] | None:

@@ -21,7 +21,7 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
@@ -52,7 +52,8 @@ class LoweredKernel:
     """A kernel ready to be compiled.
 
     `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
-    kernel shell below a legend of its parameters; `shell` is what the adapter compiles.
+    kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
+    has and the kernel does not use.
     """
 
     plan: LaunchPlan
@@ -60,6 +61,7 @@ class LoweredKernel:
     stages: Mapping[str, str]
     schedules: tuple[Schedule, ...]
     work_group: WorkGroup
+    remarks: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -102,8 +104,15 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         target_for(device.backend).parameters, max(1, min(_MOST_AHEAD, _OPERATIONS_AHEAD // max(1, work))),
     )
     layout = work_group.layout
-    plan = LaunchPlan(_KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work, shell.checks)
-    return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group)
+    engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
+    registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
+    plan = LaunchPlan(
+        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work, shell.checks, registers
+    )
+    remarks = tuple(
+        f"{kernel.schedule.name} is not on the matrix engine: {kernel.remark}" for kernel in kernels if kernel.remark
+    )
+    return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
 
 
 def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Scheduled], limit: int) -> int:

@@ -51,6 +51,7 @@ class LaunchPlan:
     sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
     vector form: global (⌈groups / chunk⌉,), local (1,).
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
+    `registers` is the size of a GPU thread's register file that the kernel was made for; 0 leaves it to the driver.
     """
 
     entry: str
@@ -60,6 +61,7 @@ class LaunchPlan:
     local_memory: int = 0
     work: int = 0
     checks: tuple[BoundsCheck, ...] = field(default=())
+    registers: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""

@@ -13,7 +13,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
-from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, whole_micro_kernel
+from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.work_group import WorkGroup
@@ -29,12 +29,16 @@ GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedu
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A linear-algebra instruction with its schedule and what is emitted for it."""
+    """A linear-algebra instruction with its schedule and what is emitted for it.
+
+    `remark` says why a product is not on the matrix engine that there is.
+    """
 
     operation: ops.LinearAlgebra
     contraction: Contraction
     schedule: Schedule
     realized: Realized
+    remark: str | None = None
 
 
 def contractions_of(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Contraction]]:
@@ -81,7 +85,8 @@ def schedule_instructions(
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        result.append(Scheduled(operation, contraction, schedule, realized))
+        why = None if whole_micro_kernel(schedule.nest) else remark(contraction.nest, engine)
+        result.append(Scheduled(operation, contraction, schedule, realized, why))
     return result
 
 

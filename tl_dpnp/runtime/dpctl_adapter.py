@@ -82,10 +82,10 @@ class KernelHandle:
     program: Any
 
 
-def build_program(spirv: bytes, entry: str, queue: Any) -> Any:
+def build_program(spirv: bytes, entry: str, queue: Any, options: str = "") -> Any:
     """Have the driver of `queue` build SPIR-V with a kernel `entry`; raises `LoweringError` if it does not take it."""
     try:
-        return dpctl.program.create_program_from_spirv(queue, spirv)
+        return dpctl.program.create_program_from_spirv(queue, spirv, options)
     except dpctl.program.SyclProgramCompilationError as error:
         raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: {error}") from error
 

@@ -526,6 +526,7 @@ class Kernel:
             yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"
         if level >= 2:
             kernel = self.lower(overload.device)
+            yield from (f"  {remark}" for remark in kernel.remarks)
             yield from ("", "schedules:", kernel.schedule)
             if level >= 3:
                 yield from ("", "kernel:", compiled.source)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime import opencl_adapter
 from tl_dpnp.runtime.bootstrap import processor
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
@@ -20,7 +21,10 @@ from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
 from tl_dpnp.runtime.opencl_adapter import BinaryError
 
-__all__ = ["keep_machine_code", "load_kernel", "machine_code_key"]
+__all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
+
+#: Intel's options for 256 registers instead of 128, by backend.
+_LARGE_REGISTER_FILE = {"level_zero": "-ze-opt-large-register-file", "opencl": "-cl-intel-256-GRF-per-thread"}
 
 
 def load_kernel(
@@ -32,8 +36,9 @@ def load_kernel(
     was compiled anew replaces it.  Raises `LoweringError` if the driver refuses the SPIR-V.
     """
     entry = compiled.plan.entry
+    options = build_options(compiled.plan, device)
     if cache is None or not opencl_adapter.supports(queue):
-        return kernel_of(build_program(compiled.binary, entry, queue), entry), True
+        return kernel_of(build_program(compiled.binary, entry, queue, options), entry), True
     key = machine_code_key(compiled.binary, device)
     found = cache.load(key) if compiled.from_cache else None
     if found is not None:
@@ -41,9 +46,14 @@ def load_kernel(
             return kernel_of(opencl_adapter.load_program(found.content, queue), entry), False
         except BinaryError as problem:
             cache.warn_of(key, problem)
-    handle = kernel_of(build_program(compiled.binary, entry, queue), entry)
+    handle = kernel_of(build_program(compiled.binary, entry, queue, options), entry)
     keep_machine_code(compiled, device, queue, cache, handle)
     return handle, True
+
+
+def build_options(plan: LaunchPlan, device: DeviceDescription) -> str:
+    """Return what to ask of the driver: the registers that a kernel was made for, on GPUs; CPUs know no such option."""
+    return "" if device.is_cpu or plan.registers != 256 else _LARGE_REGISTER_FILE.get(device.backend, "")
 
 
 def keep_machine_code(

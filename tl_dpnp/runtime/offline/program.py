@@ -25,6 +25,7 @@ class Resources:
 
     `instructions` counts all of the kernel; `loop` those of its inner loop, by name; `dpas_clocks` are the clocks that
     the loop's DPAS keep a matrix engine busy and `loaded` the bytes of the registers that an iteration loads.
+    `engines` and `cache_bytes` are those of a core (`OfflineTarget`).
     """
 
     registers: int
@@ -36,6 +37,8 @@ class Resources:
     loop: Counter[str]
     dpas_clocks: int
     loaded: int
+    engines: int = 1
+    cache_bytes: int | None = None
 
     @property
     def dpas_share(self) -> float:
@@ -60,7 +63,22 @@ class Resources:
                 f"dpas: {self.dpas_share:.0%} of the loop by count, {self.busy_share:.0%} of its clocks if issued "
                 f"serially; {self.loaded / self.dpas_clocks:.0f} bytes loaded for each clock of the matrix engine"
             )
+            lines.append(self.expectation)
         return "\n".join(lines)
+
+
+    @property
+    def expectation(self) -> str:
+        """What bounds the inner loop, from its instructions and published peaks, as text."""
+        needed = self.loaded / max(1, self.dpas_clocks) * self.engines
+        share, bound = self.busy_share, "instructions that are issued"
+        cache = ""
+        if self.cache_bytes is not None:
+            cache = f"; the engines of a core load {needed:.0f} of the {self.cache_bytes} bytes a clock of its first cache"
+            if self.cache_bytes < needed * share:
+                share, bound = self.cache_bytes / needed, "the first cache"
+        return (f"expected: at most {share:.0%} of the matrix engine's peak with one thread, bound by {bound}{cache}; "
+                "left out: waiting for memory, the larger caches, barriers, and what other threads issue meanwhile")
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,7 @@ def compile_offline(
             f"the kernel was lowered to the {lowered.plan.form} form with sub-groups of {lanes}; {device} needs the "
             f"sub-group form with {' or '.join(map(str, target.description.subgroup_sizes))}: lower it for {device}"
         )
-    size = registers or max((kernel.registers for kernel in kernels), default=128)
+    size = registers or lowered.plan.registers or 128
     binary = _compiled(lowered, target, size, cache, key)
     parts = read_binary(binary)
     if parts.undefined:
@@ -138,5 +156,5 @@ def _resources(instructions: Sequence[Instruction], facts: KernelFacts, target: 
     return Resources(
         facts.registers, facts.lanes, facts.scratch, facts.spilled, facts.local_memory, len(instructions), mix(loop),
         sum(int(entry.modifier.split("x")[1]) * target.row_clocks for entry in loop if entry.name == "dpas"),
-        sum(entry.registers_read * target.register_bytes for entry in loop),
+        sum(entry.registers_read * target.register_bytes for entry in loop), target.engines, target.cache_bytes,
     )

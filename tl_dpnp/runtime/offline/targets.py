@@ -21,12 +21,15 @@ class OfflineTarget:
 
     `platform` is iga64's name of its generation, `register_bytes` the size of a register.  `row_clocks` are the clocks
     that a matrix engine takes for one row of D, whatever the types: the depth in bits is the same.
+    A Xe-core has `engines` of them, and its first cache gives `cache_bytes` a clock; None where that is not published.
     """
 
     name: str
     platform: str
     register_bytes: int
     row_clocks: int
+    engines: int
+    cache_bytes: int | None
     description: DeviceDescription
 
 
@@ -40,14 +43,14 @@ TARGETS = {
     target.name: target
     for target in (
         OfflineTarget(
-            "pvc", "xehpc", 64, 1,
+            "pvc", "xehpc", 64, 1, 8, 512,
             _description(
                 "Intel Data Center GPU Max (offline)", subgroup_sizes=(16, 32), max_work_group_size=1024,
                 local_memory=128 << 10, compute_units=1024, has_fp64=True, has_fp16=True, dpas_lanes=16,
             ),
         ),
         OfflineTarget(
-            "dg2", "xehpg", 32, 2,
+            "dg2", "xehpg", 32, 2, 16, None,
             _description(
                 "Intel Arc A-series (offline)", subgroup_sizes=(8, 16, 32), max_work_group_size=1024,
                 local_memory=64 << 10, compute_units=512, has_fp64=False, has_fp16=True, dpas_lanes=8,
