@@ -69,6 +69,15 @@ def _choice(name: str, default: str, choices: tuple[str, ...], doc: str) -> Sett
     return Setting(name, ", ".join(choices), default, doc, lambda text: values[text.strip().lower()])
 
 
+def _count(name: str, default: int, kind: str, doc: str) -> Setting:
+    def parse(text: str) -> int:
+        if int(text) < 0:
+            raise ValueError(text)
+        return int(text)
+
+    return Setting(name, kind, default, doc, parse)
+
+
 def _path(name: str, doc: str) -> Setting:
     return Setting(name, "a folder", None, doc, lambda text: os.path.abspath(os.path.expanduser(text)))
 
@@ -81,6 +90,7 @@ SETTINGS: dict[str, Setting] = {
         _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
+        _count("POOL_MIB", 256, "MiB", "Memory that fused functions may keep to use again for results."),
         _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(
             "FORM",

@@ -4,6 +4,7 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 
 - ``usm_ndarray._pointer``: address of the first element, the offset of a view included (``usm_data._pointer`` and the
   array interface give the base of the allocation);
+- ``usm_ndarray._element_offset``: elements of its allocation before the first of a view;
 - ``SyclQueue._submit_keep_args_alive``: holds Python objects until events are complete, about 12 µs.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
@@ -27,9 +28,9 @@ from tl_dpnp.errors import LoweringError
 from tl_dpnp.runtime.platforms import DeviceTable
 
 __all__ = [
-    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of",
-    "array_facts", "build_program", "completed_event", "default_queue", "keep_alive", "kernel_of", "placed_array_facts",
-    "scratch", "upload",
+    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
+    "build_program", "completed_event", "default_queue", "element_offset", "keep_alive", "kernel_of",
+    "placed_array_facts", "scratch", "upload",
 ]
 
 #: What `submit_async` raises for a launch that the driver refuses.
@@ -47,6 +48,12 @@ address_of = attrgetter("_pointer")
 array_facts = attrgetter("shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
 #: The same with the address.
 placed_array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
+
+
+def element_offset(array: Any) -> int:
+    """Return how many elements of a `usm_ndarray`'s allocation lie before its first."""
+    offset: int = array._element_offset
+    return offset
 
 
 def upload(values: Any, queue: Any) -> DeviceTable:

@@ -230,7 +230,10 @@ class Kernel:
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
         call = self._binding.bind(arguments, group_size)
-        queue = self._queue_of(call)
+        return self.prepare(call, self._queue_of(call))
+
+    def prepare(self, call: BoundCall, queue: Any) -> Launch:
+        """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves."""
         overload, handle = self._handle(queue)
         return self._platform.prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
 

@@ -1,0 +1,45 @@
+"""Launches for callers that have checked everything beforehand.
+
+The graph layer knows sizes, strides and dtypes of a call before it knows the arrays.  It prepares a launch once and
+then runs it with the scalars and addresses of each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.runtime.arguments import Argument, BoundCall, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.kernel import Kernel
+from tl_dpnp.runtime.platforms import Launch
+
+__all__ = ["Shape", "prepare_launch"]
+
+
+class Shape(NamedTuple):
+    """What is known of an array before the call: sizes and strides (in elements) of its modes, and the dtype."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def prepare_launch(kernel: Kernel, shapes: Sequence[Shape | None], groups: int, queue: Any) -> Launch:
+    """Compile `kernel` for the device of `queue` and return a launch of `groups` work-groups.
+
+    `shapes` has an entry for each parameter, None for scalars, which come first.  The caller answers for it that
+    they fit the parameters' types and that no access is out of bounds.
+    """
+    arguments: list[Argument] = []
+    for parameter, shape in zip(kernel.parameters, shapes, strict=True):
+        if shape is None:
+            arguments.append(ScalarArgument())
+            continue
+        assert isinstance(parameter.type, MemrefType)
+        view = ArrayView(None, 0, shape.sizes, shape.strides, shape.dtype, queue, True)
+        arguments.append(MemrefArgument(view, shape.strides))
+    return kernel.prepare(BoundCall(tuple(arguments), queue, groups), queue)
