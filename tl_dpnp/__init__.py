@@ -24,6 +24,7 @@ from tl_dpnp.runtime import bootstrap as _bootstrap
 if TYPE_CHECKING:
     from tl_dpnp.errors import (
         CacheWarning,
+        FusionWarning,
         LayoutError,
         LoweringError,
         ScheduleError,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         TLVerifyError,
         UnsupportedError,
     )
+    from tl_dpnp.graph.explain import explain
+    from tl_dpnp.graph.fused import fuse
     from tl_dpnp.language.parser import parse
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
@@ -58,9 +61,12 @@ _NAMES = {
     "rev": "runtime.arrays",
     "devices": "runtime.devices",
     "parse": "language.parser",
+    "explain": "graph.explain",
+    "fuse": "graph.fused",
     **dict.fromkeys(
         (
             "CacheWarning",
+            "FusionWarning",
             "LayoutError",
             "LoweringError",
             "ScheduleError",
@@ -75,10 +81,11 @@ _NAMES = {
         "errors",
     ),
 }
-_SUBMODULES = ("config", "errors", "language", "lowering", "runtime")
+_SUBMODULES = ("config", "errors", "graph", "language", "lowering", "runtime")
 
 __all__ = [
     "CacheWarning",
+    "FusionWarning",
     "Graph",
     "Group",
     "Kernel",
@@ -97,6 +104,8 @@ __all__ = [
     "compile",
     "config",
     "devices",
+    "explain",
+    "fuse",
     "group",
     "parse",
     "record",

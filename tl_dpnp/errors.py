@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 __all__ = [
     "CacheWarning",
     "Diagnostic",
+    "FusionWarning",
     "LayoutError",
     "LoweringError",
     "ScheduleError",
@@ -156,3 +157,7 @@ class UnsupportedError(TLError, NotImplementedError):
 
 class CacheWarning(UserWarning):
     """The disk cache could not be used; the kernel was compiled anyway."""
+
+
+class FusionWarning(UserWarning):
+    """A fused function, or a part of one, runs in dpnp as it is."""

@@ -1,0 +1,1 @@
+"""From dpnp code to kernels: recording, partition into regions, and the functions of the tensor language."""

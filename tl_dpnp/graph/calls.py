@@ -1,0 +1,135 @@
+"""Arguments and results of calls that go to dpnp itself, remembered so that the call can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import dpnp
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.plan import Registers, array_at
+from tl_dpnp.graph.trace import Trace, TracedFloat
+from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
+
+__all__ = ["Template", "builder_of"]
+
+Build = Callable[[Registers, Sequence[float]], Any]
+
+
+def builder_of(trace: Trace, value: Any) -> Build:
+    """Return a function that makes `value` again from the registers and scalars of a call.
+
+    Lazy arrays in lists, tuples and dicts are computed and become arrays; everything else stays what it is.
+    """
+    if type(value) is LazyArray:
+        place = trace.place_of(value)
+        return lambda registers, scalars: dpnp_array_of(array_at(place, registers))
+    if type(value) is TracedFloat:
+        position = value.position
+        return lambda registers, scalars: scalars[position]
+    if type(value) in (list, tuple):
+        parts = [builder_of(trace, part) for part in value]
+        kind = type(value)
+        return lambda registers, scalars: kind([part(registers, scalars) for part in parts])
+    if type(value) is dict:
+        entries = [(key, builder_of(trace, part)) for key, part in value.items()]
+        return lambda registers, scalars: {key: part(registers, scalars) for key, part in entries}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        parts, named = [builder_of(trace, part) for part in value], type(value)
+        return lambda registers, scalars: named(*[part(registers, scalars) for part in parts])
+    if isinstance(value, slice):
+        ends = [builder_of(trace, part) for part in (value.start, value.stop, value.step)]
+        return lambda registers, scalars: slice(*[end(registers, scalars) for end in ends])
+    return lambda registers, scalars: value
+
+
+def arrays_in(value: Any) -> list[Any]:
+    """Return the lazy arrays in a value, in order."""
+    match value:
+        case LazyArray():
+            return [value]
+        case list() | tuple():
+            return [lazy for part in value for lazy in arrays_in(part)]
+        case dict():
+            return [lazy for part in value.values() for lazy in arrays_in(part)]
+        case slice():
+            return arrays_in((value.start, value.stop, value.step))
+    return []
+
+
+class Template:
+    """One call of dpnp: where its arguments come from, and where its results go."""
+
+    def __init__(self, trace: Trace, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        arguments = [_captured(trace, argument) for argument in arguments]
+        keywords = {name: _captured(trace, value) for name, value in keywords.items()}
+        self.lazies = arrays_in([arguments, keywords])
+        self._trace: Any = trace
+        trace.materialize(self.lazies)
+        self._arguments = builder_of(trace, list(arguments))
+        self._keywords = builder_of(trace, keywords)
+        self._slots: list[int] | None = None
+        self._result: Any = None
+        self._structure: Any = None
+
+    def build(self, registers: Registers, scalars: Sequence[float]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments and keywords of a call."""
+        return self._arguments(registers, scalars), self._keywords(registers, scalars)
+
+    def keep(self, result: Any, registers: Registers) -> None:
+        """Put the arrays of a result into registers; the first time, find out which there are."""
+        found = _plain_arrays(result)
+        if self._slots is None:
+            self._slots = []
+            self._structure = result
+            for array in found:
+                self._slots.append(len(registers))
+                registers.append(array)
+        else:
+            for slot, array in zip(self._slots, found, strict=True):
+                registers[slot] = array
+
+    def result(self) -> Any:
+        """Return the result of the first call, with lazy arrays for arrays."""
+        assert self._slots is not None
+        trace, structure, lazies = self._trace, self._structure, self.lazies
+        self._trace = self._structure = None  # a plan that keeps the call must not keep its arrays
+        self.lazies = []
+        slots = iter(self._slots)
+        for lazy in lazies:  # a function that returns an argument, such as one with out=
+            if isinstance(structure, dpnp.ndarray):
+                held = trace.registers[lazy.__dict__["_node"].slot]
+                if held is usm_array_of(structure):
+                    return lazy
+        return _lazy(trace, structure, slots)
+
+
+def _lazy(trace: Trace, value: Any, slots: Iterator[int]) -> Any:
+    """Return a result with lazy arrays for arrays, which are in registers."""
+    if isinstance(value, dpnp.ndarray | usm_ndarray):
+        return trace.register(next(slots))
+    if type(value) in (list, tuple):
+        return type(value)([_lazy(trace, part, slots) for part in value])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_lazy(trace, part, slots) for part in value])
+    return value
+
+
+def _captured(trace: Trace, value: Any) -> Any:
+    if isinstance(value, dpnp.ndarray) and type(value) is not LazyArray:
+        return trace.capture(value)
+    if type(value) in (list, tuple):
+        return type(value)([_captured(trace, part) for part in value])
+    return value
+
+
+def _plain_arrays(value: Any) -> list[Any]:
+    if isinstance(value, dpnp.ndarray):
+        return [usm_array_of(value)]
+    if isinstance(value, usm_ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [array for part in value for array in _plain_arrays(part)]
+    return []

@@ -1,0 +1,159 @@
+"""A product of two operands of any order, written with gemm, gemv and ger.
+
+Letters name axes.  Those of the left operand alone that lie next to one another in it and in the result become the rows
+of a matrix product, in the same way those of the right operand its columns, and summed letters its depth; what is left
+becomes loops around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.builder import ALL
+from tl_dpnp.language.ops import Value, memref_type
+
+__all__ = ["Tensor", "write_contraction"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A memref whose modes are named by letters."""
+
+    memref: Value
+    letters: str
+
+
+def write_contraction(
+    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: dict[str, int], accumulate: bool = False
+) -> None:
+    """Write ``out := lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``."""
+    summed = [letter for letter in lhs.letters if letter not in out.letters]
+    if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
+        lhs, rhs = rhs, lhs
+    rows = _run(out.letters, lhs.letters, [c for c in out.letters if c not in rhs.letters])
+    columns = _run(out.letters, rhs.letters, [c for c in out.letters if c not in lhs.letters])
+    depth = _run(lhs.letters, rhs.letters, summed)
+    batch = [c for c in out.letters if c not in rows + columns]
+    outer = [c for c in summed if c not in depth]
+    places: dict[str, Value | int] = {}
+
+    def product(beta: float) -> None:
+        _write_product(b, lhs, rhs, out, rows, columns, depth, places, beta)
+
+    def sum_outer(remaining: Sequence[str], first: bool) -> None:
+        # The first term sets the result, all others are added to it.
+        if not remaining:
+            product(0.0 if first and not accumulate else 1.0)
+            return
+        letter, *rest = remaining
+        places[letter] = 0
+        sum_outer(rest, first)
+        with b.for_(1, sizes[letter]) as index:
+            places[letter] = index
+            sum_outer(rest, False)
+
+    def over_batch(remaining: Sequence[str]) -> None:
+        if not remaining:
+            sum_outer(outer, True)
+            return
+        letter, *rest = remaining
+        with b.for_(0, sizes[letter]) as index:
+            places[letter] = index
+            over_batch(rest)
+
+    over_batch(list(reversed(batch)))
+
+
+def _run(first: str, second: str, allowed: Sequence[str]) -> str:
+    """Return the longest run of allowed letters that stands in both words; the one that begins first if equal."""
+    best = ""
+    for start in range(len(first)):
+        length = 0
+        while (
+            start + length < len(first) and first[start + length] in allowed
+            and first[start : start + length + 1] in second
+        ):
+            length += 1
+        if length > len(best):
+            best = first[start : start + length]
+    return best
+
+
+def _write_product(
+    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, rows: str, columns: str, depth: str,
+    places: dict[str, Value | int], beta: float,
+) -> None:
+    left, left_axes = _matrix(b, lhs, (rows, depth), places)
+    right, right_axes = _matrix(b, rhs, (depth, columns), places)
+    result, result_axes = _matrix(b, out, (rows, columns), places)
+    match bool(rows), bool(columns), bool(depth):
+        case True, True, True:
+            if result_axes != (rows, columns):  # the transposed product: Cᵀ = Bᵀ Aᵀ
+                b.gemm(1.0, right, left, beta, result, transpose_a=right_axes != (columns, depth),
+                       transpose_b=left_axes != (depth, rows))
+            else:
+                b.gemm(1.0, left, right, beta, result, transpose_a=left_axes != (rows, depth),
+                       transpose_b=right_axes != (depth, columns))
+        case True, False, True:
+            b.gemv(1.0, left, right, beta, result, transpose=left_axes != (rows, depth))
+        case False, True, True:
+            b.gemv(1.0, right, left, beta, result, transpose=right_axes != (columns, depth))
+        case True, True, False:
+            if result_axes == (rows, columns):
+                b.ger(1.0, left, right, beta, result)
+            else:
+                b.ger(1.0, right, left, beta, result)
+        case False, False, True:
+            _write_dot(b, left, right, result, beta)
+        case True, False, False:
+            _write_scaled(b, left, right, result, beta)
+        case False, True, False:
+            _write_scaled(b, right, left, result, beta)
+        case _:
+            value = b.mul(*(b.cast(b.load(m), memref_type(result).element) for m in (left, right)))
+            b.store(value if beta == 0 else b.add(b.load(result), value), result)
+
+
+def _write_dot(b: FunctionBuilder, left: Value, right: Value, result: Value, beta: float) -> None:
+    """Write a scalar product: one matrix with a single row times a vector."""
+    size = memref_type(left).shape[0]
+    assert size is not None
+    row = b.expand(left, 0, size, 1)
+    element = b.expand(result, 0, 1) if memref_type(result).order else None
+    if element is None:
+        _write_serial_dot(b, left, right, result, beta, size)
+    else:
+        b.gemv(1.0, row, right, beta, element, transpose=True)
+
+
+def _write_serial_dot(
+    b: FunctionBuilder, left: Value, right: Value, result: Value, beta: float, size: int
+) -> None:
+    element = memref_type(result).element
+    if beta == 0:
+        b.store(0, result)
+    with b.for_(0, size) as index:
+        term = b.mul(b.cast(b.load(left, index), element), b.cast(b.load(right, index), element))
+        b.store(b.add(b.load(result), term), result)
+
+
+def _write_scaled(b: FunctionBuilder, vector: Value, scalar: Value, result: Value, beta: float) -> None:
+    factor = b.cast(b.load(scalar), memref_type(result).element)
+    b.axpby(factor, vector, beta, result)
+
+
+def _matrix(
+    b: FunctionBuilder, tensor: Tensor, groups: tuple[str, str], places: dict[str, Value | int]
+) -> tuple[Value, tuple[str, ...]]:
+    """Return the part of a tensor with the letters of `groups`, each group one mode, and the groups in its order."""
+    kept = [letter for letter in tensor.letters if letter in groups[0] or letter in groups[1]]
+    memref = tensor.memref
+    if len(kept) < len(tensor.letters):
+        memref = b.subview(memref, *(ALL if letter in kept else places[letter] for letter in tensor.letters))
+    order = tuple(sorted((group for group in groups if group), key=lambda group: kept.index(group[0])))
+    for mode, group in enumerate(order):
+        if len(group) > 1:
+            memref = b.fuse(memref, mode, mode + len(group) - 1)
+    return memref, order

@@ -1,0 +1,162 @@
+"""The element-wise functions that can be part of a kernel, as one table.
+
+A row says how many operands a function takes, in which dtype dpnp computes it, and how the tensor language writes it
+for one element.  Names are dpnp's.  Source of the dtypes: dpnp itself, which is asked (`tl_dpnp.graph.inference`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.ops import Value
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["FUNCTIONS", "REDUCTIONS", "Function", "select"]
+
+Emitter = Callable[[FunctionBuilder, ScalarType, list[Value]], Value]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One element-wise function.
+
+    `computes` says the dtype of the computation: that of the result, or the common one of the operands, which is that
+    of their sum.  `cost` is in multiply-adds.  `only` restricts the computing types to those with that kind.
+    """
+
+    operands: int
+    emit: Emitter
+    computes: Literal["result", "operands"] = "result"
+    cost: int = 1
+    only: tuple[str, ...] = ("signed", "unsigned", "float", "boolean")
+
+
+def _arith(kind: str, boolean: str | None = None) -> Emitter:
+    def emit(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+        return b.arith(boolean if type.is_boolean and boolean else kind, *x)
+
+    return emit
+
+
+def _math(kind: str) -> Emitter:
+    return lambda b, type, x: b.math(kind, *x)
+
+
+def _compare(kind: str) -> Emitter:
+    return lambda b, type, x: b.cmp(kind, *x)
+
+
+def select(b: FunctionBuilder, type: ScalarType, condition: Value, then: Value, otherwise: Value) -> Value:
+    """Write ``condition ? then : otherwise`` for values of one type."""
+    with b.if_(condition, type) as branch:
+        b.yield_(then)
+    with b.else_():
+        b.yield_(otherwise)
+    return branch.results[0]
+
+
+def _where(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return select(b, type, *x)
+
+
+def _extreme(kind: str, nan_wins: bool) -> Emitter:
+    """maximum and minimum give NaN if an operand is one; fmax and fmin the other operand."""
+
+    def emit(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+        if type.is_boolean:
+            return b.arith("or" if kind == "max" else "and", *x)
+        if not type.is_float or not nan_wins:
+            return b.math(kind, *x)
+        first = b.cmp("ge" if kind == "max" else "le", x[0], x[1])
+        is_nan = b.cmp("ne", x[0], x[0])
+        return select(b, type, b.arith("or", first, is_nan), x[0], x[1])
+
+    return emit
+
+
+def _absolute(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return x[0] if type.kind in ("boolean", "unsigned") else b.math("abs", x[0])
+
+
+def _sign(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    positive, negative = (b.cast(b.cmp(kind, x[0], 0), type) for kind in ("gt", "lt"))
+    sign = b.sub(positive, negative)
+    return select(b, type, b.cmp("ne", x[0], x[0]), x[0], sign) if type.is_float else sign
+
+
+def _reciprocal(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.arith("div", 1, x[0], type=type)
+
+
+def _clip(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return _extreme("min", True)(b, type, [_extreme("max", True)(b, type, x[:2]), x[2]])
+
+
+_NUMBERS = ("signed", "unsigned", "float")
+_FLOAT = ("float",)
+
+FUNCTIONS: dict[str, Function] = {
+    "add": Function(2, _arith("add", "or")),
+    "subtract": Function(2, _arith("sub"), only=_NUMBERS),
+    "multiply": Function(2, _arith("mul", "and")),
+    "divide": Function(2, _arith("div"), only=_FLOAT, cost=4),
+    "negative": Function(1, _arith("neg"), only=_NUMBERS),
+    "positive": Function(1, lambda b, type, x: x[0]),
+    "astype": Function(1, lambda b, type, x: x[0]),
+    "square": Function(1, lambda b, type, x: b.arith("and" if type.is_boolean else "mul", x[0], x[0])),
+    "reciprocal": Function(1, _reciprocal, only=_FLOAT, cost=4),
+    "abs": Function(1, _absolute),
+    "sign": Function(1, _sign, only=_NUMBERS),
+    "maximum": Function(2, _extreme("max", True)),
+    "minimum": Function(2, _extreme("min", True)),
+    "fmax": Function(2, _extreme("max", False)),
+    "fmin": Function(2, _extreme("min", False)),
+    "clip": Function(3, _clip, only=_NUMBERS, cost=2),
+    "where": Function(3, _where),
+    **{name: Function(1, _math(name), only=_FLOAT, cost=20) for name in ("exp", "log", "sin", "cos", "tanh")},
+    "sqrt": Function(1, _math("sqrt"), only=_FLOAT, cost=8),
+    **{
+        name: Function(2, _compare(kind), computes="operands")
+        for name, kind in {
+            "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+        }.items()
+    },
+    "isnan": Function(1, lambda b, type, x: b.cmp("ne", x[0], x[0]), computes="operands"),
+    "logical_and": Function(2, _arith("and"), only=("boolean",)),
+    "logical_or": Function(2, _arith("or"), only=("boolean",)),
+    "logical_xor": Function(2, _arith("xor"), only=("boolean",)),
+    "logical_not": Function(1, _arith("not"), only=("boolean",)),
+    "bitwise_and": Function(2, _arith("and"), only=("signed", "unsigned", "boolean")),
+    "bitwise_or": Function(2, _arith("or"), only=("signed", "unsigned", "boolean")),
+    "bitwise_xor": Function(2, _arith("xor"), only=("signed", "unsigned", "boolean")),
+    "invert": Function(1, _arith("not"), only=("signed", "unsigned", "boolean")),
+}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction: the value that it starts from, and the function that takes one element in."""
+
+    start: Callable[[ScalarType], bool | int | float]
+    function: str
+
+
+def _lowest(type: ScalarType) -> bool | int | float:
+    return type.minimum if type.is_integer else False if type.is_boolean else float("-inf")
+
+
+def _highest(type: ScalarType) -> bool | int | float:
+    return type.maximum if type.is_integer else True if type.is_boolean else float("inf")
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction(lambda type: (type.is_float and 0.0) or 0, "add"),
+    "prod": Reduction(lambda type: (type.is_float and 1.0) or 1, "multiply"),
+    "max": Reduction(_lowest, "maximum"),
+    "min": Reduction(_highest, "minimum"),
+    "any": Reduction(lambda type: False, "logical_or"),
+    "all": Reduction(lambda type: True, "logical_and"),
+}

@@ -1,0 +1,200 @@
+"""From regions to launches: kernels are kept by the structure of their region, so a graph that differs only in the
+sizes of its grid, or in where its arrays lie, needs no new one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
+from tl_dpnp.graph.nodes import (
+    Array,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    View,
+    operands_of,
+    topological,
+)
+from tl_dpnp.graph.partition import Region
+from tl_dpnp.graph.placement import front_places, local_shape
+from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
+from tl_dpnp.graph.writer import write_region
+from tl_dpnp.language.ops import Module
+from tl_dpnp.runtime.api import compile
+from tl_dpnp.runtime.kernel import Kernel
+from tl_dpnp.runtime.platforms import Launch
+from tl_dpnp.runtime.preparation import Shape, prepare_launch
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["PreparedKernel", "clear_kernels", "prepare_kernel"]
+
+_kernels: dict[tuple[Any, ...], Kernel] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class PreparedKernel:
+    """A kernel ready to be launched for a region: its arrays in order, each with an offset in bytes.
+
+    `fixed` are scalars that come before those of the call.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    operands: tuple[tuple[int, int], ...]
+    scalars: tuple[int, ...]
+    compiled: bool
+    fixed: tuple[int, ...] = ()
+
+
+def prepare_kernel(region: Region, queue: Any) -> PreparedKernel:
+    """Return the kernel of a region, compiled if there is none with its structure yet."""
+    simple = pointwise(region.roots, region.outputs)
+    if simple is not None:
+        return _prepare_pointwise(region, simple, queue)
+    placement = region.placement
+    leaves = list(placement.leaves)
+    outputs = [(array, front_places(root, placement.grid))
+               for root, array in zip(region.roots, region.outputs, strict=True)]
+    bound, grid_sizes = bind_arrays([*leaves, *outputs], placement.grid)
+    read, written = bound[: len(leaves)], bound[len(leaves) :]
+    parameters = _parameters(region)
+    key = _signature(region, read, written, len(grid_sizes), parameters)
+    named = [(array, places, own) for (array, places), own in zip(leaves, read, strict=True)]
+    kernel, compiled = _kernel(
+        key, lambda: write_region(region, _name(region), named, written, grid_sizes, parameters)
+    )
+    shapes = [None] * len(parameters) + [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
+    return PreparedKernel(
+        kernel, prepare_launch(kernel, shapes, region.groups, queue),
+        tuple((own.array.slot, own.offset * own.array.dtype.itemsize) for own in bound),
+        tuple(parameter.position for parameter, _ in parameters), compiled,
+    )
+
+
+def _prepare_pointwise(region: Region, simple: Pointwise, queue: Any) -> PreparedKernel:
+    parameters = _parameters(region)
+    key = simple.signature, _expression_key(simple.expressions, parameters), tuple(type for _, type in parameters)
+    kernel, compiled = _kernel(key, lambda: write_pointwise(simple, _name(region), parameters))
+    shapes = [None] * (1 + len(parameters)) + [
+        Shape(argument.sizes, argument.strides, argument.array.dtype) for argument in simple.arguments
+    ]
+    return PreparedKernel(
+        kernel, prepare_launch(kernel, shapes, simple.groups, queue),
+        tuple((a.array.slot, a.offset * a.array.dtype.itemsize) for a in simple.arguments),
+        tuple(parameter.position for parameter, _ in parameters), compiled, (simple.chunk,),
+    )
+
+
+def _expression_key(
+    expressions: Sequence[Node], parameters: Sequence[tuple[Parameter, ScalarType]]
+) -> tuple[Any, ...]:
+    """Return element-wise expressions as a key, their shapes left out."""
+    numbers: dict[Node, int] = {}
+    entries: list[Any] = []
+    scalars = {parameter.position: number for number, (parameter, _) in enumerate(parameters)}
+    for node in topological(tuple(expressions)):
+        numbers[node] = len(numbers)
+        match node:
+            case Number(value=value):
+                entries.append((type(value), repr(value)))
+            case Parameter(position=position):
+                entries.append(("parameter", scalars[position]))
+            case Map(kind=kind, compute=compute):
+                operands = tuple(numbers[operand] for operand in node.operands)
+                entries.append((kind, compute.char, node.dtype.char, operands))
+            case _:
+                entries.append("array")
+    return tuple(entries), tuple(numbers[expression] for expression in expressions)
+
+
+def _kernel(key: tuple[Any, ...], write: Callable[[], Module]) -> tuple[Kernel, bool]:
+    """Return the kernel with a key, and whether it was made just now."""
+    with _lock:
+        kernel = _kernels.get(key)
+        if kernel is not None:
+            return kernel, False
+        made = compile(write())
+        assert isinstance(made, Kernel)
+        _kernels[key] = made
+        return made, True
+
+
+def clear_kernels() -> None:
+    """Forget all kernels of this process; those on disk stay."""
+    with _lock:
+        _kernels.clear()
+
+
+def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
+    """Return the scalars of a region with the types that they are needed in."""
+    found: dict[tuple[int, ScalarType], tuple[Parameter, ScalarType]] = {}
+    for node in topological(region.roots):
+        if isinstance(node, Map):
+            for operand in node.operands:
+                if isinstance(operand, Parameter):
+                    type = scalar_type_of(node.compute)
+                    found[operand.position, type] = operand, type
+    return list(found.values())
+
+
+def _signature(
+    region: Region, read: Sequence[Bound], written: Sequence[Bound], grid: int,
+    parameters: Sequence[tuple[Parameter, ScalarType]],
+) -> tuple[Any, ...]:
+    """Return what the code of a region depends on, hashable."""
+    numbers: dict[Node, int] = {}
+    entries: list[Any] = []
+    scalars = {parameter.position: number for number, (parameter, _) in enumerate(parameters)}
+    placement = region.placement
+    for node in topological(region.roots):
+        numbers[node] = len(numbers)
+        places = placement.places.get(node)
+        shape = None if places is None else local_shape(node.shape, places, placement.grid)
+        operands = tuple(numbers[operand] for operand in operands_of(node))
+        match node:
+            case Number(value=value):
+                entries.append((type(value), repr(value)))
+            case Parameter(position=position):
+                entries.append(("parameter", scalars[position]))
+            case Map(kind=kind, compute=compute):
+                entries.append((kind, compute.char, node.dtype.char, shape, places, operands))
+            case Contract(operand_letters=letters):
+                entries.append((letters, node.letters, node.dtype.char, shape, places, operands))
+            case Reduce(kind=kind, axes=axes):
+                entries.append((kind, axes, node.operand.shape, node.dtype.char, shape, places, operands))
+            case View(axes=axes):
+                entries.append(("view", axes, node.dtype.char, shape, places, operands))
+            case Reshape():
+                entries.append(("reshape", node.dtype.char, shape, places, operands))
+            case Array():
+                entries.append("array")
+    leaves = tuple((numbers[array], places, own.signature)
+                   for (array, places), own in zip(placement.leaves, read, strict=True))
+    chunks = tuple(axis.chunk for axis in placement.grid)
+    aliases = tuple(own.array.slot for own in written) if _in_place(region) else ()
+    return (
+        tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,
+        chunks, bool(aliases), tuple(type for _, type in parameters),
+    )
+
+
+def _in_place(region: Region) -> bool:
+    written = {array.slot for array in region.outputs}
+    return any(leaf.slot in written for leaf, _ in region.placement.leaves)
+
+
+def _name(region: Region) -> str:
+    kinds = [node.kind if isinstance(node, Map | Reduce) else "matmul"
+             for node in topological(region.roots) if isinstance(node, Map | Reduce | Contract)]
+    return "_".join(["fused", *kinds])[:60]
+
+

@@ -1,0 +1,172 @@
+"""Arrays that stand for values which have not been computed yet.
+
+A lazy array is a `dpnp.ndarray` to everything that looks at it.  Its shape, dtype, queue and USM type are known;
+operations on it are recorded.  Code that reaches for the data gets it: ``_array_obj``, through which dpnp reads every
+array, computes the value and reports a break.  When its trace ends, a lazy array becomes an ordinary one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.nodes import Array, Node, Reshape, View
+from tl_dpnp.graph.views import c_strides, view
+from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
+
+__all__ = ["LazyArray"]
+
+
+class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
+    """A `dpnp.ndarray` whose value may still have to be computed."""
+
+    #: NumPy arrays and scalars leave operators to this class, and do not make arrays of objects.
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        raise TypeError("lazy arrays are made by a trace")
+
+    @property
+    def _array_obj(self) -> Any:
+        state = self.__dict__
+        trace = state["_trace"]
+        trace.note("data of an array", "code that is not recorded reads it", "decorate helper functions with "
+                   "tl_dpnp.fuse", again=True)
+        return trace.escape(self)
+
+    @property
+    def _graph_node(self) -> Node:
+        node: Node = self.__dict__["_node"]
+        return node
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return self._graph_node.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        trace = self.__dict__["_trace"]
+        trace.note("shape of an array", "it is set in place", "use reshape", again=True)
+        array = dpnp_array_of(trace.escape(self))
+        array.shape = shape
+        self.__dict__["_node"] = trace.argument(array).__dict__["_node"]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.__dict__["_node"].shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.__dict__["_node"].shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the elements."""
+        return self._graph_node.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def usm_type(self) -> str:
+        """Kind of memory."""
+        usm_type: str = self.__dict__["_usm_type"]
+        return usm_type
+
+    @property
+    def sycl_queue(self) -> Any:
+        """Queue that the array is allocated on."""
+        return self.__dict__["_queue"]
+
+    @property
+    def sycl_device(self) -> Any:
+        """Device of the queue."""
+        return self.sycl_queue.sycl_device
+
+    @property
+    def sycl_context(self) -> Any:
+        """Context of the queue."""
+        return self.sycl_queue.sycl_context
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides in elements, as they will be."""
+        return _strides(self.__dict__["_node"])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[index] for index in range(self.shape[0]))
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """View of the transposed array."""
+        return self.transpose()
+
+
+def _strides(node: Node) -> tuple[int, ...]:
+    if isinstance(node, Array):
+        return node.strides
+    chain = []
+    while isinstance(node, View | Reshape):
+        chain.append(node)
+        node = node.operand
+    seen: Node = Array(node.shape, node.dtype, 0, c_strides(node.shape))
+    for link in reversed(chain):
+        if isinstance(link, View):
+            seen = view(seen, link.shape, link.axes)
+        else:
+            seen = Array(link.shape, link.dtype, 0, c_strides(link.shape))
+    return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
+
+
+#: Methods that only look at an array's metadata or give the data to the host; all others are recorded or left to dpnp.
+_HOST = {
+    **dict.fromkeys(("asnumpy", "tolist"), "the data is copied to the host"),
+    **dict.fromkeys(("__float__", "__int__", "__complex__", "item"), "its value is read"),
+    **dict.fromkeys(("__repr__", "__str__"), "it is printed"),
+    **dict.fromkeys(("__dlpack__", "get_array"), "the data is given away"),
+    "__bool__": "its truth value decides what happens",
+    "__index__": "its value is used as an index",
+}
+_HINTS = {
+    "__bool__": "use dpnp.where", "__repr__": "print after the function", "__str__": "print after the function",
+    "asnumpy": "copy after the function", "tolist": "copy after the function",
+}
+
+
+def _host_method(name: str) -> Callable[..., Any]:
+    plain = getattr(dpnp.ndarray, name)
+
+    def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
+        trace = self.__dict__["_trace"]
+        trace.note(f"{name} of an array", _HOST[name], _HINTS.get(name, ""), again=True)
+        return plain(dpnp_array_of(trace.escape(self)), *arguments, **keywords)
+
+    method.__name__ = name
+    return method
+
+
+for _name in _HOST:
+    if hasattr(dpnp.ndarray, _name):
+        setattr(LazyArray, _name, _host_method(_name))

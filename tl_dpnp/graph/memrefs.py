@@ -1,0 +1,137 @@
+"""How the arrays of a region are bound to memrefs.
+
+A memref is column-major and its strides grow from mode to mode, so the modes of an array are its axes sorted by stride.
+Axes of size 1 and broadcast axes are no modes; a reversed axis is bound from its other end.  Grid axes that lie evenly
+in all arrays are seen as one.  Sizes of grid axes are dynamic, so that a kernel serves every batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.graph.nodes import Array
+from tl_dpnp.graph.placement import GridAxis, Places
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
+
+__all__ = ["Bound", "Mode", "Unfit", "bind_arrays", "scalar_type_of"]
+
+_SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values() if t.name not in ("bf16", "index")}
+
+
+class Unfit(Exception):
+    """The array, the first argument, has a layout that no memref has: elements that overlap."""
+
+
+def scalar_type_of(dtype: np.dtype[Any]) -> ScalarType:
+    """Return the scalar type of a NumPy dtype; raises KeyError where there is none."""
+    return _SCALARS[dtype]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A mode of a bound array: the local axis, or the grid axis, that it is."""
+
+    axis: int
+    is_grid: bool
+    size: int
+    stride: int
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An array bound to a memref: `offset` elements behind the array's first."""
+
+    array: Array
+    type: MemrefType
+    modes: tuple[Mode, ...]
+    offset: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the modes in this call."""
+        return tuple(mode.size for mode in self.modes)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of the modes in this call, in elements."""
+        return tuple(mode.stride for mode in self.modes)
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What generated code depends on."""
+        return self.type, tuple((mode.axis, mode.is_grid, mode.flipped) for mode in self.modes)
+
+
+def bind_arrays(
+    arrays: Sequence[tuple[Array, Places]], grid: tuple[GridAxis, ...]
+) -> tuple[list[Bound], tuple[int, ...]]:
+    """Bind arrays for a grid; returns them and the sizes of the grid axes that are left after joining.
+
+    Raises `Unfit`.
+    """
+    strides = [_group_strides(array, places, grid) for array, places in arrays]
+    joined = _joined([axis.groups for axis in grid], strides)
+    sizes = tuple(int(np.prod([grid[axis].groups for axis in axes])) for axes in joined)
+    bound = [
+        _bind(array, places, grid, [(size, own[axes[-1]]) for size, axes in zip(sizes, joined, strict=True)])
+        for (array, places), own in zip(arrays, strides, strict=True)
+    ]
+    return bound, sizes
+
+
+def _group_strides(array: Array, places: Places, grid: tuple[GridAxis, ...]) -> list[int]:
+    """Return the stride from one index of each grid axis to the next; 0 where the array does not have the axis."""
+    strides = [0] * len(grid)
+    for stride, place in zip(array.strides, places, strict=True):
+        if place is not None:
+            strides[place] = stride * grid[place].chunk
+    return strides
+
+
+def _joined(sizes: list[int], strides: list[list[int]]) -> list[list[int]]:
+    """Return the grid axes in runs that can be counted through by one index; axes of size 1 join any run."""
+    runs: list[list[int]] = []
+    for axis, size in enumerate(sizes):
+        if runs and (size == 1 or all(own[runs[-1][-1]] == own[axis] * size for own in strides)):
+            if size > 1:
+                runs[-1].append(axis)
+        elif runs and all(sizes[other] == 1 for other in runs[-1]):
+            runs[-1] = [axis]
+        else:
+            runs.append([axis])
+    return runs
+
+
+def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list[tuple[int, int]]) -> Bound:
+    modes = []
+    for axis, (size, stride, place) in enumerate(zip(array.shape, array.strides, places, strict=True)):
+        local = size if place is None else grid[place].chunk
+        if local > 1 and stride:
+            modes.append(Mode(axis, False, local, abs(stride), stride < 0))
+    span = 1 + sum((mode.size - 1) * mode.stride for mode in modes)
+    for axis, (size, stride) in enumerate(groups):
+        if size == 1 and any(place is not None for place in places):
+            stride = stride or span  # a batch of one is bound as any other
+        if stride:
+            modes.append(Mode(axis, True, size, abs(stride) if size > 1 else max(abs(stride), span), stride < 0))
+    modes.sort(key=lambda mode: (mode.stride, mode.is_grid, -mode.axis))
+    for inner, outer in pairwise(modes):
+        if outer.stride < inner.stride * inner.size:
+            raise Unfit(array)
+    offset = array.offset - sum((mode.size - 1) * mode.stride for mode in modes if mode.flipped)
+    shape: list[int | None] = []
+    strides: list[int | None] = []
+    dynamic = False
+    for mode in modes:
+        strides.append(None if dynamic else mode.stride)
+        shape.append(None if mode.is_grid else mode.size)
+        dynamic = dynamic or mode.is_grid
+    type_ = MemrefType(scalar_type_of(array.dtype), tuple(shape), tuple(strides))
+    return Bound(array, type_, tuple(modes), offset)

@@ -1,0 +1,235 @@
+"""Recording versions of dpnp's functions and of the operators and methods of its arrays.
+
+`Namespace` stands for the module dpnp, or one of its submodules, inside a recorded function.  Nothing in dpnp itself is
+changed.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.nodes import Map
+from tl_dpnp.graph.operations import RECORDERS
+from tl_dpnp.graph.trace import NotFused, Trace, active_trace
+from tl_dpnp.graph.views import broadcast
+
+__all__ = ["Namespace", "NAMESPACE", "dispatch", "recording"]
+
+#: Functions whose result has a shape that depends on values, or that are run for what they do besides.
+_BY_VALUE = frozenset(
+    "nonzero argwhere flatnonzero unique extract compress trim_zeros repeat save savez savetxt array_equal allclose "
+    "array_equiv histogram bincount digitize".split()
+)
+#: Functions that ask for an array's metadata only.
+_METADATA: dict[str, Callable[..., Any]] = {
+    "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim,
+    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "result_type": lambda *xs: dpnp.result_type(*[x.dtype if type(x) is LazyArray else x for x in xs]),
+    "isscalar": lambda a: False,
+}
+_QUIET = frozenset("zeros ones empty full arange linspace eye identity array asarray".split())
+
+
+def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Record a call of dpnp, or call dpnp itself where there is no trace or the call cannot be recorded."""
+    trace = active_trace()
+    if trace is None:
+        trace = _trace_of(arguments)
+        if trace is None:
+            return function(*arguments, **keywords)
+    if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
+        return _METADATA[name](*arguments, **keywords)
+    recorder = RECORDERS.get(name)
+    reason, hint = f"dpnp.{name} is not fused", ""
+    if recorder is not None:
+        try:
+            return recorder(trace, *arguments, **keywords)
+        except NotFused as problem:
+            reason, hint = problem.reason, problem.hint
+        except TypeError as problem:
+            if problem.__traceback__ is not None and problem.__traceback__.tb_next is not None:
+                raise
+            reason = "the arguments do not fit"  # dpnp will say why
+    if name not in _QUIET:
+        by_value = name in _BY_VALUE or (name == "where" and len(arguments) == 1)
+        trace.note(name, reason, hint, again=by_value)
+    return leave(trace, name, function, arguments, keywords)
+
+
+def leave(
+    trace: Trace, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """Call dpnp itself and take its result into the trace."""
+    result = trace.call(function, name, arguments, keywords)
+    if not _only_arrays(result):
+        trace.note(name, "what it returns is no array, and may depend on values", again=True)
+    out = keywords.get("out")
+    return out if isinstance(out, dpnp.ndarray) else result
+
+
+def _only_arrays(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return all(map(_only_arrays, result))
+    return result is None or isinstance(result, dpnp.ndarray)
+
+
+def _trace_of(values: Any) -> Any:
+    for value in values:
+        if type(value) is LazyArray:
+            return value.__dict__["_trace"]
+        if isinstance(value, list | tuple):
+            found = _trace_of(value)
+            if found is not None:
+                return found
+    return None
+
+
+def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the recording version of a dpnp function."""
+
+    def recorded(*arguments: Any, **keywords: Any) -> Any:
+        return dispatch(name, function, arguments, keywords)
+
+    recorded.__name__ = recorded.__qualname__ = name.rpartition(".")[2]
+    recorded.__doc__ = getattr(function, "__doc__", None)
+    recorded.__wrapped__ = function  # type: ignore[attr-defined]
+    return recorded
+
+
+class Namespace(types.ModuleType):
+    """dpnp, or one of its submodules, with recording functions; everything else is passed through."""
+
+    def __init__(self, module: types.ModuleType, prefix: str = "") -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._module = module
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, types.ModuleType):
+            value = Namespace(value, f"{self._prefix}{name}.")
+        elif callable(value) and not isinstance(value, type):
+            value = recording(self._prefix + name, value)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+
+NAMESPACE = Namespace(dpnp)
+
+
+# --- operators and methods of lazy arrays ----------------------------------------------------------------------------
+
+_OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul", "pow": "power",
+    "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift",
+}
+_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+                "ge": "greater_equal"}
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
+
+
+def _binary(name: str, reflected: bool, in_place: bool) -> Callable[..., Any]:
+    function = getattr(dpnp, name)
+
+    def method(self: LazyArray, other: Any) -> Any:
+        arguments = (other, self) if reflected else (self, other)
+        result = dispatch(name, function, arguments, {"out": self} if in_place else {})
+        return self if in_place else result
+
+    return method
+
+
+for _symbol, _name in _OPERATORS.items():
+    setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
+    setattr(LazyArray, f"__r{_symbol}__", _binary(_name, True, False))
+    if hasattr(dpnp.ndarray, f"__i{_symbol}__"):
+        setattr(LazyArray, f"__i{_symbol}__", _binary(_name, False, True))
+for _symbol, _name in _COMPARISONS.items():
+    setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
+for _symbol, _name in _UNARY.items():
+    setattr(LazyArray, f"__{_symbol}__", recording(_name, getattr(dpnp, _name)))
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """Return a method that is recorded as the function of its name, or else done by dpnp's own method."""
+    plain = getattr(dpnp.ndarray, name)
+
+    def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
+        trace = self.__dict__["_trace"]
+        reason, hint = f"the method {name} is not fused", ""
+        recorder = RECORDERS.get(name)
+        if recorder is not None:
+            try:
+                return recorder(trace, self, *_folded(name, arguments), **keywords)
+            except NotFused as problem:
+                reason, hint = problem.reason, problem.hint
+            except TypeError as problem:
+                if problem.__traceback__ is not None and problem.__traceback__.tb_next is not None:
+                    raise
+                reason = "the arguments do not fit"
+        trace.note(_SPOKEN.get(name, name), reason, hint, again=name in _BY_VALUE or _has_mask(arguments))
+        return leave(trace, name, plain, (self, *arguments), keywords)
+
+    method.__name__ = name
+    return method
+
+
+#: What breaks are called in a report, where the name of the method says less.
+_SPOKEN = {"__getitem__": "indexing"}
+
+
+def _has_mask(arguments: tuple[Any, ...]) -> bool:
+    """Return whether there is an array of truth values among the arguments: it may select any number of elements."""
+    return any(
+        isinstance(part, dpnp.ndarray) and part.dtype.kind == "b"
+        for argument in arguments for part in (argument if isinstance(argument, tuple) else (argument,))
+    )
+
+
+def _folded(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of a method as those of the function: sizes and axes may come one by one."""
+    if name == "transpose":
+        given = arguments[0] if len(arguments) == 1 else arguments
+        return (None,) if given is None or given == () else (given if isinstance(given, tuple | list) else (given,),)
+    if name == "reshape" and len(arguments) > 1:
+        return (arguments,)
+    return arguments
+
+
+for _name, _value in vars(dpnp.ndarray).items():
+    if callable(_value) and not _name.startswith("_") and _name not in vars(LazyArray):
+        setattr(LazyArray, _name, _method(_name))
+LazyArray.__copy__ = LazyArray.copy
+LazyArray.__getitem__ = _method("__getitem__")
+
+
+def _setitem(self: LazyArray, key: Any, value: Any) -> None:
+    trace = self.__dict__["_trace"]
+    trace.note_assignment()
+    if key is Ellipsis or key == slice(None):
+        try:
+            node = trace.operand(value)[0]
+            if node.dtype is not None and np.broadcast_shapes(node.shape, self.shape) == self.shape \
+                    and np.can_cast(node.dtype, self.dtype, "same_kind"):
+                whole = broadcast(node, self.shape)
+                trace.assign(self, Map(self.shape, self.dtype, "astype", (whole,), self.dtype))
+                return
+        except (NotFused, ValueError):
+            pass
+    trace.note("assignment", "a part of an array is assigned", "use dpnp.where")
+    leave(trace, "setitem", operator.setitem, (self, key, value), {})
+
+
+LazyArray.__setitem__ = _setitem

@@ -1,0 +1,137 @@
+"""The graph of array operations: what dpnp code computes, written down while it runs.
+
+Nodes are compared by identity.  A node has the shape and the dtype that dpnp gives the result; only `Array` nodes exist
+in memory.  Transposes, slices and broadcasts are index maps (`View`), not operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Array", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Reduce", "Reshape", "View", "operands_of",
+    "topological",
+]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Node:
+    """Base of all nodes."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __repr__(self) -> str:
+        sizes = "x".join(map(str, self.shape)) or "scalar"
+        return f"<{type(self).__name__} {sizes} {self.dtype}>"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Array(Node):
+    """A view of the array in register `slot` of a plan; `strides` and `offset` (from its first element) in elements."""
+
+    slot: int
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Number(Node):
+    """A constant; it takes the dtype that its consumer computes in."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Parameter(Node):
+    """A Python float that may differ from call to call: number `position` of the call's scalars."""
+
+    position: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Map(Node):
+    """An element-wise function of broadcast operands, computed in `compute` and converted to `dtype`.
+
+    `kind` is a key of `tl_dpnp.graph.functions.FUNCTIONS`.
+    """
+
+    kind: str
+    operands: tuple[Node, ...]
+    compute: np.dtype[Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Contract(Node):
+    """A product of two operands, summed over the letters that `letters` lacks: ``einsum("ab,bc->ac")``.
+
+    `operand_letters` name the axes of the operands, `letters` those of the result; no letter occurs twice in one of
+    them, every letter of the result is in an operand, and sizes agree exactly.
+    """
+
+    operands: tuple[Node, Node]
+    operand_letters: tuple[str, str]
+    letters: str
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Reduce(Node):
+    """``sum``, ``prod``, ``max``, ``min``, ``any`` or ``all`` of the operand over `axes`, which disappear."""
+
+    kind: str
+    operand: Node
+    axes: tuple[int, ...]
+
+
+#: Where an axis of the operand of a view is read: at ``offset + step * i``, with i the index of axis `out` of the
+#: result, or at ``offset`` where `out` is None.
+AxisMap = tuple[int, int, int | None]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class View(Node):
+    """Elements of the operand in other places: transposes, slices, new and broadcast axes."""
+
+    operand: Node
+    axes: tuple[AxisMap, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Reshape(Node):
+    """The elements of the operand in C order, with another shape."""
+
+    operand: Node
+
+
+def operands_of(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that `node` is computed from."""
+    match node:
+        case Map() | Contract():
+            return node.operands
+        case Reduce() | View() | Reshape():
+            return (node.operand,)
+    return ()
+
+
+def topological(roots: tuple[Node, ...]) -> Iterator[Node]:
+    """Yield every node that `roots` need and the roots themselves, operands first, each once."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(operands_of(node)))

@@ -1,0 +1,250 @@
+"""Regions of element-wise functions alone: one loop nest over the axes of the result.
+
+Axes that lie evenly in all arrays are joined, so that most such regions are a single loop.  All sizes are dynamic: a
+kernel serves every shape with the same joined axes.  A work-group does a chunk of the outermost axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.memrefs import scalar_type_of
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
+from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.views import broadcast, view
+from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.ops import Module, Value
+from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.scalars import I1, INDEX, ScalarType
+
+__all__ = ["Pointwise", "pointwise", "write_pointwise"]
+
+#: Elements that a work-group does, to hide the cost of starting it.
+_ELEMENTS = 4096
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A joined axis: its size, and for each array its stride, 0 where the array lacks it."""
+
+    size: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An array as the kernel takes it; `flipped` are the modes that are read from their end."""
+
+    array: Array
+    type: MemrefType
+    axes: tuple[int, ...]
+    flipped: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """A kernel of element-wise functions: expressions over arrays of one shape, and where they are written."""
+
+    expressions: tuple[Node, ...]
+    arguments: tuple[Argument, ...]
+    outputs: int
+    axes: tuple[_Axis, ...]
+    chunk: int
+
+    @property
+    def groups(self) -> int:
+        """The number of work-groups."""
+        return -(-self.axes[0].size // self.chunk) if self.axes else 1
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What generated code depends on."""
+        return len(self.axes), self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments)
+
+
+def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | None:
+    """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
+    shape = roots[0].shape
+    if any(root.shape != shape for root in roots) or any(
+        isinstance(node, Contract | Reduce | Reshape) for node in topological(tuple(roots))
+    ):
+        return None
+    memo: dict[Node, Node] = {}
+    expressions = tuple(_spread(root, shape, memo) for root in roots)
+    read = [node for node in topological(expressions) if isinstance(node, Array)]
+    arrays = [*read, *outputs]
+    axes = _joined_axes(shape, arrays, outputs[0])
+    inner = math.prod(axis.size for axis in axes[1:])
+    arguments = tuple(_argument(array, number, axes) for number, array in enumerate(arrays))
+    return Pointwise(expressions, arguments, len(outputs), axes, max(1, _ELEMENTS // inner))
+
+
+def _spread(node: Node, shape: tuple[int, ...], memo: dict[Node, Node]) -> Node:
+    """Return a node with index maps moved to the arrays below, each broadcast to the shape of the result."""
+    match node:
+        case Number() | Parameter():
+            return node
+        case Array():
+            return _known(broadcast(node, shape), memo)
+        case Map():
+            key = node
+            if node.shape == shape and key in memo:
+                return memo[key]
+            operands = tuple(_spread(operand, shape, memo) for operand in node.operands)
+            result = replace(node, shape=shape, operands=operands)
+            if node.shape == shape:
+                memo[key] = result
+            return result
+        case View(operand=operand, axes=axes):
+            return _spread(_moved(operand, node.shape, axes), shape, memo)
+    raise TypeError(node)
+
+
+def _known(array: Node, memo: dict[Node, Node]) -> Node:
+    """Return one node for all arrays with the same memory."""
+    assert isinstance(array, Array)
+    for other in memo.values():
+        if isinstance(other, Array) and (other.slot, other.offset, other.strides, other.dtype) == (
+            array.slot, array.offset, array.strides, array.dtype
+        ):
+            return other
+    memo[array] = array
+    return array
+
+
+def _moved(node: Node, shape: tuple[int, ...], axes: tuple[tuple[int, int, int | None], ...]) -> Node:
+    """Return the view of a node as a node whose operands are views."""
+    if not isinstance(node, Map):
+        return view(node, shape, axes)
+    operands: list[Node] = []
+    for operand in node.operands:
+        if isinstance(operand, Number | Parameter):
+            operands.append(operand)
+        else:
+            operands.append(view(broadcast(operand, node.shape), shape, axes))
+    return replace(node, shape=shape, operands=tuple(operands))
+
+
+def _joined_axes(shape: tuple[int, ...], arrays: Sequence[Array], output: Array) -> tuple[_Axis, ...]:
+    axes = [_Axis(size, tuple(array.strides[place] for array in arrays))
+            for place, size in enumerate(shape) if size > 1]
+    order = sorted(range(len(axes)), key=lambda place: -abs(axes[place].strides[-1]))
+    sorted_axes = [axes[place] for place in order]
+    joined: list[_Axis] = []
+    for axis in sorted_axes:
+        outer = joined[-1] if joined else None
+        if outer is not None and all(far == near * axis.size
+                                     for far, near in zip(outer.strides, axis.strides, strict=True)):
+            joined[-1] = _Axis(outer.size * axis.size, axis.strides)
+        else:
+            joined.append(axis)
+    return tuple(joined)
+
+
+def _argument(array: Array, number: int, axes: Sequence[_Axis]) -> Argument:
+    own = [(abs(axis.strides[number]), axis.size, place, axis.strides[number] < 0)
+           for place, axis in enumerate(axes) if axis.strides[number]]
+    own.sort()
+    offset = array.offset - sum((size - 1) * stride for stride, size, _, flipped in own if flipped)
+    first = own[0][0] if own else 1
+    strides: tuple[int | None, ...] = tuple(first if first == 1 and n == 0 else None for n in range(len(own)))
+    type_ = MemrefType(scalar_type_of(array.dtype), (None,) * len(own), strides)
+    return Argument(
+        array, type_, tuple(place for _, _, place, _ in own),
+        tuple(mode for mode, (_, _, _, flipped) in enumerate(own) if flipped),
+        tuple(size for _, size, _, _ in own), tuple(stride for stride, _, _, _ in own), offset,
+    )
+
+
+def write_pointwise(
+    kernel: Pointwise, name: str, parameters: Sequence[tuple[Parameter, ScalarType]]
+) -> Module:
+    """Return the module: its parameters are the chunk, the scalars, the arrays read and those written."""
+    types: dict[str, Type] = {"chunk": INDEX}
+    types |= {f"s{i}": type for i, (_, type) in enumerate(parameters)}
+    first_output = len(kernel.arguments) - kernel.outputs
+    types |= {f"in{i}": argument.type for i, argument in enumerate(kernel.arguments[:first_output])}
+    types |= {f"out{i}": argument.type for i, argument in enumerate(kernel.arguments[first_output:])}
+    b = FunctionBuilder(name, types)
+    chunk, *values = b.parameters
+    scalars = {(parameter.position, type): value
+               for (parameter, type), value in zip(parameters, values, strict=False)}
+    memrefs = values[len(parameters) :]
+    output, written = memrefs[first_output], kernel.arguments[first_output]
+    index: list[Value] = []
+    with ExitStack() as stack:
+        for place in range(len(kernel.axes)):
+            start: Value | int = 0
+            stop: Value = b.size(output, written.axes.index(place))
+            if place == 0:
+                start = b.mul(b.group_id(), chunk)
+                stop = b.math("min", b.add(start, chunk), stop)
+            loop = b.foreach if place == len(kernel.axes) - 1 else b.for_
+            index.append(stack.enter_context(loop(start, stop)))
+        writer = _Elements(b, kernel, memrefs, scalars, index)
+        results = [writer.value(expression) for expression in kernel.expressions]
+        for result, memref, argument in zip(
+            results, memrefs[first_output:], kernel.arguments[first_output:], strict=True
+        ):
+            b.store(result, memref, *(writer.indices(memref, argument)))
+    return b.build()
+
+
+class _Elements:
+    """Writes the expressions for one element."""
+
+    def __init__(
+        self, b: FunctionBuilder, kernel: Pointwise, memrefs: Sequence[Value],
+        scalars: dict[tuple[int, ScalarType], Value], index: Sequence[Value],
+    ) -> None:
+        self.b, self.scalars, self.index = b, scalars, index
+        read = len(kernel.arguments) - kernel.outputs  # what is written may be the same array, but is another argument
+        self.arguments = {argument.array: (memref, argument)
+                          for memref, argument in zip(memrefs[:read], kernel.arguments[:read], strict=True)}
+        self.known: dict[Node, Value] = {}
+
+    def indices(self, memref: Value, argument: Argument) -> list[Value]:
+        """Return where the element is in an array."""
+        where = []
+        for mode, axis in enumerate(argument.axes):
+            position = self.index[axis]
+            if mode in argument.flipped:
+                position = self.b.sub(self.b.sub(self.b.size(memref, mode), 1), position)
+            where.append(position)
+        return where
+
+    def value(self, node: Node) -> Value:
+        """Return the element of a node."""
+        if node not in self.known:
+            if isinstance(node, Array):
+                memref, argument = self.arguments[node]
+                self.known[node] = self.b.load(memref, *self.indices(memref, argument))
+            else:
+                assert isinstance(node, Map)
+                self.known[node] = self.map(node)
+        return self.known[node]
+
+    def map(self, node: Map) -> Value:
+        """Return the element of an element-wise function."""
+        compute = scalar_type_of(node.compute)
+        arguments = []
+        for position, operand in enumerate(node.operands):
+            type = I1 if node.kind == "where" and position == 0 else compute
+            match operand:
+                case Number(value=value):
+                    arguments.append(constant(value, type))
+                case Parameter(position=number):
+                    arguments.append(converted(self.b, self.scalars[number, type], type))
+                case _:
+                    arguments.append(converted(self.b, self.value(operand), type))
+        return converted(self.b, FUNCTIONS[node.kind].emit(self.b, compute, arguments), scalar_type_of(node.dtype))
+
+

@@ -1,0 +1,26 @@
+"""Scalar values in generated functions: constants and conversions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.ops import Constant, Value
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["constant", "converted"]
+
+
+def constant(value: bool | int | float, type: ScalarType) -> Value:
+    """Return a number as an operand of `type`, rounded as an array of it would round."""
+    if type.is_boolean:
+        number: bool | int | float = bool(value)
+    else:
+        with np.errstate(over="ignore"):
+            number = np.dtype(type.storage).type(value).item()
+    return Constant(number, type)  # type: ignore[return-value]  # operands are values or constants
+
+
+def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
+    """Return a value in another type."""
+    return value if value.type == type else b.cast(value, type)

@@ -1,0 +1,513 @@
+"""Recording: what happens between dpnp code that runs and the steps of a plan.
+
+A `Trace` holds the registers and steps of one run of a function.  Operations on lazy arrays add nodes to the graph;
+when a value is needed in memory, the graph so far becomes kernels, which run at once and are remembered as steps.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import dpctl.utils
+import dpnp
+import numpy as np
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.graph.kernels import prepare_kernel
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
+from tl_dpnp.graph.partition import Region, partition, substitute
+from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.views import c_strides
+from tl_dpnp.runtime.devices import describe
+from tl_dpnp.runtime.dpctl_adapter import address_of
+from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
+
+__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "TracedFloat", "Trace", "active_trace", "fusable"]
+
+_FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
+_state = threading.local()
+
+
+class NotFused(Exception):
+    """An operation that is left to dpnp; the arguments are the reason and a hint."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Break:
+    """A place where fusion ends: what was done in dpnp or on the host, why, and what could be written instead.
+
+    With `again`, the function is traced at each call, because what it does may depend on values.
+    """
+
+    what: str
+    reason: str
+    file: str
+    line: int
+    hint: str = ""
+    again: bool = False
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.file}:{self.line}: {self.what}: {self.reason}{hint}"
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One kernel of a plan: its region, and the kernel object."""
+
+    region: Region
+    kernel: Any
+    compiled: bool
+
+
+class TracedFloat:
+    """Stands for a Python float argument; any use but as an operand makes its value part of the specialisation."""
+
+    def __init__(self, value: float, position: int) -> None:
+        self.value = value
+        self.position = position
+        self.static = False
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return float  # isinstance(x, float) holds, as it does for what it stands for
+
+    def fixed(self) -> float:
+        """Return the value, which is a constant of the trace from now on."""
+        self.static = True
+        return self.value
+
+
+def _delegate(name: str) -> Callable[..., Any]:
+    def method(self: TracedFloat, *arguments: Any) -> Any:
+        plain = [a.fixed() if type(a) is TracedFloat else a for a in arguments]
+        if any(isinstance(a, dpnp.ndarray) for a in plain):
+            return NotImplemented
+        return getattr(float, name)(self.fixed(), *plain)
+
+    return method
+
+
+for _name in (
+    "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow divmod rdivmod neg pos abs eq ne "
+    "lt le gt ge bool int float hash repr str format round trunc floor ceil"
+).split():
+    setattr(TracedFloat, f"__{_name}__", _delegate(f"__{_name}__"))
+for _name in ("is_integer", "hex", "as_integer_ratio", "conjugate"):
+    setattr(TracedFloat, _name, _delegate(_name))
+TracedFloat.real = property(lambda self: self)  # type: ignore[attr-defined]
+TracedFloat.imag = property(lambda self: 0.0)  # type: ignore[attr-defined]
+
+
+def active_trace() -> Trace | None:
+    """Return the trace that this thread records into."""
+    return getattr(_state, "trace", None)
+
+
+def fusable(dtype: np.dtype[Any]) -> bool:
+    """Return whether kernels compute with a dtype."""
+    return dtype.kind in "biu" or dtype.char in "efd"
+
+
+class Trace:
+    """The recording of one run of a function."""
+
+    def __init__(self) -> None:
+        self.registers: Registers = []
+        self.steps: list[Step] = []
+        self.breaks: list[Break] = []
+        self.scalars: list[float] = []
+        self.traced: list[TracedFloat] = []
+        self.origins: dict[Node, tuple[str, str, int]] = {}
+        self.compilations = 0
+        self.foreign: list[Any] = []
+        self.assignments: set[tuple[str, int]] = set()
+        self._lazies: list[weakref.ref[Any]] = []
+        self._known: dict[int, tuple[Any, Any]] = {}
+        self._dirty: list[Any] = []
+        self._outer: Trace | None = None
+
+    # --- being active ------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Trace:
+        self._outer = active_trace()
+        _state.trace = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _state.trace = self._outer
+
+    # --- lazy arrays -------------------------------------------------------------------------------------------------
+
+    def argument(self, array: Any) -> Any:
+        """Return the lazy array for an array that exists; the same one for the same array."""
+        known = self._known.get(id(array))
+        if known is not None:
+            return known[1]
+        usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
+        lazy = self._holding(usm)
+        self._known[id(array)] = array, lazy
+        return lazy
+
+    def arguments(self) -> list[Any]:
+        """Return the lazy arrays of the arrays that existed, in the order of their registers."""
+        return [lazy for _, lazy in self._known.values()]
+
+    def _holding(self, usm: Any) -> Any:
+        slot = len(self.registers)
+        self.registers.append(usm)
+        strides = tuple(usm.strides)
+        return self.lazy(Array(usm.shape, usm.dtype, slot, strides), usm.usm_type, usm.sycl_queue)
+
+    def register(self, slot: int) -> Any:
+        """Return a lazy array for what a step has put into a register."""
+        usm = self.registers[slot]
+        return self.lazy(Array(usm.shape, usm.dtype, slot, tuple(usm.strides)), usm.usm_type, usm.sycl_queue)
+
+    def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
+        """Return a new lazy array; a view shares the storage of its base."""
+        from tl_dpnp.graph.lazy import LazyArray
+
+        result = object.__new__(LazyArray)
+        state = result.__dict__
+        state["_trace"], state["_node"], state["_usm_type"], state["_queue"] = self, node, usm_type, queue
+        state["_storage"] = object() if base is None else base.__dict__["_storage"]
+        self._lazies.append(weakref.ref(result))
+        if type(node) is not Array:
+            frame = _user_frame()
+            self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
+        return result
+
+    def live(self) -> Iterable[Any]:
+        """Return the lazy arrays that somebody still holds."""
+        alive = [(reference, lazy) for reference in self._lazies if (lazy := reference()) is not None]
+        self._lazies = [reference for reference, _ in alive]
+        return [lazy for _, lazy in alive]
+
+    def operand(self, value: Any) -> tuple[Node, str | None, Any]:
+        """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
+        from tl_dpnp.graph.lazy import LazyArray
+
+        if type(value) is LazyArray and value.__dict__["_trace"] is not self:
+            value = dpnp_array_of(value._array_obj)
+        if type(value) is LazyArray:
+            state = value.__dict__
+            node = state["_node"]
+            if not fusable(node.dtype):
+                raise NotFused(f"kernels do not compute with {node.dtype}")
+            if isinstance(node, Array) and not _fits(node):
+                raise NotFused("the elements of the array overlap in memory", "copy the array first")
+            return node, state["_usm_type"], state["_queue"]
+        if isinstance(value, dpnp.ndarray | usm_ndarray):
+            return self.operand(self.capture(value))
+        if type(value) is TracedFloat:
+            if value.static:
+                return Number((), None, value.value), None, None  # type: ignore[arg-type]
+            return Parameter((), None, value.position), None, None  # type: ignore[arg-type]
+        if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+            plain = value.item() if isinstance(value, np.generic) else value
+            return Number((), None, plain), None, None  # type: ignore[arg-type]
+        raise NotFused(f"an operand is a {type(value).__name__}")
+
+    def capture(self, array: Any) -> Any:
+        """Return the lazy array for one that is no argument and was made by none of the steps."""
+        known = self._known.get(id(array))
+        if known is not None:
+            return known[1]
+        self.write_back()
+        self.foreign.append(array)
+        return self.argument(array)
+
+    def placed(self, results: Sequence[tuple[Node, str | None, Any]]) -> tuple[Any, Any]:
+        """Return the USM type and the queue of a result of these operands."""
+        arrays = [(usm, queue) for _, usm, queue in results if queue is not None]
+        if not arrays:
+            raise NotFused("no operand is an array")
+        usm_type, queue = arrays[0]
+        for other, another in arrays[1:]:
+            if another is not queue and another != queue:
+                raise NotFused("the arrays are on different queues")
+            if other != usm_type:
+                usm_type = dpctl.utils.get_coerced_usm_type([usm_type, other])
+        return usm_type, queue
+
+    # --- computing ---------------------------------------------------------------------------------------------------
+
+    def materialize(self, lazies: Sequence[Any]) -> None:
+        """Have the values of lazy arrays in memory: their nodes become `Array` nodes."""
+        if self._dirty:
+            self.write_back()
+        states = [lazy.__dict__ for lazy in lazies]
+        while True:
+            bases = [(state, _base(state["_node"])) for state in states]
+            wanted = {base: state for state, base in bases if not isinstance(base, Array)}
+            if not wanted:
+                return
+            roots = {base: self._new_array(base) for base, state in wanted.items()}
+            state = next(iter(wanted.values()))
+            self._run_regions(dict(roots), state["_usm_type"], state["_queue"])
+            self._replace(roots)
+
+    def _replace(self, arrays: dict[Node, Array]) -> None:
+        """Let all lazy arrays read what has been computed from memory."""
+        for lazy in self.live():
+            state = lazy.__dict__
+            if not isinstance(state["_node"], Array):
+                state["_node"] = self._substituted(state["_node"], arrays)
+
+    def _substituted(self, node: Node, arrays: dict[Node, Array]) -> Node:
+        return substitute(node, arrays, self._renamed)
+
+    def _renamed(self, old: Node, new: Node) -> None:
+        if old in self.origins:
+            self.origins[new] = self.origins[old]
+
+    def _new_array(self, node: Node) -> Array:
+        self.registers.append(None)
+        return Array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
+
+    def _run_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
+        empty = {node: array for node, array in roots.items() if node.size == 0}
+        if empty:
+            step = AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue)
+            self._do(step)
+        rest = {node: array for node, array in roots.items() if node.size}
+        if not rest:
+            return
+        limit = describe(queue.sycl_device).local_memory
+        for region in partition(rest, self._new_array, limit, self._renamed):
+            prepared = prepare_kernel(region, queue)
+            self.compilations += prepared.compiled
+            fresh = [array for array in region.outputs if self.registers[array.slot] is None]
+            self._do(KernelStep(
+                prepared.launch, tuple(self._allocation(array, usm_type) for array in fresh), prepared.operands,
+                prepared.scalars, queue, prepared.fixed, KernelReport(region, prepared.kernel, prepared.compiled),
+            ))
+
+    def _allocation(self, array: Array, usm_type: str) -> Allocation:
+        return Allocation(array.slot, array.shape, array.dtype, usm_type)
+
+    def _do(self, step: Step) -> None:
+        self.steps.append(step)
+        step.run(self.registers, self.scalars)
+
+    def place_of(self, lazy: Any) -> Place:
+        """Return where a lazy array lies, computing it if need be."""
+        if not isinstance(lazy.__dict__["_node"], Array):
+            self.materialize([lazy])
+        node = lazy.__dict__["_node"]
+        held = self.registers[node.slot]
+        if node.offset == 0 and node.shape == held.shape and node.strides == tuple(held.strides):
+            return Place(node.slot)
+        return Place(node.slot, node.shape, node.strides, node.offset, False)
+
+    def array_of(self, lazy: Any) -> Any:
+        """Return the `usm_ndarray` of a lazy array, computed and complete."""
+        place = self.place_of(lazy)
+        return array_at(place, self.registers)
+
+    # --- writing to memory -------------------------------------------------------------------------------------------
+
+    def assign(self, target: Any, node: Node) -> None:
+        """Give `target`, an array of the same shape, new contents: an in-place operation or ``out=``.
+
+        Arrays in memory are written when something else could see it, at the latest at the end of the trace.
+        """
+        state = target.__dict__
+        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce):
+            node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
+        others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
+        if others:
+            self.materialize([target])
+        if not isinstance(state["_node"], Array) and not self.is_dirty(target):
+            state["_node"] = node
+            return
+        if self.is_dirty(target):
+            state["_node"] = node
+            return
+        self._flush_readers(target)
+        state["_target"] = state["_node"]
+        state["_node"] = node
+        self._dirty.append(target)
+        if others or self._overlapped(target):
+            self.write_back()
+
+    def is_dirty(self, lazy: Any) -> bool:
+        """Return whether an in-place operation on an array in memory is still to be written."""
+        return any(dirty is lazy for dirty in self._dirty)
+
+    def note_assignment(self) -> None:
+        """Remember the line of a recorded ``a[...] = b``."""
+        frame = _user_frame()
+        self.assignments.add((frame.f_code.co_filename, frame.f_lineno))
+
+    def write_back(self) -> None:
+        """Write what in-place operations have computed to the arrays that they belong to."""
+        while self._dirty:
+            target = self._dirty.pop(0)
+            state = target.__dict__
+            array, node = state.pop("_target"), state["_node"]
+            state["_node"] = array
+            if array.size == 0:
+                continue
+            if not _safe_in_place(node, array, self._same_memory(array)):
+                temporary = {node: self._new_array(node)}
+                self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
+                self._replace(temporary)
+                node = Map(array.shape, array.dtype, "positive", (temporary[node],), array.dtype)
+            self._run_regions({node: array}, state["_usm_type"], state["_queue"])
+            self._replace({node: array})
+
+    def _same_memory(self, array: Array) -> Callable[[Array], bool]:
+        """Return whether another array may share memory with `array`."""
+        low, high = self._extent(array)
+
+        def overlaps(other: Array) -> bool:
+            other_low, other_high = self._extent(other)
+            return other_low < high and low < other_high
+
+        return overlaps
+
+    def _extent(self, array: Array) -> tuple[int, int]:
+        held = self.registers[array.slot]
+        first = address_of(held) if held is not None else 0
+        return _span(first + array.offset * array.dtype.itemsize, array.shape, array.strides, array.dtype.itemsize)
+
+    def _overlapped(self, target: Any) -> bool:
+        """Return whether another lazy array that is in memory shares it with `target`."""
+        overlaps = self._same_memory(target.__dict__["_target"])
+        return any(
+            isinstance(lazy.__dict__["_node"], Array) and overlaps(lazy.__dict__["_node"])
+            for lazy in self.live() if lazy is not target
+        )
+
+    def _flush_readers(self, target: Any) -> None:
+        """Compute what still has to read the old contents of `target`."""
+        overlaps = self._same_memory(target.__dict__["_node"])
+        waiting = [
+            lazy for lazy in self.live()
+            if lazy is not target and not isinstance(lazy.__dict__["_node"], Array) and any(
+                isinstance(node, Array) and self.registers[node.slot] is not None and overlaps(node)
+                for node in topological((lazy.__dict__["_node"],))
+            )
+        ]
+        dirty = [lazy for lazy in waiting if self.is_dirty(lazy)]
+        if dirty:
+            self.write_back()
+        self.materialize([lazy for lazy in waiting if not any(lazy is done for done in dirty)])
+
+    # --- leaving the graph -------------------------------------------------------------------------------------------
+
+    def note(self, what: str, reason: str, hint: str = "", again: bool = False) -> None:
+        """Remember a break at the user's line."""
+        frame = _user_frame()
+        self.breaks.append(Break(what, reason, frame.f_code.co_filename, frame.f_lineno, hint, again))
+
+    def escape(self, lazy: Any) -> Any:
+        """Return the memory of a lazy array to code that is not recorded, which may read and write it."""
+        self.write_back()
+        self.materialize([lazy])
+        self._flush_readers(lazy)
+        return self.array_of(lazy)
+
+    def call(self, function: Callable[..., Any], name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Call dpnp itself on the arrays behind lazy arguments, as a step of the plan; returns lazy results."""
+        from tl_dpnp.graph.calls import Template
+
+        self.write_back()
+        template = Template(self, arguments, keywords)
+        for lazy in template.lazies:
+            self._flush_readers(lazy)
+        step = CallStep(function, template.build, template.keep, report=name)
+        self._do(step)
+        return template.result()
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Turn all lazy arrays that are left into ordinary ones."""
+        self.write_back()
+        remaining = list(self.live())
+        self.materialize(remaining)
+        for lazy in remaining:
+            self.settle(lazy)
+
+    def settle(self, lazy: Any) -> None:
+        """Turn a lazy array whose value is in memory into a plain `dpnp.ndarray`."""
+        usm = array_at(self.place_of(lazy), self.registers)
+        lazy.__dict__.clear()
+        lazy.__class__ = dpnp.ndarray
+        lazy._array_obj = usm
+
+
+def _span(first: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    spans = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    low, high = sum(span for span in spans if span < 0), sum(span for span in spans if span > 0)
+    return first + low * itemsize, first + (high + 1) * itemsize
+
+
+def extent_of(array: Any) -> tuple[int, int]:
+    """Return the first byte of a `usm_ndarray` and the one behind its last."""
+    return _span(address_of(array), array.shape, array.strides, array.itemsize)
+
+
+def _base(node: Node) -> Node:
+    """Return the node whose memory a node is a view of."""
+    while isinstance(node, View | Reshape):
+        node = node.operand
+    return node
+
+
+def _fits(array: Array) -> bool:
+    """Return whether a memref can describe an array: no two elements of it are the same memory but by broadcasting."""
+    axes = sorted((abs(stride), size) for size, stride in zip(array.shape, array.strides, strict=True)
+                  if size > 1 and stride)
+    return all(outer >= inner * size for (inner, size), (outer, _) in pairwise(axes))
+
+
+def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:
+    """Return whether each element of `node` reads of the array's memory only the element that it will replace."""
+    if node.shape != array.shape:
+        return False
+    stack, same = [node], (array.slot, array.offset, array.strides, array.shape)
+    while stack:
+        current = stack.pop()
+        match current:
+            case Array():
+                if overlaps(current) and (current.slot, current.offset, current.strides, current.shape) != same:
+                    return False
+            case Map(operands=operands):
+                stack += operands
+            case Number() | Parameter():
+                pass
+            case _:
+                if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):
+                    return False
+    return True
+
+
+def _user_frame() -> FrameType:
+    """Return the frame of the code outside this package and dpnp that is running."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDERS):
+        frame = frame.f_back
+    return frame
+
+
+def _label(node: Node) -> str:
+    return node.kind if hasattr(node, "kind") else type(node).__name__.lower()
+
+

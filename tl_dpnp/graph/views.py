@@ -1,0 +1,116 @@
+"""Index maps: transposes, slices, broadcasts and reshapes of nodes, folded into strides where that is possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tl_dpnp.graph.nodes import Array, AxisMap, Node, Reshape, View
+
+__all__ = ["broadcast", "c_strides", "permute", "reshape", "slice_axes", "view"]
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array of `shape` in C order."""
+    strides, stride = [], 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def view(node: Node, shape: tuple[int, ...], axes: tuple[AxisMap, ...]) -> Node:
+    """Return `node` seen through an index map: an `Array` with other strides, or a `View`."""
+    match node:
+        case Array():
+            strides, offset = [0] * len(shape), node.offset
+            for stride, (start, step, out) in zip(node.strides, axes, strict=True):
+                offset += stride * start
+                if out is not None:
+                    strides[out] += stride * step
+            return Array(shape, node.dtype, node.slot, tuple(strides), offset)
+        case View():
+            return View(shape, node.dtype, node.operand, tuple(_compose(inner, axes) for inner in node.axes))
+    identity = tuple((0, 1, axis) for axis in range(len(shape)))
+    return node if axes == identity and shape == node.shape else View(shape, node.dtype, node, axes)
+
+
+def _compose(inner: AxisMap, axes: tuple[AxisMap, ...]) -> AxisMap:
+    start, step, out = inner
+    if out is None:
+        return inner
+    outer_start, outer_step, outer_out = axes[out]
+    return start + step * outer_start, step * outer_step, outer_out
+
+
+def permute(node: Node, axes: Sequence[int]) -> Node:
+    """Return `node` with axis ``axes[i]`` as axis i."""
+    places = {axis: place for place, axis in enumerate(axes)}
+    return view(node, tuple(node.shape[axis] for axis in axes),
+                tuple((0, 1, places[axis]) for axis in range(len(axes))))
+
+
+def broadcast(node: Node, shape: tuple[int, ...]) -> Node:
+    """Return `node` broadcast to `shape`, which it must be able to."""
+    if node.shape == shape:
+        return node
+    first = len(shape) - len(node.shape)
+    return view(node, shape, tuple(
+        (0, 0, None) if size == 1 and shape[first + axis] != 1 else (0, 1, first + axis)
+        for axis, size in enumerate(node.shape)
+    ))
+
+
+def slice_axes(node: Node, entries: Sequence[tuple[int, int, int] | int | None]) -> Node:
+    """Return a basic slice: for each entry an index, (start, step, length), or None for a new axis."""
+    shape: list[int] = []
+    axes: list[AxisMap] = []
+    for entry in entries:
+        match entry:
+            case None:
+                shape.append(1)
+            case int():
+                axes.append((entry, 0, None))
+            case (start, step, length):
+                axes.append((start, step, len(shape)))
+                shape.append(length)
+    return view(node, tuple(shape), tuple(axes))
+
+
+def reshape(node: Node, shape: tuple[int, ...]) -> Node:
+    """Return `node` with another shape of the same size, its elements in C order."""
+    if shape == node.shape:
+        return node
+    if isinstance(node, Array):
+        strides = _strides_without_copy(node.shape, node.strides, shape)
+        if strides is not None:
+            return Array(shape, node.dtype, node.slot, strides, node.offset)
+    kept = [size for size in shape if size != 1]
+    if kept == [size for size in node.shape if size != 1]:  # only axes of size 1 come and go
+        places = iter([axis for axis, size in enumerate(shape) if size != 1])
+        return view(node, shape, tuple((0, 0, None) if size == 1 else (0, 1, next(places)) for size in node.shape))
+    return Reshape(shape, node.dtype, node.operand if isinstance(node, Reshape) else node)
+
+
+def _strides_without_copy(
+    old: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Return the strides of a reshaped view, or None where the elements are not evenly spaced."""
+    if math.prod(old) == 0:
+        return c_strides(new)
+    axes = [(size, stride) for size, stride in zip(old, strides, strict=True) if size != 1]
+    result: list[int] = []
+    sizes = [size for size in new if size != 1]
+    while axes and sizes:
+        take_old, take_new = [axes.pop(0)], [sizes.pop(0)]
+        while (have := math.prod(size for size, _ in take_old)) != (want := math.prod(take_new)):
+            if have < want:
+                take_old.append(axes.pop(0))
+            else:
+                take_new.append(sizes.pop(0))
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(take_old)):
+            return None
+        result += [take_old[-1][1] * inner for inner in c_strides(take_new)]
+    packed = iter(result)
+    return tuple(0 if size == 1 else next(packed) for size in new)

@@ -1,0 +1,335 @@
+"""From a region of the graph to a function of the tensor language.
+
+Each work-group computes one index of the grid.  Nodes that are stored (`partition.stored_nodes`) get a temporary, or
+are written straight to their result; all others are computed where they are used, element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from tl_dpnp.graph.contraction import Tensor, write_contraction
+from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
+from tl_dpnp.graph.memrefs import Bound, scalar_type_of
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.partition import Region, stored_nodes
+from tl_dpnp.graph.placement import Places, local_shape
+from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.language import FunctionBuilder, ops
+from tl_dpnp.language.builder import ALL, memref
+from tl_dpnp.language.ops import Module, Value
+from tl_dpnp.language.types import Type
+from tl_dpnp.scalars import I1, ScalarType, is_lossless
+
+__all__ = ["write_region"]
+
+Index = Value | int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of a work-group: a memref, and for each of its modes the axis of the node that it is."""
+
+    memref: Value
+    axes: tuple[int, ...]
+    flipped: frozenset[int] = frozenset()
+
+
+def write_region(
+    region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
+    grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+) -> Module:
+    """Return the module with the kernel of a region.
+
+    Its parameters are the scalars, the arrays that are read, then those that are written.
+    """
+    types: dict[str, Type] = {f"s{i}": type for i, (_, type) in enumerate(parameters)}
+    types |= {f"in{i}": bound.type for i, (_, _, bound) in enumerate(leaves)}
+    types |= {f"out{i}": bound.type for i, bound in enumerate(outputs)}
+    builder = FunctionBuilder(name, types)
+    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters).write()
+
+
+class _Writer:
+    def __init__(
+        self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
+        outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+    ) -> None:
+        self.b = b
+        self.region = region
+        self.placement = region.placement
+        self.shapes = {node: local_shape(node.shape, places, region.placement.grid)
+                       for node, places in region.placement.places.items()}
+        values = iter(b.parameters)
+        self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
+        arguments = [(next(values), bound) for _, _, bound in leaves]
+        targets = [(next(values), bound) for bound in outputs]
+        groups = self._grid_indices(targets[0], grid_sizes) if grid_sizes else []
+        self.leaves = {
+            (array, places): self._local(value, bound, groups)
+            for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
+        }
+        self.outputs = {root: self._local(value, bound, groups)
+                        for root, (value, bound) in zip(region.roots, targets, strict=True)}
+        self.buffers: dict[Node, Buffer] = {}
+        self.loaded: dict[tuple[object, ...], Value] = {}
+
+    def write(self) -> Module:
+        stored = stored_nodes(self.placement, self.region.roots)
+        for root in self.region.roots:
+            if root not in stored:  # an array that is copied
+                stored.append(root)
+        for node in stored:
+            if isinstance(node, Reshape):
+                self.buffers[node] = self._reshaped(node)
+                if node not in self.outputs:
+                    continue
+            target = self.outputs.get(node) or self._temporary(node)
+            match node:
+                case Contract():
+                    self._contract(node, target)
+                case Reduce():
+                    self._reduce(node, target)
+                case _:
+                    self._assign(node, target)
+            self.buffers[node] = target
+        return self.b.build()
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def _grid_indices(self, output: tuple[Value, Bound], sizes: Sequence[int]) -> list[Value]:
+        """Return the index of this work-group on each grid axis; the last axis runs fastest."""
+        b = self.b
+        rest = b.group_id()
+        indices: list[Value] = []
+        value, bound = output
+        for axis in range(len(sizes) - 1, 0, -1):
+            mode = next(i for i, mode in enumerate(bound.modes) if mode.is_grid and mode.axis == axis)
+            size = b.size(value, mode)
+            indices.append(b.arith("rem", rest, size))
+            rest = b.arith("div", rest, size)
+        return [rest, *reversed(indices)]
+
+    def _local(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
+        """Return the part of an argument that this work-group works on."""
+        entries: list[Index | slice] = []
+        for number, mode in enumerate(bound.modes):
+            if not mode.is_grid:
+                entries.append(ALL)
+            elif mode.flipped:
+                last = self.b.sub(self.b.size(value, number), 1)
+                entries.append(self.b.sub(last, groups[mode.axis]))
+            else:
+                entries.append(groups[mode.axis])
+        modes = [mode for mode in bound.modes if not mode.is_grid]
+        memref = self.b.subview(value, *entries) if len(modes) < len(bound.modes) else value
+        return Buffer(memref, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped))
+
+    def _temporary(self, node: Node) -> Buffer:
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+        type_ = memref(scalar_type_of(node.dtype), *(self.shapes[node][axis] for axis in axes))
+        return Buffer(self.b.alloca(type_), axes)
+
+    def _reshaped(self, node: Reshape) -> Buffer:
+        """Return the memory of the operand, which is in C order, seen with another shape."""
+        memref = self.buffers[node.operand].memref
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+        sizes = [self.shapes[node][axis] for axis in axes]
+        order = ops.memref_type(memref).order
+        if order > 1:
+            memref = self.b.fuse(memref, 0, order - 1)
+        if len(sizes) > 1:
+            memref = self.b.expand(memref, 0, *sizes)
+        return Buffer(memref, axes)
+
+    def _addressable(self, node: Node, places: Places) -> Buffer | None:
+        """Return the memory that holds a node, seen as the node sees it; None if there is none."""
+        if node in self.buffers:
+            return self.buffers[node]
+        match node:
+            case Array():
+                buffer = self.leaves[node, places]
+                return buffer if not buffer.flipped else None
+            case View(operand=operand, axes=axes):
+                below = self._addressable(operand, self.placement.places.get(operand, ()))
+                if below is None or any(step != 1 for _, step, out in axes if out is not None):
+                    return None
+                entries: list[Index | slice | tuple[int, int]] = []
+                kept = []
+                for axis in below.axes:
+                    start, _, out = axes[axis]
+                    if out is None:
+                        entries.append(start)
+                        continue
+                    size = self.shapes[node][out]
+                    entries.append(ALL if size == self.shapes[operand][axis] else start if size == 1 else (start, size))
+                    if size > 1:
+                        kept.append(out)
+                plain = all(entry is ALL for entry in entries)
+                return Buffer(below.memref if plain else self.b.subview(below.memref, *entries), tuple(kept))
+        return None
+
+    # --- elements ----------------------------------------------------------------------------------------------------
+
+    def _element(self, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
+        """Return one element of a node, in the node's dtype."""
+        key = (node, places, index)
+        if key not in self.loaded:
+            self.loaded[key] = self._compute(node, places, index)
+        return self.loaded[key]
+
+    def _compute(self, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
+        buffer = self.buffers.get(node)
+        if buffer is not None:
+            return self._load(buffer, index, self.shapes[node])
+        match node:
+            case Array():
+                shape = local_shape(node.shape, places, self.placement.grid)
+                return self._load(self.leaves[node, places], index, shape)
+            case View(operand=operand, axes=axes):
+                return self._element(operand, self.placement.places.get(operand, self._view_places(node, places)),
+                                     tuple(self._position(entry, index) for entry in axes))
+            case Map():
+                return self._map(node, places, index)
+        raise AssertionError(f"{node} is stored")
+
+    def _view_places(self, node: View, places: Places) -> Places:
+        return tuple(None if out is None else places[out] for _, _, out in node.axes)
+
+    def _position(self, entry: tuple[int, int, int | None], index: tuple[Index, ...]) -> Index:
+        start, step, out = entry
+        if out is None:
+            return start
+        position = index[out]
+        if isinstance(position, int):
+            return start + step * position
+        if step != 1:
+            position = self.b.mul(position, step)
+        return self.b.add(position, start) if start else position
+
+    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[int, ...]) -> Value:
+        where = []
+        for axis in buffer.axes:
+            position = index[axis]
+            if axis in buffer.flipped:
+                last = shape[axis] - 1
+                position = last - position if isinstance(position, int) else self.b.sub(last, position)
+            where.append(position)
+        return self.b.load(buffer.memref, *where)
+
+    def _map(self, node: Map, places: Places, index: tuple[Index, ...]) -> Value:
+        function = FUNCTIONS[node.kind]
+        compute = scalar_type_of(node.compute)
+        arguments = []
+        for position, operand in enumerate(node.operands):
+            condition = node.kind == "where" and position == 0
+            arguments.append(self._operand(operand, I1 if condition else compute, node, places, index))
+        value = function.emit(self.b, compute, arguments)
+        return converted(self.b, value, scalar_type_of(node.dtype))
+
+    def _operand(self, operand: Node, type: ScalarType, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
+        match operand:
+            case Number():
+                return constant(operand.value, type)
+            case Parameter():
+                return converted(self.b, self.scalars[operand.position, type], type)
+        first = len(node.shape) - len(operand.shape)
+        inner = tuple(0 if size == 1 else index[first + axis] for axis, size in enumerate(operand.shape))
+        below = tuple(None if size == 1 and node.shape[first + axis] != 1 else places[first + axis]
+                      for axis, size in enumerate(operand.shape))
+        return converted(self.b, self._element(operand, below, inner), type)
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _loops(self, axes: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Index, ...]]:
+        """Open a loop over each of `axes`, the slowest first; the innermost one is shared by the work-items."""
+        index: list[Index] = [0] * len(shape)
+        with ExitStack() as stack:
+            for number, axis in enumerate(axes):
+                loop = self.b.foreach if number == len(axes) - 1 else self.b.for_
+                index[axis] = stack.enter_context(loop(0, shape[axis]))
+            self.loaded = {}
+            yield tuple(index)
+            self.loaded = {}
+
+    def _assign(self, node: Node, target: Buffer) -> None:
+        """Compute an element-wise node into `target`, its fastest mode innermost."""
+        shape, places = self._shape_of(node), self._places_of(node)
+        with self._loops(tuple(reversed(target.axes)), shape) as index:
+            if node in self.buffers:
+                value = self._load(self.buffers[node], index, shape)
+            else:
+                value = self._compute(node, places, index)
+            self.b.store(value, target.memref, *(index[axis] for axis in target.axes))
+
+    def _shape_of(self, node: Node) -> tuple[int, ...]:
+        return local_shape(node.shape, self._places_of(node), self.placement.grid)
+
+    def _places_of(self, node: Node) -> Places:
+        known = self.placement.places.get(node)
+        if known is not None:
+            return known
+        return tuple(axis if axis < len(self.placement.grid) else None for axis in range(len(node.shape)))
+
+    # --- reductions and products -------------------------------------------------------------------------------------
+
+    def _reduce(self, node: Reduce, target: Buffer) -> None:
+        """Accumulate in `target`: the summed axes outside, so that the inner loop runs over different results."""
+        b, reduction = self.b, REDUCTIONS[node.kind]
+        operand = node.operand
+        places = self.placement.places.get(operand)
+        if places is None:
+            kept_places = iter(self._places_of(node))
+            places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
+        inner_shape = local_shape(operand.shape, places, self.placement.grid)
+        shape = self._shape_of(node)
+        type_ = scalar_type_of(node.dtype)
+        kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
+        order = tuple(reversed(target.axes))
+        with self._loops(order, shape) as index:
+            b.store(reduction.start(type_), target.memref, *(index[axis] for axis in target.axes))
+        summed: list[Index] = [0] * len(inner_shape)
+        with ExitStack() as stack:
+            for axis in node.axes:
+                if inner_shape[axis] > 1:
+                    summed[axis] = stack.enter_context(b.for_(0, inner_shape[axis]))
+            index = stack.enter_context(self._loops(order, shape))
+            for axis, position in zip(kept, index, strict=True):
+                summed[axis] = position
+            element = converted(self.b, self._element(operand, places, tuple(summed)), type_)
+            where = [index[axis] for axis in target.axes]
+            value = FUNCTIONS[reduction.function].emit(b, type_, [b.load(target.memref, *where), element])
+            b.store(value, target.memref, *where)
+
+    def _contract(self, node: Contract, target: Buffer) -> None:
+        element = scalar_type_of(node.dtype)
+        tensors = [
+            self._tensor(operand, letters, node, element)
+            for operand, letters in zip(node.operands, node.operand_letters, strict=True)
+        ]
+        sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
+                 for letter, size in zip(letters, operand.shape, strict=True)}
+        local = dict(zip(node.letters, self.shapes[node], strict=True))
+        sizes |= local
+        out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
+        write_contraction(self.b, tensors[0], tensors[1], out, sizes)
+
+    def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
+        """Return an operand of a product in memory, copied to a temporary where it cannot be read as it is."""
+        of = dict(zip(node.letters, self.placement.places[node], strict=True))
+        places = tuple(of.get(letter) for letter in letters)
+        shape = local_shape(operand.shape, places, self.placement.grid)
+        buffer = self._addressable(operand, places)
+        if (
+            buffer is None or not is_lossless(scalar_type_of(operand.dtype), element)
+            or len(buffer.axes) < sum(size > 1 for size in shape)
+        ):
+            axes = tuple(axis for axis in reversed(range(len(shape))) if shape[axis] > 1)
+            buffer = Buffer(self.b.alloca(memref(element, *(shape[axis] for axis in axes))), axes)
+            with self._loops(tuple(reversed(axes)), shape) as index:
+                value = converted(self.b, self._element(operand, places, index), element)
+                self.b.store(value, buffer.memref, *(index[axis] for axis in axes))
+        return Tensor(buffer.memref, "".join(letters[axis] for axis in buffer.axes))
