@@ -1,0 +1,199 @@
+"""The expressions that fused code must compute as dpnp does.
+
+Each is a line of text: the tier (1 and 2 must fuse, 3 may be left to dpnp), the operands as dtype and shape, and the
+expression of `xp` (dpnp, plain or recording) and of the operands a, b, c, d.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EXPRESSIONS", "Expression", "arrays_for"]
+
+DTYPES = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split()
+REAL = "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split()
+USUAL = "i4 i8 f4 f8".split()
+FLOATS = "f2 f4 f8".split()
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One expression; `make` views operands before they are used, such as ``[::-1]``."""
+
+    number: int
+    tier: int
+    group: str
+    operands: tuple[tuple[str, tuple[int, ...], str], ...]
+    text: str
+    function: Callable[..., Any]
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{dtype}{list(shape)}{view}" for dtype, shape, view in self.operands)
+        return f"{self.number}: {self.text} of {given}"
+
+
+EXPRESSIONS: list[Expression] = []
+
+
+def add(tier: int, group: str, operands: str, texts: str) -> None:
+    """Add expressions, apart by semicolons, of the same operands, such as ``f4(3,4)[::-1] i8()``."""
+    parsed = []
+    for word in operands.split():
+        dtype, _, rest = word.partition("(")
+        shape, _, view = rest.partition(")")
+        parsed.append((dtype, tuple(int(size) for size in shape.split(",") if size), view))
+    names = ", ".join("abcdefgh"[: len(parsed)])
+    for text in map(str.strip, texts.split(";")):
+        number = len(EXPRESSIONS)
+        code = compile(f"lambda xp, {names}: {text}", f"expression {number}", "eval")
+        function = eval(code, {"iadd": operator.iadd, "imul": operator.imul, "isub": operator.isub, "np": np,
+                               "itruediv": operator.itruediv, "Ellipsis": Ellipsis})
+        EXPRESSIONS.append(Expression(number, tier, group, tuple(parsed), text, function))
+
+
+def arrays_for(expression: Expression, xp: Any, **placement: Any) -> list[Any]:
+    """Return fresh operands, the same values at each call."""
+    rng = np.random.default_rng(expression.number)
+    arrays = []
+    for dtype, shape, view in expression.operands:
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            values = rng.integers(0, 2, shape).astype(bool)
+        elif kind in "iu":
+            values = rng.integers(0 if kind == "u" else -3, 4, shape).astype(dtype)
+        elif kind == "c":
+            values = (rng.integers(-3, 4, shape) + 1j * rng.integers(-3, 4, shape)).astype(dtype)
+        else:
+            values = (rng.integers(-12, 13, shape) / 4).astype(dtype)
+        array = xp.asarray(values, **placement)
+        if view:
+            array = eval(f"a{view}", {"a": array, "xp": xp, "nan": xp.nan, "inf": xp.inf})
+        arrays.append(array)
+    return arrays
+
+
+def groups() -> Iterator[tuple[str, list[Expression]]]:
+    """Yield the groups of expressions that are fused together."""
+    for name in dict.fromkeys(expression.group for expression in EXPRESSIONS):
+        yield name, [expression for expression in EXPRESSIONS if expression.group == name]
+
+
+# --- tier 1: products, arithmetic, scalars, broadcasting, transposes, einsum of two -----------------------------------
+
+for t in USUAL:
+    add(1, f"products {t}", f"{t}(3,4,5) {t}(3,5,6)", """
+        a @ b; xp.matmul(a, b); 2 * (a @ b); (a @ b) * 2 + 1; xp.einsum('bij,bjk->bik', a, b);
+        xp.einsum('bij,bjk->bki', a, b); (a @ b).transpose(0, 2, 1) * 2; a @ b - xp.matmul(a, b) * 3
+    """)
+    add(1, f"chains {t}", f"{t}(3,4,5) {t}(5,5) {t}(3,4,4) {t}(4,6)", """
+        a @ b.T @ a.swapaxes(1, 2) + c; c @ (a @ b); (c @ a) @ b; c @ d; 3 * (c @ d) - 1; (a @ b) * (a @ b);
+        xp.matmul(c, xp.matmul(a, b)) + a; a @ (b + b.T); c.transpose(0, 2, 1) @ d; c.swapaxes(-1, -2) @ a;
+        xp.moveaxis(a, 1, 2) @ c; -(c @ d)
+    """)
+    add(1, f"arithmetic {t}", f"{t}(3,4,6) {t}(3,4,6) {t}(6) {t}()", """
+        a + b; a - b; a * b; a / (b * b + 1); -a; a + c; c - a; a * d; a + 2; 2 - a; a * 3; 3 * a - 1; a / 2; +a;
+        a * b + c - d; xp.add(a, b); xp.subtract(a, c); xp.multiply(a, d); xp.divide(a, 4); xp.negative(b)
+    """)
+    add(1, f"out {t}", f"{t}(3,4,5) {t}(3,5,4) {t}(3,4,4)", """
+        xp.matmul(a, b, out=c); xp.add(c, c, out=c); iadd(c, a @ b); imul(c, 2); isub(c, c * 3);
+        xp.multiply(c, 3, out=c) + 1
+    """)
+for s, t in (pair.split("+") for pair in "i4+f4 f4+f8 i8+f4 i1+i4 u1+i2 f2+f4 ?+f4 u4+i4".split()):
+    add(1, f"promotion {s} {t}", f"{s}(2,3,4) {t}(2,4,3)", """
+        a @ b; a + b.swapaxes(1, 2); a * b.transpose(0, 2, 1); a - b.swapaxes(-2, -1)
+    """)
+for t in DTYPES:
+    add(1, f"dtype {t}", f"{t}(2,3,4) {t}(2,4,3)", """
+        a @ b; a + a; a * b.swapaxes(1, 2); a * 2
+    """)
+add(1, "views", "f4(4,5)[::-1] f4(5,3)[:,::-1] f4(3,4).T f4(1,5).T", """
+    a @ b; a + 1; a.T; a.T + a.T; c * 2; b[::2] * 2; a[1:3] @ b; a[:, 1] * 2; a[1] @ b; a[..., None] * 2;
+    d.T @ b; a[None] @ b
+""")
+add(1, "broadcasting", "f4(5,1,3,4) f4(2,4,3) f4(4) f4(1,4)", """
+    a @ b; a * c; a + d; b @ (a[0, 0] + d); a @ c; c @ b; (a @ b) + 1; a[:, 0] @ b[0]; a * a[:1]; c + d
+""")
+add(1, "zero strides", "f8(1,4,4)[0] f8(3,1,4)", """
+    xp.broadcast_to(a, (3, 4, 4)) @ a; xp.broadcast_to(b, (3, 4, 4)) @ a; xp.broadcast_to(b, (3, 4, 4)) + a; b @ a;
+    xp.broadcast_to(a, (3, 4, 4)) * b
+""")
+add(1, "sizes of zero", "f4(0,4,5) f4(0,5,3) f4(3,0) f4(2,3,4)", """
+    a @ b; a * 2; (a @ b) + 1; a + a; c * c; -c; c.T; a.swapaxes(1, 2) * 3; d[:0] @ d.swapaxes(1, 2)[:0];
+    d[:, :0] * 2
+""")
+add(1, "0-d to 6-d", "f8() f8(3) f8(2,3) f8(2,2,3,3) f8(2,1,2,3,3) f8(2,1,2,1,3,2)", """
+    a * 2; a + a; b @ b; c @ b; d @ d; d @ e; e @ e; e @ f; f + 1; f * f; -f; d + e; a * f; c @ d; b @ d
+""")
+add(1, "nan and infinity", "f4(3,4)*xp.nan f4(3,4)*xp.inf f4(4,3) f8(4,4)", """
+    a + b; a * 0; b - b; a @ c; b @ c; a * b; b / b; (a @ c) + 1; xp.maximum(a, b); xp.minimum(b, a); c / 0
+""")
+add(1, "einsum", "f4(3,4,5) f4(3,5,6) f4(4,5) f4(5,4)", """
+    xp.einsum('bij,bjk->bik', a, b); xp.einsum('bij,ij->bi', a, c); xp.einsum('ij,jk', c, d);
+    xp.einsum('ij,jk->ki', c, d); xp.einsum('bij,ij->b', a, c); xp.einsum('ij,ji->', c, d);
+    xp.einsum('ij,ij->ij', c, c); xp.einsum('...ij,...jk->...ik', a, b); xp.einsum('bij,bjk', a, b);
+    xp.einsum('i...,j...->ij...', c, c); xp.einsum('ij->ji', c); xp.einsum('ij->i', c); xp.einsum('ii->i', c @ d);
+    xp.einsum('bij->', a); xp.einsum('bij,kj->bik', a, c); xp.einsum('bij,jk->ikb', a, d);
+    xp.einsum('bij,cij->bc', a, a)
+""")
+
+# --- tier 2: other products, several operands, reductions, shapes, astype ---------------------------------------------
+
+for t in ("f4", "f8", "i4"):
+    add(2, f"tensordot {t}", f"{t}(3,4,5) {t}(5,6) {t}(4,5) {t}(5)", """
+        xp.tensordot(a, b, 1); xp.tensordot(a, c); xp.tensordot(a, c, ((1, 2), (0, 1)));
+        xp.tensordot(a, b, axes=((2,), (0,))); xp.dot(a, b); xp.dot(c, d); xp.dot(d, d); xp.inner(a, c);
+        xp.inner(d, d); a.dot(b); xp.vdot(c, c); xp.outer(d, c)
+    """)
+    add(2, f"einsum of many {t}", f"{t}(3,4,5) {t}(5,6) {t}(6,4) {t}(3,4)", """
+        xp.einsum('bij,jk,kl->bil', a, b, c); xp.einsum('bij,jk,ki->b', a, b, c);
+        xp.einsum('bij,bi,jk->bk', a, d, b); xp.linalg.multi_dot([c, a[0], b]);
+        xp.linalg.multi_dot((a[0, 0], b, c)); xp.einsum('bij,bij,bi->b', a, a, d)
+    """)
+    add(2, f"reductions {t}", f"{t}(3,4,5) {t}(3,5,4)", """
+        (a @ b).sum(axis=-1); xp.sum(a @ b, axis=1); (a @ b).sum(); a.sum(axis=(1, 2)); a.sum(axis=0);
+        xp.sum(a, axis=2, keepdims=True); a - a.max(axis=-1, keepdims=True); xp.max(a, axis=1); a.min(axis=2);
+        a.mean(axis=-1); xp.mean(a @ b, axis=(1, 2)); xp.prod(a, axis=2); a.min();
+        (a * b.swapaxes(1, 2)).sum(axis=2)
+    """)
+    add(2, f"shapes {t}", f"{t}(3,4,6) {t}(3,6,4) {t}(4,1)", """
+        (a @ b).reshape(3, 16); a.reshape(3, 24) * 2; xp.reshape(a, (12, 6)) @ b[0]; xp.expand_dims(a, 1) @ b;
+        (a @ b)[:, 1:3] + 1; xp.squeeze(c) * 2; xp.broadcast_to(c, (3, 4, 6)) + a; (a @ b).reshape(-1);
+        a.reshape(3, 2, 2, 6)[:, 1] @ b; (a @ b).T; a.transpose(2, 0, 1) * 2;
+        xp.swapaxes(a, 0, 1) + c[:, 0][:, None, None]; a.ravel() + 1; c.squeeze(1) + 1; (a * 2).reshape(6, 12) + 1;
+        xp.flip(a, 1) @ b
+    """)
+for t in ("f4", "f8", "i4", "i8", "?", "u1", "i2"):
+    add(2, f"astype {t}", f"{t}(3,4)", """
+        a.astype('?'); a.astype('i1'); a.astype('i4'); a.astype('i8'); a.astype('f4'); a.astype('f8');
+        a.astype('f8') * 2; xp.astype(a, 'f4') + 1
+    """)
+for t in USUAL:
+    add(2, f"comparisons {t}", f"{t}(3,4) {t}(4)", """
+        a == b; a != b; a < b; a <= 1; a > b; a >= b; (a > 0) * a; xp.maximum(a, b); xp.minimum(a, 0); abs(a);
+        xp.where(a > b, a, b); xp.where(a > 0, a * 2, b - 1); xp.square(a); xp.sign(a); xp.logical_and(a, b);
+        xp.clip(a, -1, 2); (a > 0) & (a < 3); ~(a > 0); a ** 2; a ** 3
+    """)
+for t in FLOATS:
+    add(2, f"functions {t}", f"{t}(3,4) {t}(4)", """
+        xp.exp(a); xp.sqrt(abs(a)); xp.log(a * a + 1); xp.sin(a); xp.cos(a) + b; xp.tanh(a); xp.reciprocal(a + 10);
+        xp.exp(-a * a) * b; xp.isnan(a / b); 1 / (1 + xp.exp(-a)); (a > 0).any(axis=1); (a > -9).all()
+    """)
+add(2, "attention", "f4(2,5,4) f4(2,6,4) f4(2,6,3)", """
+    xp.exp(a @ b.swapaxes(1, 2) - (a @ b.swapaxes(1, 2)).max(axis=-1, keepdims=True)) @ c;
+    (a @ b.swapaxes(1, 2)) / xp.sum(xp.exp(a @ b.swapaxes(1, 2)), axis=2, keepdims=True) @ c
+""")
+
+# --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
+
+add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
+    xp.kron(a, b); xp.cumsum(a, axis=1); a[c > 0]; a.sum(axis=0)[c]; xp.sort(a @ b); xp.linalg.det(a @ b);
+    xp.concatenate([a, b.T]); xp.std(a, axis=0); a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
+    xp.stack([a, b.T]); xp.diagonal(a); xp.trace(a @ b); xp.zeros(3) + c; xp.argmax(a, axis=1); xp.nonzero(c);
+    xp.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)]); xp.linalg.inv(b @ a + 9 * xp.eye(4, dtype='f4'));
+    xp.where(c > 0)
+""")

@@ -1,0 +1,51 @@
+"""Comparing fused code with plain dpnp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpnp
+import numpy as np
+
+__all__ = ["memory_of", "shares", "compare"]
+
+_TOLERANCES = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
+
+
+def memory_of(array: Any) -> tuple[int, int]:
+    """Return the first and the last byte that an array may touch."""
+    usm = array.get_array()
+    spans = [(size - 1) * stride * array.itemsize for size, stride in zip(array.shape, usm.strides, strict=True)]
+    first = usm._pointer
+    low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
+    return first + low, first + high + array.itemsize
+
+
+def shares(a: Any, b: Any) -> bool:
+    """Return whether two arrays overlap in memory."""
+    if a.size == 0 or b.size == 0:
+        return False
+    (low, high), (other_low, other_high) = memory_of(a), memory_of(b)
+    return low < other_high and other_low < high
+
+
+def compare(name: str, fused: Any, plain: Any) -> None:
+    """Fail unless a fused result is what plain dpnp gives, but for rounding."""
+    if isinstance(plain, list | tuple):
+        assert type(fused) is type(plain), name
+        assert len(fused) == len(plain), name
+        for one, other in zip(fused, plain, strict=True):
+            compare(name, one, other)
+        return
+    assert type(fused) is type(plain), f"{name}: {type(fused)} for {type(plain)}"
+    if not isinstance(plain, dpnp.ndarray):
+        assert fused == plain, name
+        return
+    assert fused.dtype == plain.dtype, f"{name}: {fused.dtype} for {plain.dtype}"
+    assert fused.shape == plain.shape, f"{name}: {fused.shape} for {plain.shape}"
+    assert fused.usm_type == plain.usm_type, name
+    assert fused.sycl_queue == plain.sycl_queue, name
+    tolerance = _TOLERANCES.get(plain.dtype.name, 0)
+    scale = 1 + np.max(np.abs(plain.asnumpy()[np.isfinite(plain.asnumpy())]), initial=0)
+    np.testing.assert_allclose(fused.asnumpy(), plain.asnumpy(), rtol=tolerance, atol=tolerance * scale,
+                               err_msg=name)
