@@ -118,6 +118,28 @@ def test_reads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages)
         assert f"load_block2d.ugm.{message}" in program.assembly
 
 
+@needs_tools
+@pytest.mark.parametrize("device", TARGETS)
+def test_chains_groups_and_dynamic_sizes_have_dpas_in_the_inner_loop(device):
+    chain = """func @f(%A: group<memref<f16x?x48,strided<1,?>>>, %B: memref<f16x48x64>, %D: memref<f16x64x33>,
+                       %C: group<memref<f32x40x33>>) {
+      %g = group_id
+      %d = load %A[%g] : group<memref<f16x?x48,strided<1,?>>>
+      %a = subview %d[0:40,:] : memref<f16x?x48,strided<1,?>>
+      %c = load %C[%g] : group<memref<f32x40x33>>
+      %t = alloca -> memref<f16x40x64>
+      gemm.n.n 1.0, %a, %B, 0.0, %t : f16, memref<f16x40x48,strided<1,?>>, memref<f16x48x64>, f16, memref<f16x40x64>
+      gemm.n.n 1.0, %t, %D, 1.0, %c : f32, memref<f16x40x64>, memref<f16x64x33>, f32, memref<f32x40x33> }"""
+    kind = "memref<i8x?x?>"
+    dynamic = (f"func @f(%A: {kind}, %B: {kind}, %C: memref<i32x?x?>) {{ gemm.t.n 1, %A, %B, 1, %C : i32, {kind},"
+               f" {kind}, i32, memref<i32x?x?> }}")
+    for text in (chain, dynamic):
+        resources = tl_dpnp.compile(text, cache=False).resources(device=device)
+        assert resources.loop["dpas"]
+        assert resources.scratch == 0
+        assert (resources.local_memory > 0) == (text is chain)
+
+
 def test_the_driver_is_asked_for_the_registers_of_large_tiles():
     device = TARGETS["pvc"].description
     large = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512)).lower("pvc").plan

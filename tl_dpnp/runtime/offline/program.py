@@ -74,7 +74,8 @@ class Resources:
         share, bound = self.busy_share, "instructions that are issued"
         cache = ""
         if self.cache_bytes is not None:
-            cache = f"; the engines of a core load {needed:.0f} of the {self.cache_bytes} bytes a clock of its first cache"
+            given = f"{self.cache_bytes} bytes a clock of its first cache"
+            cache = f"; the engines of a core load {needed:.0f} of the {given}"
             if self.cache_bytes < needed * share:
                 share, bound = self.cache_bytes / needed, "the first cache"
         return (f"expected: at most {share:.0%} of the matrix engine's peak with one thread, bound by {bound}{cache}; "
