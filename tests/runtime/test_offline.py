@@ -6,11 +6,14 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
+from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.llvm import new_module
 from tl_dpnp.runtime.machine_code import build_options
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
+from tl_dpnp.runtime.offline.binary import read_binary
 from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
 from tl_dpnp.runtime.spirv import translate
@@ -186,3 +189,13 @@ def test_a_kernel_for_cpus_is_not_compiled_for_a_gpu():
         compile_offline(kernel.lower(), "pvc")
     with pytest.raises(UnsupportedError, match="does not compute with f64"):
         tl_dpnp.compile(gemm("f64", "f64"), cache=False).resources(device="dg2")
+
+
+@needs_tools
+@pytest.mark.parametrize("name", ["bf8", "hf8", "i1", "u1"])
+def test_rows_are_out_of_reach_because_the_compiler_drops_their_functions(name, monkeypatch):
+    (row,) = (row for row in rows(16) if row.source1.name == row.source2.name == name and row.repeat == 8)
+    monkeypatch.setattr("tl_dpnp.kernels.dpas.emit.function_of", lambda row: DpasFunction(_inner_name(row), True))
+    code = read_binary(tools.compile_binary(translate(probe_module([row], emulated=False)), "pvc")).code
+    instructions = parse(tools.disassemble(code, "xehpc")[row.name])
+    assert not [entry for entry in instructions if entry.name in ("dpas", "call")]

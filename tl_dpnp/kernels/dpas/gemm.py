@@ -133,12 +133,16 @@ class _Emitter:
         return [zero] * blocks
 
     def multiply(
-        self, sums: Sequence[ir.Value], a: Sequence[Sequence[ir.Value]], b: Sequence[ir.Value]
+        self,
+        sums: Sequence[ir.Value],
+        a: Sequence[Sequence[ir.Value]],
+        b: Sequence[ir.Value],
+        products: Sequence[tuple[int, int]] = ((0, 0),),
     ) -> list[ir.Value]:
         """Return the sums of a column of blocks with the products added; each fragment is a list of terms."""
         result = []
         for total, left in zip(sums, a, strict=True):
-            for i, j in self.kernel.products:
+            for i, j in products:
                 total = multiply_add(self.builder, self.kernel.row, b[j], left[i], total, emulated=self.emulated)
             result.append(total)
         return result
@@ -155,15 +159,18 @@ class _Emitter:
                 for i in range(lane_blocks)]
         columns = [self.inside(builder.add(first_column, index(j)), product.n, self.columns_together)
                    for j in range(column_blocks * dpas.repeat)]
+        count = lane_blocks * column_blocks
         groups = [columns[j : j + dpas.repeat] for j in range(0, len(columns), dpas.repeat)]
 
         def add(k: ir.Value, sums: list[ir.Value], end: ir.Value | None) -> list[ir.Value]:
             a = [loader.a(product.a, row, k, end) for row in rows]
-            result: list[ir.Value] = []
+            results: list[list[ir.Value]] = [[] for _ in kernel.products]
             for group in groups:
-                part = sums[len(result) : len(result) + lane_blocks]
-                result += self.multiply(part, a, loader.b(product.b, group, k, end))
-            return result
+                b = loader.b(product.b, group, k, end)
+                for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
+                    first = number * count + len(result)
+                    result += self.multiply(sums[first : first + lane_blocks], a, b, products)
+            return [total for result in results for total in result]
 
         def steps(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             for step in range(kernel.steps):
@@ -171,7 +178,7 @@ class _Emitter:
             return sums
 
         whole = kernel.steps * dpas.k
-        sums, done = self.zeros(lane_blocks * column_blocks), self.multiple(product.k, whole)
+        sums, done = self.zeros(count * len(kernel.products)), self.multiple(product.k, whole)
         if done != 0:
             sums = counted_loop(builder, index(0), size_value(done), index(whole), sums, steps,
                                 runs_at_least_once=isinstance(done, int), unrolled=False)
@@ -179,6 +186,8 @@ class _Emitter:
             end = size_value(product.k)
             sums = counted_loop(builder, size_value(done), end, index(dpas.k), sums,
                                 lambda k, values: add(k, values, end), unrolled=False)
+        if len(kernel.products) > 1:
+            sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
         self.store(first_row, first_column, sums, lane_blocks)
 
     def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:

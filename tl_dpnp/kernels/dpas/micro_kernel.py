@@ -59,13 +59,16 @@ class MicroKernel:
         return 256 if self.is_large or self.terms > 1 else 128
 
     @property
-    def products(self) -> tuple[tuple[int, int], ...]:
-        """The terms of A and of B that are multiplied, the smallest products first.
+    def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The terms of A and of B that are multiplied, for each sum that is kept of an element of C.
 
-        Products of terms whose sizes lie more than two terms apart are below the rounding of the others.
+        The leading terms have a sum of their own: it is rounded as often as one of f32 products, and the others, which
+        are smaller, lose less.  Products of terms that lie together more than two terms behind the leading ones are
+        below the rounding.
         """
         terms = range(max(self.terms, 1))
-        return tuple(sorted(((i, j) for i in terms for j in terms if i + j <= terms[-1]), key=sum, reverse=True))
+        smaller = sorted(((i, j) for i in terms for j in terms if 0 < i + j <= terms[-1]), key=sum, reverse=True)
+        return (((0, 0),), tuple(smaller)) if smaller else (((0, 0),),)
 
 
 _NAME = re.compile(r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?")
