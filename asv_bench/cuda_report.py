@@ -159,6 +159,55 @@ def fused_sample() -> None:
     report("fused sample f32", moved, interleaved(candidates), error)
 
 
+def volume_source(element: str) -> str:
+    """Return Q[g] += Σ_d K_d I[g] S_d[g], the volume kernel of a seismic solver (examples/seissol_volume.py)."""
+    dofs, star, stiffness = (f"{element}x{shape}" for shape in ("56x9", "9x9", "56x56"))
+    stars = ", ".join(f"%S{d}: memref<{star}x?>" for d in range(3))
+    matrices = ", ".join(f"%K{d}: memref<{stiffness}>" for d in range(3))
+    steps = "\n".join(f"""
+      %s{d} = subview %S{d}[:,:,%g] : memref<{star}x?>
+      gemm.n.n 1.0, %i, %s{d}, 0.0, %t : {element}, memref<{dofs}>, memref<{star}>, {element}, memref<{dofs}>
+      gemm.n.n 1.0, %K{d}, %t, 1.0, %q : {element}, memref<{stiffness}>, memref<{dofs}>, {element}, memref<{dofs}>"""
+                      for d in range(3))
+    return f"""func @volume(%I: memref<{dofs}x?>, {stars}, {matrices}, %Q: memref<{dofs}x?>) {{
+      %g = group_id
+      %i = subview %I[:,:,%g] : memref<{dofs}x?>
+      %q = subview %Q[:,:,%g] : memref<{dofs}x?>
+      %t = alloca -> memref<{dofs}>{steps}
+    }}"""
+
+
+def volume_chain() -> None:
+    """Time the volume kernel in f32 and f64."""
+    for element in ("f32", "f64"):
+        dtype = _TORCH[element]
+        each = dtype.itemsize * (3 * 56 * 9 + 3 * 81)
+        count = _BYTES // 2 // each
+        dofs, result = (torch.randn(count, 9, 56, device="cuda", dtype=dtype) for _ in range(2))
+        stars = [torch.randn(count, 9, 9, device="cuda", dtype=dtype) for _ in range(3)]
+        matrices = [torch.randn(56, 56, device="cuda", dtype=dtype) for _ in range(3)]
+        expected = result[:500].double() + sum(
+            (star[:500].double() @ dofs[:500].double()) @ matrix.double()
+            for star, matrix in zip(stars, matrices, strict=True)
+        )
+        kernel = tl_dpnp.compile(volume_source(element), target="cuda")
+        views = [tl_dpnp.rev(array) for array in (dofs, *stars, *matrices, result)]
+        kernel(*views)
+        error = relative_error(result[:500], expected)
+
+        def unfused(
+            dofs: Any = dofs, stars: Any = stars, matrices: Any = matrices, result: Any = result
+        ) -> None:
+            for star, matrix in zip(stars, matrices, strict=True):
+                result.add_(torch.matmul(torch.matmul(star, dofs), matrix))
+
+        candidates: dict[str, Callable[[], Any]] = {
+            "ours": lambda kernel=kernel, views=views: kernel(*views), "copy": copy_candidate(each * count),
+            "unfused": unfused,
+        }
+        report(f"volume chain {element}", each * count, interleaved(candidates), error)
+
+
 def launches() -> None:
     """Time calls of a small kernel from Python, by the host's clock."""
     source = "func @f(%a: f32, %x: memref<f32x?>, %y: memref<f32x?>, %z: memref<f32x?>) {\n"
@@ -206,6 +255,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "f32": lambda: batches((("f32", "f32"),)),
     "f64": lambda: batches((("f64", "f64"),)),
     "fused": fused_sample,
+    "volume": volume_chain,
 }
 
 

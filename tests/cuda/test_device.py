@@ -10,6 +10,7 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.programs import LAYOUTS, disagreements
+from tests.cuda.staged_programs import CASES
 from tests.cuda.test_offline import FUSED
 from tests.strategies.programs import random_program
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
@@ -179,3 +180,47 @@ def test_the_work_goes_where_the_arrays_are():
         assert float(y.sum()) == 200.0
     with pytest.raises(tl_dpnp.TLBindingError, match=r"cuda:1 and .* on cuda:0"):
         kernel(1.0, x, torch.ones(100, device="cuda:0"))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("displaced", [False, True], ids=["aligned", "displaced"])
+def test_the_staged_form_agrees_with_the_interpreter(name, displaced):
+    """`displaced` arrays begin at an element that the copy engine does not take."""
+    case = CASES[name]
+    kernel = tl_dpnp.compile(case.source, target="cuda", form="staged")
+    reference = tl_dpnp.compile(case.source, target="reference")
+
+    def move(array):
+        memory = cupy.full(array.size + 2, 77, array.dtype)
+        inner = memory[1:-1] if displaced else memory[:-2]
+        inner[:] = cupy.asarray(array.ravel(order="F"))
+        return inner.reshape(array.shape, order="F"), memory
+
+    for batch in (1, 7, 5000 if not case.groups else 700):
+        expected = case.arguments(batch)
+        given, memories = [], []
+        for position, array in enumerate(expected):
+            parts = [array[..., g] for g in range(batch)] if position in case.groups else [array]
+            moved = [move(part) for part in parts]
+            memories.append(moved)
+            given.append([part for part, _ in moved] if position in case.groups else moved[0][0])
+        kernel(*given)
+        few = min(batch, 40)
+        inputs = [array[..., :few].copy(order="F") if None in shape else array
+                  for array, shape in zip(expected, case.shapes, strict=True)]
+        reference(*[[part[..., g] for g in range(few)] if position in case.groups else part
+                    for position, part in enumerate(inputs)])
+        last = given[-1]
+        result = cupy.stack(last, axis=-1) if isinstance(last, list) else last
+        np.testing.assert_array_equal(cupy.asnumpy(result[..., :few]), inputs[-1])
+        # Work-groups that are far apart compute the same from the same operands.
+        again = [a if None not in shape else a[..., ::-1] for a, shape in zip(expected, case.shapes, strict=True)]
+        back = [[cupy.asarray(np.asfortranarray(a[..., g])) for g in range(batch)] if position in case.groups
+                else cupy.asarray(np.asfortranarray(a)) for position, a in enumerate(again)]
+        kernel(*back)
+        mirrored = cupy.stack(back[-1], axis=-1) if isinstance(back[-1], list) else back[-1]
+        assert bool((mirrored[..., ::-1] == result).all())
+        for moved in memories:
+            for _, memory in moved:
+                assert float(memory[-1]) == 77
+                assert not displaced or float(memory[0]) == 77

@@ -9,6 +9,7 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.programs import LAYOUTS, with_layout
+from tests.cuda.staged_programs import CASES
 from tests.strategies.programs import random_program
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import H200
@@ -70,7 +71,7 @@ def test_mathematics_and_atomics_become_those_of_the_device():
 
 
 def test_resources_are_known_without_a_device():
-    resources = only(tl_dpnp.compile(FUSED, target="cuda", cache=False).resources())
+    resources = only(tl_dpnp.compile(FUSED, target="cuda", form="subgroup", cache=False).resources())
     assert 0 < resources.registers <= 255
     assert resources.stack == 0
     assert resources.local_memory == 16 * 8 * 4
@@ -105,3 +106,43 @@ def test_no_package_of_the_other_target_is_needed():
         f"import tl_dpnp\nkernel = tl_dpnp.compile({FUSED!r}, target='cuda', cache=False)\nkernel.inspect_ptx()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs_run_staged(name):
+    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False)
+    assert kernel.lower(H200).plan.form == "staged"
+    ptx = only(kernel.inspect_ptx())
+    for instruction in ("mbarrier.try_wait.parity", "fence.proxy.async", "cp.async.bulk.wait_group.read"):
+        assert instruction in ptx
+    # Matrices of groups whose size is no multiple of 16 bytes are copied by threads, always.
+    by_engine = name != "groups_5x3x2"
+    assert ("cp.async.bulk.shared::cluster.global.mbarrier" in ptx) == by_engine
+    assert ("cp.async.bulk.global.shared::cta.bulk_group" in ptx) == by_engine
+    resources = only(kernel.resources())
+    assert resources.stack == 0
+    assert resources.local_memory <= H200.local_memory
+
+
+def test_tiles_are_read_and_written_in_vectors():
+    ptx = only(tl_dpnp.compile(CASES["16x16x16_f32_n.n_beta1"].source, target="cuda", cache=False).inspect_ptx())
+    assert ptx.count("ld.shared.v4.f32") > 4 * ptx.count("ld.shared.f32")
+    assert "st.shared.v4.f32" in ptx
+    assert "st.shared.f32" not in ptx
+
+
+@pytest.mark.parametrize("body", [
+    "store 1.0, %x[0, %g] : memref<f32x4x?>",  # not linear algebra
+    "%v = subview %x[:,0] : memref<f32x4x?>\n axpby.n 1.0, %u, 1.0, %v : f32, memref<f32x4>, f32, memref<f32x4>",
+    "axpby.n.atomic 1.0, %u, 1.0, %y : f32, memref<f32x4>, f32, memref<f32x4>",  # y belongs to all work-groups
+    "axpby.n 1.0, %u, 1.0, %y : f32, memref<f32x4>, f32, memref<f32x4>",
+])
+def test_other_programs_do_not(body):
+    source = f"""func @f(%x: memref<f32x4x?>, %y: memref<f32x4>) {{
+        %g = group_id
+        %u = subview %x[:,%g] : memref<f32x4x?>
+        {body}
+    }}"""
+    assert tl_dpnp.compile(source, target="cuda").lower(H200).plan.form == "subgroup"
+    with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the staged form on NVIDIA H200"):
+        tl_dpnp.compile(source, target="cuda", form="staged").lower(H200)

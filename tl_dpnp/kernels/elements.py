@@ -25,19 +25,26 @@ def to_storage(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir
     return narrowed(builder, scalar, value) if scalar in NARROW else value
 
 
-def load_element(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1) -> ir.Value:
-    """Load one element, or `width` consecutive ones as a vector; `pointer` points to `storage_type(scalar)`."""
+def load_element(
+    builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1, alignment: int = 1
+) -> ir.Value:
+    """Load one element, or `width` consecutive ones as a vector; `pointer` points to `storage_type(scalar)`.
+
+    `alignment` is that of the address in bytes, where it is known to be more than that of an element.
+    """
     if width > 1:
         vector = ir.VectorType(pointer.type.pointee, width)
         pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
-    value = builder.load(pointer, align=scalar.bytes)
+    value = builder.load(pointer, align=max(scalar.bytes, alignment))
     return from_storage(builder, scalar, value)
 
 
-def store_element(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value) -> None:
-    """Store a scalar, or a vector to consecutive elements."""
+def store_element(
+    builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value, alignment: int = 1
+) -> None:
+    """Store a scalar, or a vector to consecutive elements; `alignment` as in `load_element`."""
     width = lanes(value.type)
     value = to_storage(builder, scalar, value)
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
-    builder.store(value, pointer, align=scalar.bytes)
+    builder.store(value, pointer, align=max(scalar.bytes, alignment))

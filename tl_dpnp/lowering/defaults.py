@@ -12,12 +12,14 @@ from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vector_tiling, vector_width
 
-__all__ = ["subgroup_schedule", "vector_schedule"]
+__all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
 
 #: Bytes of a copy of an operand that is read across its columns.
 _MOST_PACKED = 1 << 17
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
+#: K loops up to this length are unrolled whole in the staged form.
+_SHORT_STAGED_SUM = 16
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,39 @@ def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: 
                 schedule.decompose_reduction(part.reduction, above=part.columns)
             _unroll_reduction(schedule, part.reduction, contraction.depth, tiling.unroll)
     return schedule
+
+
+def staged_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedule:
+    """Schedule a nest for the staged form: a tile of C for each thread of a team, in registers.
+
+    Sizes are known, and a tile divides them: it is the smallest one that leaves no more tiles than there are threads.
+    """
+    schedule = Schedule(contraction.nest)
+    rows, columns = contraction.rows, contraction.columns
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    height, width = _smallest_tile(rows, layout.lanes), _smallest_tile(columns, layout.columns)
+    across, along = schedule.split("m", height), schedule.split("n", width)
+    schedule.reorder(across.outer, along.outer, across.inner, along.inner)
+    schedule.bind(across.outer, "lanes")
+    schedule.bind(along.outer, "columns")
+    copies: list[Mapping[str, str]] = [{}]
+    if contraction.depth is not None:
+        decomposed = schedule.decompose_reduction("k", above=across.inner)
+        copies += [decomposed.init, decomposed.finish]
+    for renamed in copies:
+        for loop in (across.inner, along.inner):
+            schedule.unroll(renamed.get(loop, loop))
+    if contraction.depth is not None:
+        depth = contraction.depth
+        steps = [depth, 8, 4, 2, 1] if isinstance(depth, int) and depth <= _SHORT_STAGED_SUM else [8, 4, 2, 1]
+        assert isinstance(depth, int)
+        _unroll_reduction(schedule, "k", depth, next(step for step in steps if depth % step == 0))
+    return schedule
+
+
+def _smallest_tile(size: int, threads: int) -> int:
+    return next(tile for tile in range(1, size + 1) if size % tile == 0 and size // tile <= threads)
 
 
 def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:

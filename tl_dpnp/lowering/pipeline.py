@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.errors import Diagnostic, UnsupportedError
+from tl_dpnp.errors import Diagnostic, LoweringError, UnsupportedError
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.targets import target_for
@@ -30,6 +30,7 @@ from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
+from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.streaming import streamed
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
@@ -95,8 +96,12 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
     temporaries = local_memory_of(list(placements.values()))
+    work_group = _staged(work_group, function, device, options, temporaries)
+    staging = work_group.staging
     kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules), engine)
-    local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
+    local_memory = (
+        _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
+    )
     maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
@@ -107,12 +112,35 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
     registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
     plan = LaunchPlan(
-        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work, shell.checks, registers
+        _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
+        1 if staging is None else staging.teams, shell.checks, registers,
     )
     remarks = tuple(
         f"{kernel.schedule.name} is not on the matrix engine: {kernel.remark}" for kernel in kernels if kernel.remark
     )
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
+
+
+def _staged(
+    work_group: WorkGroup, function: ops.Function, device: DeviceDescription, options: LoweringOptions, temporaries: int
+) -> WorkGroup:
+    """Return the work-group for the staged form where that is asked for, or where a CUDA device can choose it.
+
+    Raises LoweringError where it is asked for and not possible.
+    """
+    chosen = options.form is None and not (
+        work_group.is_given or options.schedules or options.debug
+    )
+    if options.form != "staged" and not chosen:
+        return work_group
+    staging = find_staging(function, device, temporaries) if device.copy_engine and not options.debug else None
+    if staging is not None and not work_group.is_given:
+        return WorkGroup("staged", staging.layout, staging=staging)
+    if chosen:
+        return work_group
+    message = (f"@{function.name} cannot run in the staged form on {device.name}: that is for linear algebra on slices "
+               "of batches and elements of groups, on CUDA devices from Hopper on, without attributes and debug=True")
+    raise LoweringError(message, [Diagnostic(message, function.span, "leave form= away")])
 
 
 def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Scheduled], limit: int) -> int:
@@ -194,7 +222,8 @@ class _KernelMaker:
                 result = stored if stored in distances else None
                 distances.pop(result or "", None)
                 ahead = Ahead(wanted, distances, result)
-            given_to_nest = NestArguments(pointers, dimensions, values, ahead)
+            alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
+            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
 
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)

@@ -28,7 +28,8 @@ __all__ = ["BoundsCheck", "LaunchPlan", "Form"]
 
 #: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
 #: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
-Form = Literal["vector", "subgroup"]
+#: ``staged``: blocks of threads run several work-groups at a time, and all in the end (`tl_dpnp.lowering.staging`).
+Form = Literal["vector", "subgroup", "staged"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class LaunchPlan:
     `entry` names the kernel in its SPIR-V module.  SYCL ranges, where `groups` is the number of work-groups:
     sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
     vector form: global (⌈groups / chunk⌉,), local (1,).
+    staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
+    and at most ⌈groups / teams⌉.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for; 0 leaves it to the driver.
     """
@@ -60,6 +63,7 @@ class LaunchPlan:
     subgroups: int = 1
     local_memory: int = 0
     work: int = 0
+    teams: int = 1
     checks: tuple[BoundsCheck, ...] = field(default=())
     registers: int = 0
 

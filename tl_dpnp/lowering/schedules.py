@@ -12,7 +12,7 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
@@ -74,6 +74,8 @@ def schedule_instructions(
         try:
             if contraction.nest.name in given:
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
+            elif work_group.form == "staged":
+                schedule = staged_schedule(contraction, work_group.layout)
             elif work_group.form == "vector":
                 schedule = vector_schedule(contraction, vector_bytes)
             elif work_group.layout.lanes == engine.lanes and (kernel := default_micro_kernel(contraction.nest, engine)):

@@ -7,9 +7,10 @@ to it (64 bits in Numba), all others go through intrinsics that keep their type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
@@ -19,6 +20,8 @@ from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
+from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.lowering.text import MemrefText, Text, add, literal, multiply, offset_of, prefer_static
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, ScalarType, rounded_number
@@ -127,7 +130,9 @@ class _Writer:
         self.arguments += [Argument(name, INDEX) for name in ("groups", "chunk", "prefetch")]
         if self.debug:
             self.line("failed = False")
-        if self.work_group.form == "vector":
+        if self.work_group.staging is not None:
+            self.staged(self.work_group.staging)
+        elif self.work_group.form == "vector":
             self.line(f"group = {self.call(intrinsics.first_group(), 'chunk')}")
             self.line(f"last = {self.call(intrinsics.mathematics('min', INDEX, 2), 'group + chunk', 'groups')}")
             with self.block("while group < last:"):
@@ -144,6 +149,29 @@ class _Writer:
         return Shell(
             text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend)
         )
+
+    def staged(self, staging: Staging) -> None:
+        """Write the loop over the turns of a block, with the body inside."""
+        places = {name: memref.address for name, memref in self.memrefs.items()} | self.groups
+        frame = staged_frame(staging, self.call, places)
+        self.memrefs |= resident_memrefs(staging)
+        for text in frame.before:
+            self.line(text)
+        with self.block("while first < groups:"):
+            for text in frame.first:
+                self.line(text)
+            self.region(self.function.body)
+            for text in frame.last:
+                self.line(text)
+        self.line(frame.after)
+
+    def staged_view(self, result: ops.Value) -> bool:
+        """Define a memref that is in the stage, and return whether it is."""
+        staging = self.work_group.staging
+        found = None if staging is None else staged_memref(staging, result)
+        if found is not None:
+            self.memrefs[result.name] = replace(found, address=self.bind(found.address))
+        return found is not None
 
     def parameter(self, name: str, parameter: ops.Value) -> None:
         self.legend.append((name, f"%{parameter.name}: {parameter.type}"))
@@ -273,7 +301,9 @@ class _Writer:
             case ops.LinearAlgebra():
                 self.linear_algebra(operation)
             case ops.Barrier():
-                if self.work_group.form == "subgroup":
+                if self.work_group.staging is not None and self.work_group.staging.teams_share_warps:
+                    self.line(self.call(self.work_group.staging.ring.team_barrier()))
+                elif self.work_group.form != "vector":
                     self.line(self.call(intrinsics.barrier()))
             case ops.LifetimeStop():
                 pass
@@ -310,6 +340,8 @@ class _Writer:
         self.values[operation.result.name] = self.assign(text)
 
     def load_memref(self, operation: ops.Load) -> None:
+        if self.staged_view(operation.result):
+            return
         type_ = ops.memref_type(operation.result)
         table, offset, dope = self.groups[operation.source.name]
         index = self.index(operation.indices[0])
@@ -351,10 +383,15 @@ class _Writer:
 
     def alloca(self, result: ops.Value) -> None:
         type_ = ops.memref_type(result)
-        space = LOCAL if self.work_group.form == "subgroup" else PRIVATE
+        space = PRIVATE if self.work_group.form == "vector" else LOCAL
         sizes = tuple(size for size in type_.shape if size is not None)
         strides = tuple(stride for stride in type_.strides if stride is not None)
-        self.memrefs[result.name] = MemrefText(type_, space, self.placements[result.name].offset, sizes, strides)
+        address: Text = self.placements[result.name].offset
+        staging, alignment = self.work_group.staging, 1
+        if staging is not None:
+            address = self.bind(add(address, multiply("team", staging.temporaries)))
+            alignment = math.gcd(staging.temporaries, 64)
+        self.memrefs[result.name] = MemrefText(type_, space, address, sizes, strides, alignment=alignment)
 
     # --- views -------------------------------------------------------------------------------------------------------
 
@@ -372,6 +409,8 @@ class _Writer:
         self.memrefs[result.name] = MemrefText(type_, source.space, address, shape, layout, ahead)
 
     def subview(self, operation: ops.Subview) -> None:
+        if self.staged_view(operation.result):
+            return
         source = self.memrefs[operation.source.name]
         terms: list[tuple[Text, Text]] = []
         sizes: list[Text] = []

@@ -24,7 +24,7 @@ class MemrefText:
     """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides.
 
     `ahead` is the distance in bytes to the same memref of the next work-group, or None where the shell does not know
-    it, or where it is the same memory.
+    it, or where it is the same memory.  Its address is a multiple of `alignment` bytes.
     """
 
     type: MemrefType
@@ -33,6 +33,7 @@ class MemrefText:
     sizes: tuple[Text, ...]
     strides: tuple[Text, ...]
     ahead: Text | None = None
+    alignment: int = 1
 
     @property
     def can_be_fetched(self) -> bool:

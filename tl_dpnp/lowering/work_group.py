@@ -12,6 +12,7 @@ from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.staging import Staging
 
 __all__ = ["WorkGroup", "choose_work_group"]
 
@@ -23,13 +24,17 @@ _MOST_ROWS, _MOST_COLUMNS = 4, 4
 
 @dataclass(frozen=True)
 class WorkGroup:
-    """The chosen form and layout."""
+    """The chosen form and layout; `is_given` says that attributes of the function chose it."""
 
     form: Form
     layout: SubgroupLayout
+    is_given: bool = False
+    staging: Staging | None = None
 
     def __str__(self) -> str:
         layout = self.layout
+        if self.staging is not None:
+            return str(self.staging)
         if self.form == "vector":
             return "vector form: one work-item computes a work-group"
         size = f"work_group_size({layout.lanes * layout.rows},{layout.columns}) subgroup_size({layout.lanes})"
@@ -73,7 +78,7 @@ def choose_work_group(
             f"{device.name} allows {device.max_work_group_size}",
             "make it smaller",
         )
-    return WorkGroup("subgroup", layout)
+    return WorkGroup("subgroup", layout, has_attributes)
 
 
 def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: int | None) -> int:

@@ -95,8 +95,10 @@ class CudaLaunch:
     ) -> None:
         self.queue, self.flat, self.groups, self._stream = queue, flat, groups, stream
         self._parameters = driver.Parameters(flat.values)
-        block = plan.subgroup_size, plan.subgroups
-        self._launch = function.launcher(groups, block, plan.local_memory, self._parameters)
+        block = plan.subgroup_size, plan.subgroups, plan.teams
+        self._launch = function.launcher(
+            _blocks(function, queue, groups, plan), block, plan.local_memory, self._parameters
+        )
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Start the kernel on the current stream of its arrays."""
@@ -122,6 +124,15 @@ class CudaLaunch:
             for place, position, convert in flat.scalars:
                 parameters.set(place, convert(arguments[position]))
             self._launch(stream)
+
+
+def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: LaunchPlan) -> int:
+    """Return the number of thread blocks: one for each work-group, or as many as run at the same time."""
+    if plan.form != "staged":
+        return groups
+    threads = plan.subgroup_size * plan.subgroups * plan.teams
+    running = function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
+    return min(running, -(-groups // plan.teams))
 
 
 class CheckedLaunch(CudaLaunch):
@@ -154,4 +165,5 @@ def describe(ordinal: int) -> DeviceDescription:
         is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
         compute_units=units, vector_bytes=16, has_fp64=True, has_fp16=True, has_atomic64=True,
         caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
+        copy_engine=major >= 9,
     )

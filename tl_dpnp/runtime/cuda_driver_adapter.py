@@ -167,7 +167,8 @@ class Function:
 
     def launcher(self, grid: int, block: Sequence[int], local_memory: int, parameters: Parameters) -> Any:
         """Return a function that launches the kernel on a stream, given as an integer."""
-        handle, launch, lanes, rows = self.handle, driver.cuLaunchKernel, *block
+        handle, launch = self.handle, driver.cuLaunchKernel
+        x, y, z = block
         pointers, several = parameters.pointers, device_count() > 1
         streams: dict[int, Any] = {}
 
@@ -177,12 +178,12 @@ class Function:
                 queue = streams[stream] = driver.CUstream(stream)
             if several:
                 with current(self.ordinal):
-                    status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+                    status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
             else:
-                status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+                status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
                 if status[0] in _NO_CONTEXT:
                     with current(self.ordinal):
-                        status = launch(handle, grid, 1, 1, lanes, rows, 1, local_memory, queue, pointers, 0)
+                        status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
             if status[0] != _SUCCESS:
                 _check(status)
 

@@ -44,7 +44,7 @@ def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     with _lock, global_compiler_lock:
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=False, abi="numba", cc=capability,
-            launch_bounds=plan.subgroup_size * plan.subgroups,
+            launch_bounds=plan.subgroup_size * plan.subgroups * plan.teams,
         )
         (ptx,) = library.get_asm_strs(cc=capability)
         ptx = re.sub(rf"\b{re.escape(library._entry_name)}\b", plan.entry, ptx)

@@ -15,7 +15,7 @@ from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Nvvm", "asm"]
+__all__ = ["Nvvm", "asm", "special_register"]
 
 _I16 = ir.IntType(16)
 _LETTERS = "xy"
@@ -50,10 +50,10 @@ class Nvvm:
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         # The shell counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.
-        return _register(builder, "ctaid.x")
+        return special_register(builder, "ctaid.x")
 
     def item_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
-        return _register(builder, f"tid.{_LETTERS[dimension]}")
+        return special_register(builder, f"tid.{_LETTERS[dimension]}")
 
     def barrier(self, builder: ir.IRBuilder) -> None:
         _call(builder, "llvm.nvvm.barrier0", ir.VoidType(), [], ("convergent", "nounwind"))
@@ -125,7 +125,8 @@ class Nvvm:
         return builder.extract_value(pair, 0)
 
 
-def _register(builder: ir.IRBuilder, name: str) -> ir.Value:
+def special_register(builder: ir.IRBuilder, name: str) -> ir.Value:
+    """Return a 32-bit special register, such as ``tid.x``, as i64."""
     value = _call(builder, f"llvm.nvvm.read.ptx.sreg.{name}", I32, [], ("nounwind", "readnone"))
     return builder.zext(value, I64)
 

@@ -6,6 +6,7 @@ registers become SSA values that serial loops carry.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -282,6 +283,8 @@ class _Emitter:
     def iteration(self, loop: Loop, value: Variable) -> None:
         """Emit the body once, with the loop variable being `value`."""
         self.variables.values[loop.variable] = value
+        if loop.static_range is not None:
+            self.variables.multiples[loop.variable] = math.gcd(loop.static_range.start, loop.step)
         for derived in loop.derived:
             self.variables.values[derived.variable] = self.variables.derived(derived)
         self.guarded(loop.guards, lambda: self.nodes(loop.body))
@@ -294,11 +297,12 @@ class _Emitter:
         if len(range_) > self.layout.lanes:
             raise LoweringError(f"loop {loop.variable} has {len(range_)} iterations for {self.layout.lanes} lanes")
         lane = self.local_id(0)
+        value = PerLane(lane if loop.step == 1 else self.builder.mul(lane, index(loop.step)))
         if len(range_) == self.layout.lanes:
-            self.iteration(loop, PerLane(lane))
+            self.iteration(loop, value)
             return
         inside = self.builder.icmp_signed("<", lane, index(len(range_)))
-        self.branch(inside, lambda: self.iteration(loop, PerLane(lane)))
+        self.branch(inside, lambda: self.iteration(loop, value))
 
     def guarded(self, guards: Sequence[Guard], body: Callable[[], None]) -> None:
         """Emit `body` where all guards hold."""

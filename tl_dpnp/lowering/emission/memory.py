@@ -6,6 +6,7 @@ runtime recognises consecutive accesses only in this form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -39,13 +40,15 @@ class Ahead:
 class NestArguments:
     """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
 
-    Without `ahead` a ``prefetch`` in a schedule has no effect.
+    Without `ahead` a ``prefetch`` in a schedule has no effect.  `alignments` are what addresses are known to be
+    multiples of, in bytes, where that is more than an element.
     """
 
     pointers: Mapping[str, ir.Value]
     dimensions: Mapping[str, ir.Value]
     scalars: Mapping[str, ir.Value]
     ahead: Ahead | None = None
+    alignments: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -86,7 +89,9 @@ class Memory:
         key = self.key(access, chunk)
         if key not in self.loaded:
             pointer = self.pointer(access, chunk.start)
-            self.loaded[key] = load_element(self.builder, access.buffer.element, pointer, chunk.width)
+            self.loaded[key] = load_element(
+                self.builder, access.buffer.element, pointer, chunk.width, self.alignment(access, chunk.start)
+            )
         return self.loaded[key]
 
     def key(self, access: Access, what: object) -> tuple[object, ...]:
@@ -147,7 +152,7 @@ class Memory:
                 vector = self.builder.bitcast(pointer, part.type.as_pointer(pointer.type.addrspace))
                 target_of(self.builder).stream_line(self.builder, part, vector)
             else:
-                store_element(self.builder, element, part, pointer)
+                store_element(self.builder, element, part, pointer, self.alignment(access, chunk.start))
         # Operands may alias one another; the copies of a nest alias nothing.
         own = access.buffer.scope != "global"
         self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != access.buffer.name}
@@ -197,6 +202,19 @@ class Memory:
         for terms in (uniform, per_lane, scaled):
             pointer = self.advance(pointer, terms)
         return self.builder.gep(pointer, [index(offset.known)]) if offset.known else pointer
+
+    def alignment(self, access: Access, offset: Offset) -> int:
+        """Return what the address of an element is known to be a multiple of, in bytes: that of an element or more."""
+        element = access.buffer.element.bytes
+        known = math.gcd(self.arguments.alignments.get(access.buffer.name, 1), offset.known * element)
+        if offset.strides:
+            return element
+        for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
+            for name in entry:
+                if self.variables.is_running(name):
+                    step = self.variables.multiples.get(name, 1)
+                    known = math.gcd(known, step * stride * element if isinstance(stride, int) else 1)
+        return max(known, element)
 
     def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:
         """Move an address by a sum of products."""

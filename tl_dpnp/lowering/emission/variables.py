@@ -59,6 +59,8 @@ class Variables:
 
     builder: ir.IRBuilder
     values: dict[str, Variable] = field(default_factory=dict)
+    #: What variables that are known at run time only are multiples of, where that is more than 1.
+    multiples: dict[str, int] = field(default_factory=dict)
 
     def total(self, names: Index) -> Variable:
         """Return the sum of variables; those of a vector add to known ones only."""
@@ -103,6 +105,10 @@ class Variables:
         parts = [self.values[name] for name in names]
         return sum(part if isinstance(part, int) else part.values[lane] if isinstance(part, Lanes) else 0
                    for part in parts)
+
+    def is_running(self, name: str) -> bool:
+        """Whether a variable is known at run time only."""
+        return not isinstance(self.values[name], (int, Lanes))
 
     def running(self, names: Index) -> list[ir.Value | PerLane]:
         """Return the parts of an index that are known at run time only."""

@@ -1,0 +1,99 @@
+"""Programs for the staged form, with arguments that the copy engine takes and others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["CASES", "Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program whose last parameter is written; `shapes` are those of the arrays, the batch mode given by None.
+
+    Parameters named in `groups`, by position, are passed as lists.
+    """
+
+    name: str
+    source: str
+    shapes: tuple[tuple[int | None, ...], ...]
+    dtypes: tuple[str, ...]
+    groups: tuple[int, ...] = ()
+
+    def arguments(self, batch: int, seed: int = 0) -> list[np.ndarray]:
+        """Return column-major arrays of small whole numbers."""
+        random = np.random.default_rng(seed)
+        return [
+            np.asfortranarray(random.integers(-3, 4, [batch if size is None else size for size in shape]).astype(dtype))
+            for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+        ]
+
+
+def product(m: int, n: int, k: int, element: str, beta: float, transposes: str = "n.n") -> Case:
+    """Return C[g] := A[g] B[g] + beta C[g] for batches in one array."""
+    rows, columns = (m, k) if transposes[0] == "n" else (k, m), (k, n) if transposes[2] == "n" else (n, k)
+    a, b, c = (f"{element}x{r}x{s}" for r, s in (rows, columns, (m, n)))
+    source = f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<{a}x?>
+      %b = subview %B[:,:,%g] : memref<{b}x?>
+      %c = subview %C[:,:,%g] : memref<{c}x?>
+      gemm.{transposes} 1.0, %a, %b, {beta}, %c : {element}, memref<{a}>, memref<{b}>, {element}, memref<{c}>
+    }}"""
+    dtype = {"f32": "float32", "f64": "float64", "f16": "float16"}[element]
+    name = f"{m}x{n}x{k}_{element}_{transposes}_beta{beta:g}"
+    return Case(name, source, ((*rows, None), (*columns, None), (m, n, None)), (dtype,) * 3)
+
+
+def grouped(m: int, n: int, k: int) -> Case:
+    """Return C[g] := A[g] B + C[g] for groups A and C and one B."""
+    a, b, c = f"f32x{m}x{k}", f"f32x{k}x{n}", f"f32x{m}x{n}"
+    source = f"""func @grouped(%A: group<memref<{a}>>, %B: memref<{b}>, %C: group<memref<{c}>>) {{
+      %g = group_id
+      %a = load %A[%g] : group<memref<{a}>>
+      %c = load %C[%g] : group<memref<{c}>>
+      gemm.n.n 1.0, %a, %B, 1.0, %c : f32, memref<{a}>, memref<{b}>, f32, memref<{c}>
+    }}"""
+    return Case(f"groups_{m}x{n}x{k}", source, ((m, k, None), (k, n), (m, n, None)), ("float32",) * 3, (0, 2))
+
+
+_CHAIN = """func @chain(%A: memref<f32x16x8x?>, %B: memref<f32x8x8>, %C: memref<f32x8x16>, %D: memref<f32x16x16x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x16x8x?>
+  %d = subview %D[:,:,%g] : memref<f32x16x16x?>
+  %t = alloca -> memref<f32x16x8>
+  gemm.n.t 1.0, %a, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
+  gemm.n.n 2.0, %t, %C, 1.0, %d : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
+}"""
+_PART = """func @part(%A: memref<f32x6x4x?>, %x: memref<f32x4x?>, %D: memref<f32x6x9x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x6x4x?>
+  %v = subview %x[:,%g] : memref<f32x4x?>
+  %d = subview %D[:,:,%g] : memref<f32x6x9x?>
+  %c = subview %d[:,3] : memref<f32x6x9>
+  gemv.n 1.0, %a, %v, 0.0, %c : f32, memref<f32x6x4>, memref<f32x4>, f32, memref<f32x6>
+}"""
+#: Temporaries that teams of several warps share.
+_LONG_CHAIN = """func @long(%A: memref<f32x64x8x?>, %B: memref<f32x8x64>, %D: memref<f32x64x64x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x64x8x?>
+  %d = subview %D[:,:,%g] : memref<f32x64x64x?>
+  %t = alloca -> memref<f32x64x64>
+  gemm.n.n 1.0, %a, %B, 0.0, %t : f32, memref<f32x64x8>, memref<f32x8x64>, f32, memref<f32x64x64>
+  axpby.t 1.0, %t, 1.0, %d : f32, memref<f32x64x64>, f32, memref<f32x64x64>
+}"""
+
+CASES = {
+    case.name: case for case in (
+        product(8, 8, 8, "f32", 0.0), product(16, 16, 16, "f32", 1.0), product(32, 32, 32, "f64", 0.0),
+        product(64, 64, 64, "f32", 0.0), product(56, 9, 56, "f32", 0.0), product(56, 9, 56, "f64", 1.0),
+        product(3, 5, 7, "f32", 0.0), product(13, 1, 2, "f64", 2.0), product(9, 9, 9, "f16", 0.0),
+        product(16, 8, 24, "f32", 0.0, "t.n"), product(12, 20, 5, "f32", 1.0, "t.t"),
+        grouped(16, 16, 8), grouped(5, 3, 2),
+        Case("chain", _CHAIN, ((16, 8, None), (8, 8), (8, 16), (16, 16, None)), ("float32",) * 4),
+        Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),
+        Case("long_chain", _LONG_CHAIN, ((64, 8, None), (8, 64), (64, 64, None)), ("float32",) * 3),
+    )
+}

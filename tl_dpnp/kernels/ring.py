@@ -1,0 +1,346 @@
+"""A ring of stages in shared memory that NVIDIA's copy engine fills and empties, for the staged form of a kernel.
+
+Copies of whole multiples of 16 bytes at multiples of 16 go through the engine (bulk copies, Hopper and later); others
+are made by the threads.  A stage is full when its barrier completes its phase; the threads that gave a stage to the
+engine for copying it back wait until it has been read before they, or after a barrier others, write to it again.
+Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier), and 8.6 (Proxies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index
+from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.scalars import INDEX
+
+__all__ = ["Ring", "Slot"]
+
+_VOID = ir.VoidType()
+_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where in a stage an operand lies, in bytes; `word` is the size of what threads copy.
+
+    Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
+    global memory; with `in_table` their addresses are in a table, to which an offset is added.
+    """
+
+    offset: int
+    pitch: int
+    bytes: int
+    word: int
+    is_merged: bool
+    in_table: bool
+    is_result: bool
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The ring of a block of `teams` of `lanes` x `columns` threads.
+
+    It has `stages` of `stage` bytes from `first` on, and `results` of `result` bytes from `first_result` on for what is
+    not read; `barriers` is the place of its barriers.  All places are in bytes of local memory.
+    """
+
+    stages: int
+    stage: int
+    barriers: int
+    first: int
+    results: int
+    result: int
+    first_result: int
+    teams: int
+    lanes: int
+    columns: int
+    local_memory: int
+
+    # --- intrinsics --------------------------------------------------------------------------------------------------
+
+    def setup(self, loaded: Sequence[Slot]) -> Intrinsic:
+        """``ring_setup()``: prepare the barriers; all threads call it once."""
+        arrivals = any(slot.is_merged for slot in loaded) + self.teams * any(not slot.is_merged for slot in loaded)
+
+        def emit(b: ir.IRBuilder, _: object) -> None:
+            def initialize() -> None:
+                for stage in range(self.stages):
+                    barrier = b.add(self._base(b), ir.Constant(I32, self.barriers + 8 * stage))
+                    asm(b, f"mbarrier.init.shared::cta.b64 [$0], {max(1, arrivals)};", "r,~{memory}", _VOID, [barrier])
+                asm(b, "fence.mbarrier_init.release.cluster;", "~{memory}", _VOID, [])
+                asm(b, "fence.proxy.async.shared::cta;", "~{memory}", _VOID, [])
+
+            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), initialize)
+            target_of(b).barrier(b)
+
+        return Intrinsic("ring_setup", (), None, emit)
+
+    def keep(self, places: Sequence[tuple[int, int, int]]) -> Intrinsic:
+        """``ring_keep(addresses...)``: copy operands to their places for good, each given as place, bytes and word."""
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
+            threads = self.lanes * self.columns * self.teams
+            for (place, size, word), address in zip(places, a, strict=True):
+                self._copy(b, word, index(place), address, index(size), self._thread(b), threads, True)
+
+        return Intrinsic("ring_keep", (INDEX,) * len(places), None, emit)
+
+    def first_group(self) -> Intrinsic:
+        """``ring_first()``: the first work-group of this block's first turn."""
+        return Intrinsic(
+            "ring_first", (), INDEX, lambda b, _: b.mul(target_of(b).group_index(b, 0), index(self.teams))
+        )
+
+    def step(self) -> Intrinsic:
+        """``ring_step()``: how many work-groups all blocks run in a turn."""
+        return Intrinsic(
+            "ring_step", (), INDEX, lambda b, _: b.mul(special_register(b, "nctaid.x"), index(self.teams))
+        )
+
+    def team(self) -> Intrinsic:
+        """``ring_team()``: the number of this thread's team."""
+        return Intrinsic("ring_team", (), INDEX, lambda b, _: special_register(b, "tid.z"))
+
+    def place(self) -> Intrinsic:
+        """``ring_stage(turn)``: where the stage of a turn is in local memory, in bytes."""
+        return Intrinsic("ring_stage", (INDEX,), INDEX, lambda b, a: self._place(b, a[0], False))
+
+    def result_place(self) -> Intrinsic:
+        """``ring_result(turn)``: where the results of a turn that are not read are in local memory, in bytes."""
+        return Intrinsic("ring_result", (INDEX,), INDEX, lambda b, a: self._place(b, a[0], True))
+
+    def _place(self, b: ir.IRBuilder, turn: ir.Value, is_result: bool) -> ir.Value:
+        count, size, first = (
+            (self.results, self.result, self.first_result) if is_result else (self.stages, self.stage, self.first)
+        )
+        return b.add(index(first), b.mul(b.urem(turn, index(count)), index(size)))
+
+    def team_barrier(self) -> Intrinsic:
+        """``team_barrier()``: a barrier for teams that lie in one warp each."""
+        def emit(b: ir.IRBuilder, _: object) -> None:
+            asm(b, "bar.warp.sync 0xffffffff;", "~{memory}", _VOID, [])
+
+        return Intrinsic("team_barrier", (), None, emit)
+
+    def fetch(self, slots: Sequence[Slot]) -> Intrinsic:
+        """``ring_fetch(turn, first, groups, sources...)``: start to fill the stage of a turn, if there is work for it.
+
+        A source is the address of a batch, or that of a table and an offset in bytes.
+        """
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
+            turn, first, groups, *sources = a
+            if_then(b, b.icmp_signed("<", first, groups), lambda: self._fetch(b, turn, first, groups, slots, sources))
+
+        return Intrinsic("ring_fetch", (INDEX,) * (3 + _words(slots)), None, emit)
+
+    def wait(self) -> Intrinsic:
+        """``ring_wait(turn)``: wait until the stage of a turn is full."""
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
+            parity = b.and_(b.trunc(b.udiv(a[0], index(self.stages)), I32), ir.Constant(I32, 1))
+            text = "{ .reg .pred p;\nW: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@!p bra W; }"
+            asm(b, text, "r,r,~{memory}", _VOID, [self._barrier(b, a[0]), parity])
+
+        return Intrinsic("ring_wait", (INDEX,), None, emit)
+
+    def flush(self, slots: Sequence[Slot]) -> Intrinsic:
+        """``ring_flush(turn, first, groups, targets...)``: wait for all threads, and start to copy results back."""
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
+            turn, first, groups, *targets = a
+            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", _VOID, [])
+            asm(b, "fence.proxy.async.shared::cta;", "~{memory}", _VOID, [])
+            target_of(b).barrier(b)
+            self._flush(b, turn, first, groups, slots, targets)
+            asm(b, "cp.async.bulk.commit_group;", "~{memory}", _VOID, [])
+
+        return Intrinsic("ring_flush", (INDEX,) * (3 + _words(slots)), None, emit)
+
+    def drain(self) -> Intrinsic:
+        """``ring_drain()``: wait until the last results have left local memory."""
+        def emit(b: ir.IRBuilder, _: object) -> None:
+            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", _VOID, [])
+
+        return Intrinsic("ring_drain", (), None, emit)
+
+    # --- copies ------------------------------------------------------------------------------------------------------
+
+    def _fetch(
+        self, b: ir.IRBuilder, turn: ir.Value, first: ir.Value, groups: ir.Value, slots: Sequence[Slot],
+        sources: Sequence[ir.Value],
+    ) -> None:
+        barrier = self._barrier(b, turn)
+        valid = self._valid(b, first, groups)
+        given = iter(sources)
+        merged = [(slot, b.add(next(given), b.mul(first, index(slot.bytes)))) for slot in slots if slot.is_merged]
+        if merged:
+            count = [b.mul(valid, index(slot.bytes)) for slot, _ in merged]
+            fits = [_fits(b, address, size) for (_, address), size in zip(merged, count, strict=True)]
+
+            def copy_all() -> None:
+                _expect(b, barrier, _sum(b, fits, count))
+                for (slot, address), size, fit in zip(merged, count, fits, strict=True):
+                    place = self._slot(b, turn, slot)
+                    if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
+
+            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_all)
+            for (slot, address), size, fit in zip(merged, count, fits, strict=True):
+                if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, True))
+        single = [slot for slot in slots if not slot.is_merged]
+        if not single:
+            return
+        team, member = special_register(b, "tid.z"), self._member(b)
+        present = b.icmp_signed("<", team, valid)
+        addresses = self._addresses(b, single, given, b.add(first, team), present)
+        fits = [b.and_(present, _fits(b, address, index(slot.bytes)))
+                for slot, address in zip(single, addresses, strict=True)]
+
+        def copy_own() -> None:
+            _expect(b, barrier, _sum(b, fits, [index(slot.bytes) for slot in single]))
+            for slot, address, fit in zip(single, addresses, fits, strict=True):
+                place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
+                size = index(slot.bytes)
+                if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
+
+        if_then(b, b.icmp_unsigned("==", member, index(0)), copy_own)
+        for slot, address, fit in zip(single, addresses, fits, strict=True):
+            alone = b.and_(present, b.not_(fit))
+            if_then(b, alone, partial(self._by_team, b, turn, slot, address, True))
+
+    def _flush(
+        self, b: ir.IRBuilder, turn: ir.Value, first: ir.Value, groups: ir.Value, slots: Sequence[Slot],
+        targets: Sequence[ir.Value],
+    ) -> None:
+        valid = self._valid(b, first, groups)
+        given = iter(targets)
+        for slot in slots:
+            if not slot.is_merged:
+                continue
+            address = b.add(next(given), b.mul(first, index(slot.bytes)))
+            size = b.mul(valid, index(slot.bytes))
+            fit = _fits(b, address, size)
+            place = self._slot(b, turn, slot)
+            mine = b.and_(fit, b.icmp_unsigned("==", self._thread(b), index(0)))
+            if_then(b, mine, partial(_copy_out, b, address, place, size))
+            if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, False))
+        single = [slot for slot in slots if not slot.is_merged]
+        if not single:
+            return
+        team, member = special_register(b, "tid.z"), self._member(b)
+        present = b.icmp_signed("<", team, valid)
+        for slot, address in zip(single, self._addresses(b, single, given, b.add(first, team), present), strict=True):
+            fit = _fits(b, address, index(slot.bytes))
+            place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
+            mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, index(0)))
+            size = index(slot.bytes)
+            if_then(b, mine, partial(_copy_out, b, address, place, size))
+            alone = b.and_(present, b.not_(fit))
+            if_then(b, alone, partial(self._by_team, b, turn, slot, address, False))
+
+    def _addresses(
+        self, b: ir.IRBuilder, slots: Sequence[Slot], given: Iterator[ir.Value], group: ir.Value, present: ir.Value
+    ) -> list[ir.Value]:
+        """Return the address of each operand of a team's work-group; of the first one where there is no such group."""
+        result = []
+        number = b.select(present, group, index(0))
+        for slot in slots:
+            base = next(given)
+            if slot.in_table:
+                table = b.inttoptr(base, I64.as_pointer(GLOBAL))
+                base = b.add(b.load(b.gep(table, [number]), align=8), next(given))
+            else:
+                base = b.add(base, b.mul(number, index(slot.bytes)))
+            result.append(base)
+        return result
+
+    def _by_threads(
+        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, size: ir.Value, inwards: bool
+    ) -> None:
+        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
+        threads = self.lanes * self.columns * self.teams
+        self._copy(b, slot.word, place, address, size, self._thread(b), threads, inwards)
+
+    def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
+        place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
+                      b.mul(special_register(b, "tid.z"), index(slot.pitch)))
+        self._copy(b, slot.word, place, address, index(slot.bytes), self._member(b), self.lanes * self.columns, inwards)
+
+    def _copy(
+        self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
+        threads: int, inwards: bool,
+    ) -> None:
+        """Copy words between a place in local memory and an address in global memory, dealt out to threads."""
+        type_ = ir.IntType(8 * word)
+        outside = b.inttoptr(address, type_.as_pointer(GLOBAL))
+        inside = b.gep(target_of(b).local_memory(b, self.local_memory), [place])
+        inside = b.bitcast(inside, type_.as_pointer(LOCAL))
+
+        def body(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            source, target = (outside, inside) if inwards else (inside, outside)
+            b.store(b.load(b.gep(source, [counter]), align=word), b.gep(target, [counter]), align=word)
+            return []
+
+        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body)
+
+    # --- numbers -----------------------------------------------------------------------------------------------------
+
+    def _base(self, b: ir.IRBuilder) -> ir.Value:
+        """Return the address of local memory in shared memory's own space."""
+        return b.ptrtoint(target_of(b).local_memory(b, self.local_memory), I32)
+
+    def _barrier(self, b: ir.IRBuilder, turn: ir.Value) -> ir.Value:
+        number = b.trunc(b.urem(turn, index(self.stages)), I32)
+        return b.add(self._base(b), b.add(ir.Constant(I32, self.barriers), b.mul(number, ir.Constant(I32, 8))))
+
+    def _slot(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot) -> ir.Value:
+        """Return where the operands of a slot start in a turn, as an address of shared memory."""
+        return b.add(self._base(b), b.trunc(b.add(self._place(b, turn, slot.is_result), index(slot.offset)), I32))
+
+    def _valid(self, b: ir.IRBuilder, first: ir.Value, groups: ir.Value) -> ir.Value:
+        """Return how many teams have a work-group in a turn."""
+        rest = b.sub(groups, first)
+        return b.select(b.icmp_signed("<", rest, index(self.teams)), rest, index(self.teams))
+
+    def _member(self, b: ir.IRBuilder) -> ir.Value:
+        """Return the number of this thread in its team."""
+        return b.add(special_register(b, "tid.x"), b.mul(special_register(b, "tid.y"), index(self.lanes)))
+
+    def _thread(self, b: ir.IRBuilder) -> ir.Value:
+        """Return the number of this thread in its block."""
+        return b.add(self._member(b), b.mul(special_register(b, "tid.z"), index(self.lanes * self.columns)))
+
+
+def _words(slots: Sequence[Slot]) -> int:
+    """Return the number of integers that say where operands are."""
+    return sum(2 if slot.in_table else 1 for slot in slots)
+
+
+def _fits(b: ir.IRBuilder, address: ir.Value, size: ir.Value) -> ir.Value:
+    """Return whether the copy engine takes a copy."""
+    return b.icmp_unsigned("==", b.and_(b.or_(address, size), index(_ALIGNMENT - 1)), index(0))
+
+
+def _sum(b: ir.IRBuilder, conditions: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> ir.Value:
+    """Return the sum of those sizes whose condition holds."""
+    total: ir.Value = index(0)
+    for condition, size in zip(conditions, sizes, strict=True):
+        total = b.add(total, b.select(condition, size, index(0)))
+    return total
+
+
+def _expect(b: ir.IRBuilder, barrier: ir.Value, size: ir.Value) -> None:
+    text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;"
+    asm(b, text, "r,r,~{memory}", _VOID, [barrier, b.trunc(size, I32)])
+
+
+def _copy_in(b: ir.IRBuilder, place: ir.Value, address: ir.Value, size: ir.Value, barrier: ir.Value) -> None:
+    text = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"
+    asm(b, text, "r,l,r,r,~{memory}", _VOID, [place, address, b.trunc(size, I32), barrier])
+
+
+def _copy_out(b: ir.IRBuilder, address: ir.Value, place: ir.Value, size: ir.Value) -> None:
+    asm(b, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r,~{memory}", _VOID,
+        [address, place, b.trunc(size, I32)])
