@@ -301,7 +301,8 @@ class Schedule:
         """Compute a loop and what it holds by one instruction of an engine (TensorIR: ``tensorize``).
 
         The loop must match the meaning of the instruction: its extents, its element types and its accesses.  The
-        instructions are listed in `tl_dpnp.kernels.simd`.
+        instructions are listed in `tl_dpnp.kernels.instructions`.  A whole nest that is a product can be a micro-kernel
+        of DPAS, by its name (`tl_dpnp.kernels.dpas.micro_kernel`).
         """
         self._apply(
             Step("tensorize", (loop, instruction)), lambda d: tensorization.tensorize(d, loop, instruction)
