@@ -26,7 +26,7 @@ class _RecentCall(NamedTuple):
 
 
 class RecentCudaCalls:
-    """Recent calls by the identity of their arrays; `look_of` gives an array's address, first, and what else can change."""
+    """Recent calls by the identity of their arrays; `look_of` gives an array's address first, then what may change."""
 
     MOST_CALLS = 256
 
