@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from tl_dpnp.graph.explain import explain
     from tl_dpnp.graph.fused import fuse
+    from tl_dpnp.graph.fusing import fusing
     from tl_dpnp.language.parser import parse
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
@@ -63,6 +64,7 @@ _NAMES = {
     "parse": "language.parser",
     "explain": "graph.explain",
     "fuse": "graph.fused",
+    "fusing": "graph.fusing",
     **dict.fromkeys(
         (
             "CacheWarning",
@@ -81,7 +83,7 @@ _NAMES = {
         "errors",
     ),
 }
-_SUBMODULES = ("config", "errors", "graph", "language", "lowering", "runtime")
+_SUBMODULES = ("config", "errors", "graph", "language", "lowering", "runtime", "xp")
 
 __all__ = [
     "CacheWarning",
@@ -106,6 +108,7 @@ __all__ = [
     "devices",
     "explain",
     "fuse",
+    "fusing",
     "group",
     "parse",
     "record",

@@ -97,9 +97,18 @@ class Explanation:
     @classmethod
     def of_trace(cls, function: Callable[..., Any], trace: Trace, again: Sequence[Break]) -> Explanation:
         """Return the explanation of one trace."""
+        return cls._of(function.__qualname__, trace, again)
+
+    @classmethod
+    def of_block(cls, trace: Trace) -> Explanation:
+        """Return the explanation of a ``with`` block."""
+        return cls._of("fusing", trace, ())
+
+    @classmethod
+    def _of(cls, name: str, trace: Trace, again: Sequence[Break]) -> Explanation:
         kernels = tuple(KernelSummary(step.report, trace) for step in trace.steps if isinstance(step, KernelStep))
         calls = tuple(step.report for step in trace.steps if isinstance(step, CallStep))
-        return cls(function.__qualname__, kernels, calls, tuple(trace.breaks), tuple(again), trace)
+        return cls(name, kernels, calls, tuple(trace.breaks), tuple(again), trace)
 
     @property
     def launches_before(self) -> int:

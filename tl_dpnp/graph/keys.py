@@ -63,7 +63,7 @@ class CallKey:
             self.arrays.append(value)
             self.originals.append(value)
             self.parts.append((kind, array_facts(value)))
-        elif kind in (list, tuple):
+        elif kind is list or isinstance(value, tuple):
             self.parts.append((kind, len(value)))
             for part in value:
                 self.add(part, argument, depth + 1)

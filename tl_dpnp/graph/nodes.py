@@ -7,8 +7,8 @@ in memory.  Transposes, slices and broadcasts are index maps (`View`), not opera
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,15 +123,18 @@ def operands_of(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-def topological(roots: tuple[Node, ...]) -> Iterator[Node]:
-    """Yield every node that `roots` need and the roots themselves, operands first, each once."""
+@lru_cache(maxsize=1024)
+def topological(roots: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return every node that `roots` need and the roots themselves, operands first, each once."""
+    order: list[Node] = []
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         node, expanded = stack.pop()
         if expanded:
-            yield node
+            order.append(node)
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack.extend((operand, False) for operand in reversed(operands_of(node)))
+            stack.extend([(operand, False) for operand in reversed(operands_of(node))])
+    return tuple(order)

@@ -224,17 +224,20 @@ def _cut_cost(node: Node) -> float:
 
 
 def _grids(root: Node) -> list[tuple[GridAxis, ...]]:
-    """Return the grids to try for a result, the most work-groups first; the last one has no grid axis."""
+    """Return the grids to try for a result, the likeliest first; the last one has no grid axis."""
     if _is_elementwise(root):
         return [()]  # kernels of element-wise functions spread their loops themselves
-    grids = [tuple(GridAxis(size) for size in root.shape[:depth]) for depth in range(len(root.shape), -1, -1)]
-    rows = _row_grid(root)
-    return [*grids[:-1], *rows, grids[-1]]
+    ndim = len(root.shape)
+    likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
+    depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
+    whole = [tuple(GridAxis(size) for size in root.shape[:depth]) for depth in depths if depth > 0]
+    chunks = _row_grid(root)
+    return [*chunks, *whole, ()] if ndim == 1 else [*whole, *chunks, ()]
 
 
 def _row_grid(root: Node) -> list[tuple[GridAxis, ...]]:
-    """Return the grid that cuts the rows of a tall matrix into chunks."""
-    if len(root.shape) != 2 or root.shape[0] < 256:
+    """Return the grid that cuts the rows of a tall matrix, or the elements of a vector, into chunks."""
+    if not 1 <= len(root.shape) <= 2 or root.shape[0] < 256:
         return []
     chunks = [c for c in _divisors(root.shape[0]) if 8 <= c <= 128]
     return [(GridAxis(root.shape[0], max(chunks)),)] if chunks else []

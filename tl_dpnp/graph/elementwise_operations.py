@@ -1,0 +1,221 @@
+"""Recorders of element-wise functions and reductions (`tl_dpnp.graph.operations`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.inference import result_dtype
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.memrefs import scalar_type_of
+from tl_dpnp.graph.nodes import Map, Node, Number, Parameter, Reduce
+from tl_dpnp.graph.recorders import (
+    RECORDERS,
+    Recorder,
+    array_axis,
+    descriptor,
+    only_defaults,
+    records,
+    result_array,
+)
+from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.views import slice_axes
+
+__all__: list[str] = []
+
+
+# --- element by element ----------------------------------------------------------------------------------------------
+
+
+def _elementwise(kind: str, function: Any) -> Recorder:
+    def record(trace: Trace, *values: Any, out: Any = None, dtype: Any = None, **keywords: Any) -> Any:
+        only_defaults(keywords, where=True, order="K", subok=True)
+        if dtype is not None:
+            raise NotFused("the argument dtype= is not fused")
+        if isinstance(out, tuple):
+            raise NotFused("out= is a tuple")
+        if len(values) != FUNCTIONS[kind].operands:
+            raise NotFused("the number of arguments is wrong")
+        operands = [trace.operand(value) for value in values]
+        node = _map(kind, function, [node for node, _, _ in operands], values, trace.placed(operands)[1])
+        return result_array(trace, node, operands, out)
+
+    return record
+
+
+def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any], queue: Any) -> Map:
+    """Return the node of an element-wise function; raises `NotFused` where dpnp refuses the operands."""
+    described = tuple(descriptor(node, value) for node, value in zip(nodes, values, strict=True))
+    dtype = result_dtype(function, described, queue)
+    if dtype is None or not fusable(dtype):
+        raise NotFused(f"{kind} of {', '.join(map(str, described))} is not fused")
+    compute = _computing_dtype(kind, dtype, nodes, described, queue)
+    kinds = FUNCTIONS[kind].only
+    if scalar_type_of(compute).kind not in kinds:
+        raise NotFused(f"{kind} of {compute} is not fused")
+    for node in nodes:
+        _check_number(node, compute)
+    try:
+        shape = np.broadcast_shapes(*(node.shape for node in nodes))
+    except ValueError:
+        raise NotFused("the shapes do not broadcast") from None
+    return Map(shape, dtype, kind, tuple(nodes), compute)
+
+
+def _computing_dtype(
+    kind: str, dtype: np.dtype[Any], nodes: Sequence[Node], described: tuple[Any, ...], queue: Any
+) -> np.dtype[Any]:
+    if kind.startswith("logical_"):
+        return np.dtype(bool)
+    if FUNCTIONS[kind].computes == "result":
+        return dtype
+    common = nodes[0].dtype if len(nodes) == 1 else result_dtype(dpnp.add, described, queue)
+    if common is None:
+        raise NotFused(f"{kind} of {', '.join(map(str, described))} is not fused")
+    return np.dtype(np.int8) if common.kind == "b" else common
+
+
+def _check_number(node: Node, compute: np.dtype[Any]) -> None:
+    if not isinstance(node, Number) or compute.kind not in "iu":
+        return
+    limits = np.iinfo(compute)
+    if not limits.min <= node.value <= limits.max:
+        raise NotFused(f"{node.value} is no value of {compute}")
+
+
+for _kind in FUNCTIONS:
+    if _kind not in ("where", "astype", "clip") and hasattr(dpnp, _kind):
+        RECORDERS[_kind] = _elementwise(_kind, getattr(dpnp, _kind))
+for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert"}.items():
+    RECORDERS[_alias] = RECORDERS[_name]
+
+
+@records("power")
+def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: Any) -> Any:
+    """Record small integer powers as products; others are left to dpnp."""
+    only_defaults(keywords, where=True, order="K", subok=True, dtype=None)
+    if isinstance(exponent, bool) or type(exponent) not in (int, float) or exponent not in (1, 2, 3, 4):
+        raise NotFused("only powers with the exponents 1 to 4 are fused", "write a product")
+    operand = trace.operand(base)
+    node, _, queue = operand
+    if queue is None:
+        raise NotFused("no operand is an array")
+    dtype = result_dtype(dpnp.power, (node.dtype, exponent), queue)
+    if dtype is None or dtype.kind == "b" or not fusable(dtype):
+        raise NotFused(f"power of {node.dtype} is not fused")
+    result: Node = node if node.dtype == dtype else Map(node.shape, dtype, "astype", (node,), dtype)
+    if exponent == 1:
+        result = Map(node.shape, dtype, "positive", (result,), dtype)
+    elif exponent == 3:
+        result = Map(node.shape, dtype, "multiply", (Map(node.shape, dtype, "square", (result,), dtype), result), dtype)
+    else:
+        for _ in range(int(exponent) // 2):
+            result = Map(node.shape, dtype, "square", (result,), dtype)
+    return result_array(trace, result, [operand], out)
+
+
+@records("where")
+def _where(trace: Trace, *values: Any, **keywords: Any) -> Any:
+    only_defaults(keywords, order="K", out=None)
+    if len(values) != 3:
+        raise NotFused("the shape of the result depends on values")
+    operands = [trace.operand(value) for value in values]
+    nodes = [node for node, _, _ in operands]
+    if isinstance(nodes[0], Number | Parameter) or any(isinstance(node, Parameter) for node in nodes[1:]):
+        raise NotFused("the condition is no array")
+    return result_array(trace, _map("where", dpnp.where, nodes, values, trace.placed(operands)[1]), operands)
+
+
+@records("clip")
+def _clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **keywords: Any) -> Any:
+    only_defaults(keywords, order="K", dtype=None)
+    values = [a, a_min, a_max]
+    if a_min is None or a_max is None:
+        raise NotFused("clip with one limit is not fused", "use maximum or minimum")
+    operands = [trace.operand(value) for value in values]
+    nodes = [node for node, _, _ in operands]
+    node = _map("clip", dpnp.clip, nodes, values, trace.placed(operands)[1])
+    if node.shape != nodes[0].shape or node.dtype != nodes[0].dtype:
+        raise NotFused("clip changes the shape or the dtype")
+    return result_array(trace, node, operands, out)
+
+
+@records("astype")
+def _astype(trace: Trace, x: Any, dtype: Any, order: Any = "K", casting: Any = "unsafe", copy: Any = True,
+            **keywords: Any) -> Any:
+    only_defaults({**keywords, "order": order}, order="K", subok=True, device=None)
+    operand = trace.operand(x)
+    node = operand[0]
+    try:
+        new = dpnp.dtype(dtype)
+    except TypeError:
+        raise NotFused(f"{dtype!r} is no dtype") from None
+    if new == node.dtype and not copy:
+        return x if type(x) is LazyArray else trace.capture(x)
+    if not np.can_cast(node.dtype, new, casting) or result_dtype(dpnp.ndarray.astype, (node.dtype,), operand[2],
+                                                                   dtype=new) != new:
+        raise NotFused(f"{node.dtype} is not cast to {new}")
+    return result_array(trace, Map(node.shape, new, "astype", (node,), new), [operand])
+
+
+@records("copy")
+def _copy(trace: Trace, a: Any, order: Any = "C", **keywords: Any) -> Any:
+    only_defaults({**keywords, "order": order}, order="K", subok=False, device=None, usm_type=None, sycl_queue=None)
+    operand = trace.operand(a)
+    node = operand[0]
+    return result_array(trace, Map(node.shape, node.dtype, "positive", (node,), node.dtype), [operand])
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+
+#: Elements that one result may be reduced from in a kernel; dpnp spreads larger reductions over work-groups.
+_MOST_REDUCED = 1 << 14
+
+
+def _reduction(kind: str, function: Any) -> Recorder:
+    def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+               **keywords: Any) -> Any:
+        only_defaults(keywords, where=True, initial=None)
+        if (dtype is not None and kind in ("max", "min", "any", "all")) or not isinstance(keepdims, bool):
+            raise NotFused("the arguments are not fused")
+        operand = trace.operand(a)
+        node, _, queue = operand
+        if queue is None:
+            raise NotFused("the operand is no array")
+        ndim = len(node.shape)
+        axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        places = tuple(sorted(array_axis(place, ndim) for place in axes))
+        if len(set(places)) != len(places) or not node.size:
+            raise NotFused("there is nothing to reduce")
+        if node.size > _MOST_REDUCED * math.prod(node.shape[axis] for axis in range(ndim) if axis not in places):
+            raise NotFused("a single work-group would have to reduce many elements", "reduce fewer axes")
+        given = {} if dtype is None else {"dtype": dtype}
+        result = result_dtype(function, (node.dtype,), queue, **given)
+        if result is None or not fusable(result) or (kind == "mean" and result.kind != "f"):
+            raise NotFused(f"{kind} of {node.dtype} is not fused")
+        shape = tuple(size for place, size in enumerate(node.shape) if place not in places)
+        if places:
+            name = "sum" if kind == "mean" else kind
+            reduced: Node = Reduce(shape, result, name, node, places)
+        else:
+            reduced = Map(shape, result, "astype", (node,), result)
+        if kind == "mean":
+            count = Number((), None, math.prod(node.shape[place] for place in places))  # type: ignore[arg-type]
+            reduced = Map(shape, result, "divide", (reduced, count), result)
+        if keepdims:
+            old = iter(shape)
+            reduced = slice_axes(reduced, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
+        return result_array(trace, reduced, [operand], out)
+
+    return record
+
+
+for _kind in ("sum", "prod", "max", "min", "mean", "any", "all"):
+    RECORDERS[_kind] = _reduction(_kind, getattr(dpnp, _kind))
+RECORDERS["amax"], RECORDERS["amin"] = RECORDERS["max"], RECORDERS["min"]

@@ -1,0 +1,54 @@
+"""`fusing`: recording a block of code instead of a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpnp
+
+from tl_dpnp.errors import TLTypeError
+from tl_dpnp.graph.explain import Explanation
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.trace import Trace
+
+__all__ = ["fusing"]
+
+
+class fusing:  # noqa: N801  # a function to its users, like contextlib's
+    """Record what a block does with arrays, and run it as kernels when the block ends.
+
+    >>> with tl_dpnp.fusing(A, Q) as (A, Q):            # doctest: +SKIP
+    ...     R = K @ (Q @ A)
+    >>> type(R)                                         # doctest: +SKIP
+    <class 'dpnp.dpnp_array.dpnp_array'>
+
+    The arrays that the block works on are given, and taken from ``as``: always a tuple, of arrays that share memory
+    with those given.  Their operators and methods are recorded, and the functions of `tl_dpnp.xp`; functions of dpnp
+    itself compute what they need at once.  When the block ends all arrays that are left are plain `dpnp.ndarray`
+    objects.
+
+    A block runs once, so its graph is recorded each time; kernels are kept as those of `tl_dpnp.fuse` are.
+    ``explanation``, of the context manager, says afterwards what became of the block.
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        for array in arrays:
+            if not isinstance(array, dpnp.ndarray):
+                raise TLTypeError(f"fusing takes dpnp arrays, not a {type(array).__name__}")
+        self._arrays = arrays
+        self._trace = Trace()
+
+    def __enter__(self) -> tuple[Any, ...]:
+        self._trace.__enter__()
+        return tuple(array if type(array) is LazyArray else self._trace.argument(array) for array in self._arrays)
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._trace.finish()  # after an error too: dpnp would have done what comes before it
+        finally:
+            self._trace.__exit__(*exception)
+
+    @property
+    def explanation(self) -> Explanation:
+        """What became of the block: the kernels and the places where fusion ended."""
+        return Explanation.of_block(self._trace)

@@ -1,0 +1,96 @@
+"""What all recorders share: their table, and the step from operands to a new lazy array."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.nodes import Node, Number, Parameter
+from tl_dpnp.graph.trace import NotFused, Trace, fusable
+
+__all__ = [
+    "RECORDERS", "Recorder", "array_axis", "descriptor", "only_defaults", "records", "result_array", "static_integer",
+    "viewed",
+]
+
+Recorder = Callable[..., Any]
+
+#: The recorders by dpnp's names; ``linalg.`` in front for those of that module.
+RECORDERS: dict[str, Recorder] = {}
+
+
+def records(*names: str) -> Callable[[Recorder], Recorder]:
+    def register(recorder: Recorder) -> Recorder:
+        RECORDERS.update(dict.fromkeys(names, recorder))
+        return recorder
+
+    return register
+
+
+def only_defaults(keywords: dict[str, Any], **defaults: Any) -> None:
+    """Raise `NotFused` if a keyword has another value than the one that changes nothing."""
+    for name, value in keywords.items():
+        if name not in defaults or not (value is defaults[name] or value in _same(defaults[name])):
+            raise NotFused(f"the argument {name}= is not fused")
+
+
+def _same(default: Any) -> tuple[Any, ...]:
+    return ("K", "k", "C", "c", None) if default == "K" else (default,)
+
+
+def result_array(
+    trace: Trace, node: Node, operands: Sequence[tuple[Node, str | None, Any]], out: Any = None
+) -> Any:
+    """Return the lazy array of a new node, or `out` after assigning to it."""
+    usm_type, queue = trace.placed(operands)
+    if not fusable(node.dtype):
+        raise NotFused(f"kernels do not compute with {node.dtype}")
+    if out is None:
+        return trace.lazy(node, usm_type, queue)
+    if not isinstance(out, dpnp.ndarray):
+        raise NotFused("out= is no dpnp array")
+    target = out if type(out) is LazyArray else trace.capture(out)
+    trace.operand(target)
+    if target.shape != node.shape or target.dtype != node.dtype or target.sycl_queue != queue:
+        raise NotFused("out= has another shape, dtype or queue than the result")
+    trace.assign(target, node)
+    return target
+
+
+def descriptor(node: Node, value: Any) -> Any:
+    """Return what stands for an operand where dpnp is asked for a dtype."""
+    if isinstance(node, Parameter):
+        return 1.0
+    if isinstance(node, Number):
+        return value if isinstance(value, np.generic) else node.value
+    return node.dtype
+
+
+def array_axis(axis: Any, ndim: int) -> int:
+    index = static_integer(axis)
+    if not -ndim <= index < ndim:
+        raise NotFused("the axis is out of bounds")
+    return index % ndim
+
+
+def static_integer(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise NotFused(f"{value!r} is no integer") from None
+
+
+def viewed(trace: Trace, x: Any, make: Callable[[Node], Node]) -> Any:
+    """Return the view of an array that `make` gives for its node."""
+    lazy = x if type(x) is LazyArray else trace.capture(x) if isinstance(x, dpnp.ndarray) else None
+    if lazy is None:
+        raise NotFused("the operand is no array")
+    if trace.is_dirty(lazy):
+        trace.write_back()
+    node, usm_type, queue = trace.operand(lazy)
+    return trace.lazy(make(node), usm_type or "device", queue, base=lazy)

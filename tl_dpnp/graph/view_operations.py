@@ -1,0 +1,186 @@
+"""Recorders of functions that return views (`tl_dpnp.graph.operations`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
+from tl_dpnp.graph.recorders import (
+    array_axis,
+    only_defaults,
+    records,
+    static_integer,
+    viewed,
+)
+from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.views import broadcast, permute, reshape, slice_axes
+
+__all__: list[str] = []
+
+
+# --- views -----------------------------------------------------------------------------------------------------------
+
+
+@records("transpose")
+def _transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
+    def make(node: Node) -> Node:
+        ndim = len(node.shape)
+        if axes is None:
+            return permute(node, tuple(reversed(range(ndim))))
+        if not isinstance(axes, tuple | list):
+            raise NotFused("axes= is no tuple")
+        order = [array_axis(axis, ndim) for axis in axes]
+        if sorted(order) != list(range(ndim)):
+            raise NotFused("axes= is no permutation")
+        return permute(node, order)
+
+    return viewed(trace, a, make)
+
+
+@records("swapaxes")
+def _swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
+    def make(node: Node) -> Node:
+        order = list(range(len(node.shape)))
+        first, second = array_axis(axis1, len(order)), array_axis(axis2, len(order))
+        order[first], order[second] = order[second], order[first]
+        return permute(node, order)
+
+    return viewed(trace, a, make)
+
+
+@records("moveaxis")
+def _moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
+    def make(node: Node) -> Node:
+        ndim = len(node.shape)
+        given = [axes if isinstance(axes, tuple | list) else (axes,) for axes in (source, destination)]
+        origins, places = ([array_axis(axis, ndim) for axis in axes] for axes in given)
+        if len(origins) != len(places) or len(set(origins)) != len(origins) or len(set(places)) != len(places):
+            raise NotFused("source and destination do not fit")
+        order = [axis for axis in range(ndim) if axis not in origins]
+        for place, origin in sorted(zip(places, origins, strict=True)):
+            order.insert(place, origin)
+        return permute(node, order)
+
+    return viewed(trace, a, make)
+
+
+@records("reshape")
+def _reshape(trace: Trace, a: Any, newshape: Any = None, order: Any = "C", copy: Any = None, **keywords: Any) -> Any:
+    shape = keywords.pop("shape", newshape)
+    only_defaults({**keywords, "order": order, "copy": copy}, order="K", copy=None)
+    sizes = [static_integer(size) for size in (shape if isinstance(shape, tuple | list) else (shape,))]
+
+    def make(node: Node) -> Node:
+        known = math.prod([size for size in sizes if size != -1])
+        if sizes.count(-1) == 1 and known:
+            full = tuple(node.size // known if size == -1 else size for size in sizes)
+        else:
+            full = tuple(sizes)
+        if min(full, default=0) < 0 or math.prod(full) != node.size:
+            raise NotFused("the sizes do not fit")
+        result = reshape(node, full)
+        if isinstance(result, Reshape):
+            below = node if isinstance(node, Reshape) else result.operand
+            if (not isinstance(below, Reshape | Map) and isinstance(below, View)) or isinstance(below, Array):
+                copied = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
+                return Reshape(full, node.dtype, copied)
+        return result
+
+    return viewed(trace, a, make)
+
+
+@records("ravel")
+def _ravel(trace: Trace, a: Any, order: Any = "C") -> Any:
+    return _reshape(trace, a, -1, order)
+
+
+@records("expand_dims")
+def _expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
+    def make(node: Node) -> Node:
+        axes = axis if isinstance(axis, tuple | list) else (axis,)
+        ndim = len(node.shape) + len(axes)
+        places = {array_axis(place, ndim) for place in axes}
+        if len(places) != len(axes):
+            raise NotFused("an axis is repeated")
+        old = iter(node.shape)
+        return slice_axes(node, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
+
+    return viewed(trace, a, make)
+
+
+@records("squeeze")
+def _squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
+    def make(node: Node) -> Node:
+        shape = node.shape
+        if axis is None:
+            gone = {place for place, size in enumerate(shape) if size == 1}
+        else:
+            gone = {array_axis(place, len(shape)) for place in (axis if isinstance(axis, tuple) else (axis,))}
+        if any(shape[place] != 1 for place in gone):
+            raise NotFused("an axis is longer than 1")
+        return slice_axes(node, [0 if place in gone else (0, 1, size) for place, size in enumerate(shape)])
+
+    return viewed(trace, a, make)
+
+
+@records("broadcast_to")
+def _broadcast_to(trace: Trace, array: Any, shape: Any, **keywords: Any) -> Any:
+    only_defaults(keywords, subok=False)
+    sizes = tuple(static_integer(size) for size in (shape if isinstance(shape, tuple | list) else (shape,)))
+
+    def make(node: Node) -> Node:
+        try:
+            fits = np.broadcast_shapes(node.shape, sizes) == sizes
+        except ValueError:
+            fits = False
+        if not fits:
+            raise NotFused("the shapes do not broadcast")
+        return broadcast(node, sizes)
+
+    return viewed(trace, array, make)
+
+
+@records("flip")
+def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
+    def make(node: Node) -> Node:
+        ndim = len(node.shape)
+        axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        flipped = {array_axis(place, ndim) for place in axes}
+        return slice_axes(node, [(size - 1, -1, size) if place in flipped and size else (0, 1, size)
+                                 for place, size in enumerate(node.shape)])
+
+    return viewed(trace, m, make)
+
+
+@records("__getitem__")
+def _getitem(trace: Trace, a: Any, key: Any) -> Any:
+    """Record basic indexing: integers, slices, new axes and an ellipsis."""
+    keys = key if isinstance(key, tuple) else (key,)
+
+    def make(node: Node) -> Node:
+        entries: list[Any] = []
+        consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
+        missing = len(node.shape) - consumed
+        if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:
+            raise NotFused("there are too many indices")
+        sizes = iter(node.shape)
+        for entry in (*keys, Ellipsis) if not any(entry is Ellipsis for entry in keys) else keys:
+            if entry is None:
+                entries.append(None)
+            elif entry is Ellipsis:
+                entries += [(0, 1, next(sizes)) for _ in range(missing)]
+            elif isinstance(entry, slice):
+                size = next(sizes)
+                start, stop, step = entry.indices(size)
+                length = len(range(start, stop, step))
+                entries.append((start if length else 0, step, length))
+            elif isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+                entries.append(array_axis(entry, next(sizes)))
+            else:
+                raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+        return slice_axes(node, entries)
+
+    return viewed(trace, a, make)
