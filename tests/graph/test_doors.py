@@ -1,0 +1,77 @@
+"""The other doors: the context manager and the module."""
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+import tl_dpnp.xp as xp
+from tests.graph.support import compare, shares
+from tl_dpnp.errors import TLTypeError
+
+
+def _random(*shape, seed=0):
+    return dpnp.asarray(np.random.default_rng(seed).normal(size=shape).astype("f4"))
+
+
+A, B, C = _random(3, 4, 4), _random(4, 4, seed=1), _random(3, 4, 4, seed=2)
+
+
+def test_a_block_is_fused():
+    with (block := tl_dpnp.fusing(A, B)) as (a, b):
+        result = C @ (a @ b) + xp.exp(a)
+    assert type(result) is dpnp.ndarray
+    compare("result", result, C @ (A @ B) + dpnp.exp(A))
+    assert len(block.explanation.kernels) == 1
+    assert not block.explanation.breaks
+    assert type(a) is dpnp.ndarray
+    assert shares(a, A)
+
+
+def test_a_block_changes_the_arrays_that_it_was_given():
+    q = C.copy()
+    with tl_dpnp.fusing(q) as (a,):
+        a += A @ B
+        a *= 2
+    compare("q", q, (C + A @ B) * 2)
+
+
+def test_functions_of_dpnp_in_a_block_compute_at_once():
+    with (block := tl_dpnp.fusing(A)) as (a,):
+        result = dpnp.exp(a @ a) + 1
+    compare("result", result, dpnp.exp(A @ A) + 1)
+    assert block.explanation.breaks[0].line > 0
+
+
+def test_an_error_in_a_block_is_not_hidden():
+    q = C.copy()
+    with pytest.raises(TypeError), tl_dpnp.fusing(q) as (a,):
+        a.__iadd__(1).__iadd__(object())  # the first one would have been done in dpnp
+    compare("q", q, C + 1)
+    with pytest.raises(TLTypeError, match="fusing takes dpnp arrays"):
+        tl_dpnp.fusing(3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp: xp.einsum("bij,jk,bkl->bil", A, B, C),
+        lambda xp: xp.linalg.multi_dot([B, B, B]),
+        lambda xp: xp.add(A, 1),
+        lambda xp: xp.linalg.det(A),
+        lambda xp: xp.zeros((2, 2), dtype=xp.float32),
+        lambda xp: xp.cumsum(A, axis=1),
+        lambda xp: [xp.pi, xp.float64, xp.ndarray is dpnp.ndarray],
+    ],
+)
+def test_the_module_has_what_dpnp_has(call):
+    compare("call", call(xp), call(dpnp))
+
+
+def test_the_module_records_in_fused_functions():
+    explanation = tl_dpnp.explain(lambda a, b: xp.exp(xp.matmul(a, b)) + 1)(A, B)
+    assert len(explanation.kernels) == 1
+    assert not explanation.breaks
+    assert set(dir(dpnp)) <= set(dir(xp))
+    with pytest.raises(AttributeError, match="nothing"):
+        xp.nothing  # noqa: B018
