@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 
 import dpctl
@@ -113,6 +114,41 @@ def test_threads_share_a_launch_with_arrays_and_scalars_of_their_own():
         thread.join()
     for number, array in enumerate(arrays):
         assert set(array.asnumpy().tolist()) == {500 * 1000 * number + sum(range(500))}
+
+
+def test_threads_wait_for_a_queue_one_at_a_time(queue):
+    """OpenCL's runtime for CPUs does not survive more of them for long."""
+
+    class Observed:
+        def __init__(self, queue):
+            self.queue = queue
+
+        def __getattr__(self, name):
+            return getattr(self.queue, name)
+
+        def wait(self):
+            waiting.append(self)
+            most.append(len(waiting))
+            self.queue.wait()
+            time.sleep(0.002)
+            waiting.remove(self)
+
+    waiting, most = [], []
+    kernels, arrays = [], []
+    for _ in range(4):
+        kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
+        kernel(x, 1)
+        launch, *_ = kernel._launch((x, 1), None)
+        launch.queue = Observed(x.sycl_queue)
+        kernels.append(kernel)
+        arrays.append(x)
+    threads = [threading.Thread(target=kernel, args=(x, 1)) for kernel, x in zip(kernels, arrays, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(dpt.to_numpy(x).tolist() == [2] * 4 for x in arrays)
+    assert max(most, default=1) == 1
 
 
 def test_arguments_are_checked_at_every_call():

@@ -13,6 +13,8 @@ floats do, and the address of USM memory may come as a 64-bit integer.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -30,7 +32,7 @@ from tl_dpnp.runtime.platforms import DeviceTable
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
     "build_program", "completed_event", "default_queue", "element_offset", "keep_alive", "kernel_of",
-    "placed_array_facts", "scratch", "upload",
+    "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for",
 ]
 
 #: What `submit_async` raises for a launch that the driver refuses.
@@ -40,6 +42,26 @@ SubmitError = dpctl.SyclKernelSubmitError
 def default_queue() -> Any:
     """Return the queue that dpctl and dpnp use for arrays of the default device."""
     return dpctl.get_device_cached_queue(dpctl.select_default_device())
+
+
+_turns_lock = threading.Lock()
+_turns: weakref.WeakValueDictionary[int, threading.Lock] = weakref.WeakValueDictionary()
+
+
+def turn_to_wait(queue: Any) -> threading.Lock:
+    """Return the lock to hold while waiting for a queue; it is the same for all Python objects of one queue.
+
+    The OpenCL runtime for CPUs crashes now and then if several threads wait for the same out-of-order queue at the
+    same time: its markers, which depend on one another, release each other twice (2024.2.2).
+    """
+    with _turns_lock:
+        return _turns.setdefault(hash(queue), threading.Lock())
+
+
+def wait_for(queue: Any) -> None:
+    """Wait for all that was submitted to a queue."""
+    with turn_to_wait(queue):
+        queue.wait()
 
 
 #: The address of the first element of a `usm_ndarray`.

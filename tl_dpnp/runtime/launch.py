@@ -14,7 +14,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
@@ -77,6 +77,7 @@ class Launch:
     ) -> None:
         self.kernel, self.queue, self.flat, self.keep = kernel, queue, flat, keep
         self.global_range, self.local_range = global_range, local_range
+        self.turn = turn_to_wait(queue)
 
     @property
     def is_empty(self) -> bool:
@@ -93,7 +94,8 @@ class Launch:
     def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
         if not self.queue.is_in_order:
-            self.queue.wait()
+            with self.turn:
+                self.queue.wait()
         self.start(arguments, addresses).wait()
 
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
@@ -137,7 +139,8 @@ class DirectLaunch(Launch):
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
         scalars = [(place, convert(arguments[position])) for place, position, convert in self.flat.scalars]
         kernel = self._direct or self.direct
-        self.queue.wait()
+        with self.turn:
+            self.queue.wait()
         if self.global_range[0] == 0:
             return
         try:
@@ -224,10 +227,12 @@ def run_all(launches: Sequence[Launch]) -> None:
     direct = [launch.direct for launch in launches if isinstance(launch, DirectLaunch)]
     if len(direct) < len(launches):
         if not queue.is_in_order:
-            queue.wait()
+            with launches[0].turn:
+                queue.wait()
         start_all(launches).wait()
         return
-    queue.wait()
+    with launches[0].turn:
+        queue.wait()
     try:
         run_in_order(direct)
     except LaunchError as problem:

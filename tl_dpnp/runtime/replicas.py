@@ -14,7 +14,7 @@ from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.dpctl_adapter import allocation_of
+from tl_dpnp.runtime.dpctl_adapter import allocation_of, wait_for
 from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.usage import Usage
 
@@ -47,7 +47,7 @@ class Replicas:
                 self.arguments[position] = Group(taken, offset)
             else:
                 self.arguments[position] = taken[0]
-        queue.wait()
+        wait_for(queue)
         updated = [view for position in usage.written & usage.read for view in call.arguments[position].views]
         self.exact = any(view.dtype.kind in "iub" for view in updated)
         self._saved = None

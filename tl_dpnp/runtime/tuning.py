@@ -18,7 +18,7 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of
+from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of, wait_for
 from tl_dpnp.runtime.launch import Launch, prepare
 from tl_dpnp.runtime.machine_code import load_kernel
 from tl_dpnp.runtime.replicas import Replicas
@@ -181,7 +181,7 @@ def search_schedules(
         try:
             best = search.run(steps) if steps else workbench.default
         finally:
-            workbench.queue.wait()  # an interrupt leaves a kernel running that writes the copies
+            wait_for(workbench.queue)  # an interrupt leaves a kernel running that writes the copies
     report = _report(workbench, search, best, time.perf_counter() - start)
     tuned = Tuned(workbench.schedules(best), str(report.best), report.gain)
     return report, tuned, workbench.ready.get(best)
