@@ -42,8 +42,9 @@ def test_bounds_checks_pass_on_programs_without_errors(layout: str, differential
 def test_prefetching_and_streaming_change_no_result(
     differential_programs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small arrays are in the cache: here all kernels prefetch as if theirs were not."""
+    """Small arrays are in the cache: here all kernels prefetch and stream as if theirs were not."""
     monkeypatch.setattr("tl_dpnp.runtime.launch.exceeds_caches", lambda *_: True)
+    monkeypatch.setattr("tl_dpnp.lowering.streaming._LEAST_STAGED", 64)
 
     @given(seeds)
     @settings(

@@ -20,7 +20,11 @@ func @product(%a: memref<{t}x{m}x8x?>, %b: memref<{t}x8x{n}x?>, %c: memref<{t}x{
 
 
 @pytest.mark.parametrize("offset", [0, 1, 16], ids="{} elements off".format)
-@pytest.mark.parametrize(("m", "n", "beta", "element"), [(32, 5, 0, "f32"), (16, 9, 2, "f32"), (24, 3, 0, "f64")])
+@pytest.mark.parametrize(("m", "n", "beta", "element"), [
+    (32, 5, 0, "f32"), (16, 9, 2, "f32"), (24, 3, 0, "f64"),
+    # Columns of these are no whole lines.
+    (35, 35, 0, "f32"), (120, 7, 0, "f32"), (9, 40, 0, "f64"), (20, 20, 0, "f32"), (20, 20, 3, "f32"),
+])
 def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
     monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
     groups, dtype = 7, {"f32": np.float32, "f64": np.float64}[element]
@@ -36,3 +40,25 @@ def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
     kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, beta=beta, t=element))
     kernel(*map(tl_dpnp.rev, (a, b, c)))
     np.testing.assert_array_equal(c.asnumpy(), expected)
+
+
+@pytest.mark.parametrize(("m", "n"), [(32, 32), (35, 35)])
+def test_neighbours_keep_their_values(monkeypatch, m, n):
+    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
+    memory = dpnp.full(m * n + 64, 7, dtype="float32")
+    kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, beta=0, t="f32"))
+    a, b = dpnp.ones((1, 8, m), dtype="float32"), dpnp.ones((1, n, 8), dtype="float32")
+    for start in (0, 3, 16, 33):
+        memory[:] = 7
+        kernel(tl_dpnp.rev(a), tl_dpnp.rev(b), tl_dpnp.rev(memory[start : start + m * n].reshape((1, n, m))))
+        expected = np.full(memory.shape, 7)
+        expected[start : start + m * n] = 8
+        np.testing.assert_array_equal(memory.asnumpy(), expected)
+
+
+def test_results_without_whole_lines_are_staged():
+    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=35, beta=0, t="f32"))
+    device = next(device for device in tl_dpnp.devices() if device.is_cpu)
+    staged = device.vector_bytes == 64
+    (llvm,) = kernel.inspect_llvm().values()
+    assert ("vmovntps" in llvm) == staged

@@ -6,13 +6,13 @@ Each stage is printed and kept, so that a user can see what every pass did.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
 from tl_dpnp.errors import Diagnostic, LoweringError, UnsupportedError
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import CACHE_LINE, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
@@ -31,7 +31,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
-from tl_dpnp.lowering.streaming import streamed
+from tl_dpnp.lowering.streaming import staged_result, streamed
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -193,6 +193,8 @@ class _KernelMaker:
             if memref.can_be_fetched and self.device.is_cpu
         }
         stored = streamed(realized.nest, width)
+        alone = self.layout.lanes * self.layout.subgroups == 1
+        staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
         prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
         parameters = (
             *(INDEX for _ in elements),
@@ -200,7 +202,7 @@ class _KernelMaker:
             *(scalar.type for scalar in contraction.scalars),
             *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
         )
-        scratch_space = LOCAL if self.layout.lanes * self.layout.subgroups > 1 else PRIVATE
+        scratch_space = PRIVATE if alone else LOCAL
         first = self.local_memory - realized.scratch
 
         def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
@@ -219,9 +221,10 @@ class _KernelMaker:
                 wanted = builder.icmp_signed("!=", next(given), index(0))
                 distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
                 # To fetch what is then stored past the caches would read it for nothing.
-                result = stored if stored in distances else None
-                distances.pop(result or "", None)
-                ahead = Ahead(wanted, distances, result)
+                distance, _ = distances.pop(stored, (None, 0)) if stored else (None, 0)
+                ahead = Ahead(wanted, distances, stored if distance else None)
+                if distance is None and staged is not None and staged.buffer.name in distances:
+                    ahead = replace(ahead, staged=(staged, distances.pop(staged.buffer.name)[0]))
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)

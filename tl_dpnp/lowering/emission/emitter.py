@@ -40,6 +40,7 @@ from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.products import product_of
+from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, micro_kernel_of, product_in
@@ -94,24 +95,31 @@ def emit_nest(
         buffer.name: private_array(builder, buffer.element, buffer.elements)
         for buffer in nest.buffers.values() if buffer.scope == "private"
     }
-    arguments = replace(arguments, pointers={**arguments.pointers, **private})
+    pointers = {**arguments.pointers, **private}
+    arguments = replace(arguments, pointers=pointers)
+    staged = StagedStores.start(builder, arguments)
     variables = Variables(builder)
     memory = Memory(builder, arguments, variables, vector_width)
-    emitter = _Emitter(builder, arguments, layout, vector_width, _computes_twice(nest), variables, memory, engine)
+    emitter = _Emitter(
+        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
+    if staged is not None:
+        staged.finish()
 
 
 @dataclass
 class _Emitter:
     builder: ir.IRBuilder
     arguments: NestArguments
+    pointers: dict[str, ir.Value]
     layout: SubgroupLayout
     vector_width: int
     computes_twice: bool
     variables: Variables
     memory: Memory
     engine: MatrixEngine
+    staged: StagedStores | None
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
@@ -287,7 +295,14 @@ class _Emitter:
             self.variables.multiples[loop.variable] = math.gcd(loop.static_range.start, loop.step)
         for derived in loop.derived:
             self.variables.values[derived.variable] = self.variables.derived(derived)
-        self.guarded(loop.guards, lambda: self.nodes(loop.body))
+
+        def body() -> None:
+            self.guarded(loop.guards, lambda: self.nodes(loop.body))
+
+        if self.staged is None:
+            body()
+        else:
+            self.staged.run(loop, value, self.pointers, body)
         for variable in loop.variables:
             del self.variables.values[variable]
 

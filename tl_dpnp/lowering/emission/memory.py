@@ -19,6 +19,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
+from tl_dpnp.lowering.streaming import StagedResult
 
 __all__ = ["Ahead", "Memory", "NestArguments"]
 
@@ -28,12 +29,14 @@ class Ahead:
     """What to do about operands that exceed the caches, where that is `wanted`.
 
     `buffers` are to be prefetched: for each, by name, the distance to the next one and its size, in bytes.  The result
-    `streamed` is to be stored past the caches where its address allows that.
+    `streamed` is to be stored past the caches where its address allows that; `staged` is to be computed elsewhere, and
+    comes with the distance to the next one.
     """
 
     wanted: ir.Value
     buffers: Mapping[str, tuple[ir.Value, int]]
     streamed: str | None = None
+    staged: tuple[StagedResult, ir.Value] | None = None
 
 
 @dataclass(frozen=True)
