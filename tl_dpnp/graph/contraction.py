@@ -14,7 +14,7 @@ from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.language.ops import Value, memref_type
 
-__all__ = ["Tensor", "write_contraction"]
+__all__ = ["Tensor", "is_matrix_product", "write_contraction"]
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,13 @@ class Tensor:
 
 
 def write_contraction(
-    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: dict[str, int], accumulate: bool = False
+    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: dict[str, int], accumulate: bool = False,
+    alpha: Value | float = 1.0,
 ) -> None:
-    """Write ``out := lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``."""
+    """Write ``out := alpha · lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``.
+
+    `alpha` is 1 unless the product is one of matrices (`is_matrix_product`).
+    """
     summed = [letter for letter in lhs.letters if letter not in out.letters]
     if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
         lhs, rhs = rhs, lhs
@@ -40,7 +44,7 @@ def write_contraction(
     places: dict[str, Value | int] = {}
 
     def product(beta: float) -> None:
-        _write_product(b, lhs, rhs, out, rows, columns, depth, places, beta)
+        _write_product(b, lhs, rhs, out, rows, columns, depth, places, beta, alpha)
 
     def sum_outer(remaining: Sequence[str], first: bool) -> None:
         # The first term sets the result, all others are added to it.
@@ -66,6 +70,15 @@ def write_contraction(
     over_batch(list(reversed(batch)))
 
 
+def is_matrix_product(lhs: str, rhs: str, out: str) -> bool:
+    """Return whether a product with these letters has rows, columns and a depth."""
+    return (
+        any(letter not in rhs for letter in lhs if letter in out)
+        and any(letter not in lhs for letter in rhs if letter in out)
+        and any(letter not in out for letter in lhs)
+    )
+
+
 def _run(first: str, second: str, allowed: Sequence[str]) -> str:
     """Return the longest run of allowed letters that stands in both words; the one that begins first if equal."""
     best = ""
@@ -83,7 +96,7 @@ def _run(first: str, second: str, allowed: Sequence[str]) -> str:
 
 def _write_product(
     b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, rows: str, columns: str, depth: str,
-    places: dict[str, Value | int], beta: float,
+    places: dict[str, Value | int], beta: float, alpha: Value | float,
 ) -> None:
     left, left_axes = _matrix(b, lhs, (rows, depth), places)
     right, right_axes = _matrix(b, rhs, (depth, columns), places)
@@ -91,10 +104,10 @@ def _write_product(
     match bool(rows), bool(columns), bool(depth):
         case True, True, True:
             if result_axes != (rows, columns):  # the transposed product: Cᵀ = Bᵀ Aᵀ
-                b.gemm(1.0, right, left, beta, result, transpose_a=right_axes != (columns, depth),
+                b.gemm(alpha, right, left, beta, result, transpose_a=right_axes != (columns, depth),
                        transpose_b=left_axes != (depth, rows))
             else:
-                b.gemm(1.0, left, right, beta, result, transpose_a=left_axes != (rows, depth),
+                b.gemm(alpha, left, right, beta, result, transpose_a=left_axes != (rows, depth),
                        transpose_b=right_axes != (depth, columns))
         case True, False, True:
             b.gemv(1.0, left, right, beta, result, transpose=left_axes != (rows, depth))

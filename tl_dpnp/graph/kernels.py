@@ -180,16 +180,16 @@ def _signature(
     leaves = tuple((numbers[array], places, own.signature)
                    for (array, places), own in zip(placement.leaves, read, strict=True))
     chunks = tuple(axis.chunk for axis in placement.grid)
-    aliases = tuple(own.array.slot for own in written) if _in_place(region) else ()
     return (
         tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,
-        chunks, bool(aliases), tuple(type for _, type in parameters),
+        chunks, _in_place(region), tuple(type for _, type in parameters),
     )
 
 
-def _in_place(region: Region) -> bool:
-    written = {array.slot for array in region.outputs}
-    return any(leaf.slot in written for leaf, _ in region.placement.leaves)
+def _in_place(region: Region) -> tuple[tuple[int, int], ...]:
+    """Return which leaf is the memory of which output."""
+    return tuple((number, position) for number, (leaf, _) in enumerate(region.placement.leaves)
+                 for position, array in enumerate(region.outputs) if array.slot == leaf.slot)
 
 
 def _name(region: Region) -> str:

@@ -328,7 +328,8 @@ def _temporaries(placement: Placement, roots: Sequence[Node]) -> int:
     """Return the bytes of all temporaries of a work-group; those whose lives do not overlap are counted all."""
     return sum(
         math.prod(local_shape(node.shape, placement.places[node], placement.grid)) * node.dtype.itemsize + 64
-        for node in stored_nodes(placement, roots) if node not in roots and not isinstance(node, Reshape)
+        for node in stored_nodes(placement, roots)
+        if (node not in roots or isinstance(node, Contract)) and not isinstance(node, Reshape)
     )
 
 

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from tl_dpnp.graph.contraction import Tensor, write_contraction
+from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, operands_of
 from tl_dpnp.graph.partition import Region, stored_nodes
 from tl_dpnp.graph.placement import Places, local_shape
 from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.sums import Term, terms_of, vector_share
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
-from tl_dpnp.language.ops import Module, Value
+from tl_dpnp.language.ops import Module, Value, memref_type
 from tl_dpnp.language.types import Type
 from tl_dpnp.scalars import I1, ScalarType, is_lossless
 
@@ -77,25 +78,44 @@ class _Writer:
         self.loaded: dict[tuple[object, ...], Value] = {}
 
     def write(self) -> Module:
+        """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
+        self.stored = {*stored, *self.region.roots}
+        self.layouts = self._preferred_layouts(stored)
+        self.sums = self._sums(stored)
         for root in self.region.roots:
-            if root not in stored:  # an array that is copied
-                stored.append(root)
-        for node in stored:
-            if isinstance(node, Reshape):
-                self.buffers[node] = self._reshaped(node)
-                if node not in self.outputs:
-                    continue
-            target = self.outputs.get(node) or self._temporary(node)
-            match node:
-                case Contract():
-                    self._contract(node, target)
-                case Reduce():
-                    self._reduce(node, target)
-                case _:
-                    self._assign(node, target)
-            self.buffers[node] = target
+            self._emit(root)
         return self.b.build()
+
+    def _emit(self, node: Node) -> None:
+        """Write a stored node, after what it needs."""
+        if node in self.buffers:
+            return
+        if node not in self.sums:
+            self._emit_below(node)
+        if isinstance(node, Reshape):
+            self.buffers[node] = self._reshaped(node)
+            if node not in self.outputs:
+                return
+        target = self.outputs.get(node) or self._temporary(node)
+        match node:
+            case _ if node in self.sums:
+                self._write_sum(node, self.sums[node], target)
+            case Contract():
+                self._contract(node, target)
+            case Reduce():
+                self._reduce(node, target)
+            case _:
+                self._assign(node, target)
+        self.buffers[node] = target
+
+    def _emit_below(self, node: Node) -> None:
+        """Write the stored nodes that a node is computed from, as late as that, so that temporaries live shortly."""
+        for operand in operands_of(node):
+            if operand in self.stored:
+                self._emit(operand)
+            else:
+                self._emit_below(operand)
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
@@ -129,8 +149,47 @@ class _Writer:
 
     def _temporary(self, node: Node) -> Buffer:
         axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+        if node in self.layouts:
+            axes = self.layouts[node]
+        return self._allocated(node, axes)
+
+    def _allocated(self, node: Node, axes: tuple[int, ...]) -> Buffer:
         type_ = memref(scalar_type_of(node.dtype), *(self.shapes[node][axis] for axis in axes))
         return Buffer(self.b.alloca(type_), axes)
+
+    def _preferred_layouts(self, stored: Sequence[Node]) -> dict[Node, tuple[int, ...]]:
+        """Return the axes, the fastest first, of temporaries that are better not in C order.
+
+        A matrix whose rows do not fill vectors has its columns fastest if these are longer; so has one whose rows are
+        reduced, because vectors then run over different results.
+        """
+        fixed = {node.operand for node in stored if isinstance(node, Reshape)}
+        layouts: dict[Node, tuple[int, ...]] = {}
+        for node in stored:
+            axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+            if len(axes) == 2 and node not in fixed and not isinstance(node, Reshape) and (
+                self._rows_are_short(node, axes) or self._rows_are_reduced(node, axes[0], stored)
+            ):
+                layouts[node] = axes[::-1]
+        return layouts
+
+    def _rows_are_short(self, node: Node, axes: tuple[int, ...]) -> bool:
+        fast, slow = (self.shapes[node][axis] for axis in axes)
+        share = vector_share(fast, node.dtype)
+        return share < 0.8 and slow > fast and vector_share(slow, node.dtype) > share
+
+    def _rows_are_reduced(self, node: Node, axis: int, stored: Sequence[Node]) -> bool:
+        """Return whether a reduction over `axis` reads the node, directly or through element-wise functions."""
+        for reduction in stored:
+            if isinstance(reduction, Reduce) and axis in reduction.axes and reduction.operand.shape == node.shape:
+                pending = [reduction.operand]
+                while pending:
+                    below = pending.pop()
+                    if below is node:
+                        return True
+                    if isinstance(below, Map) and below not in stored:
+                        pending += [operand for operand in below.operands if operand.shape == node.shape]
+        return False
 
     def _reshaped(self, node: Reshape) -> Buffer:
         """Return the memory of the operand, which is in C order, seen with another shape."""
@@ -274,6 +333,89 @@ class _Writer:
             return known
         return tuple(axis if axis < len(self.placement.grid) else None for axis in range(len(node.shape)))
 
+    # --- sums --------------------------------------------------------------------------------------------------------
+
+    def _sums(self, stored: Sequence[Node]) -> dict[Node, list[Term]]:
+        """Return the stored nodes that are written as sums of matrices, with the terms of each.
+
+        A product is part of a sum if nothing else reads it.  One product alone is better added element by element,
+        unless its rows are short.
+        """
+        uses: dict[Node, int] = {}
+        for node in self.placement.places:
+            for operand in operands_of(node):
+                uses[operand] = uses.get(operand, 0) + 1
+        sums: dict[Node, list[Term]] = {}
+        for node in stored:
+            axes = [axis for axis, size in enumerate(self.shapes[node]) if size > 1]
+            alone = [Term(node)] if isinstance(node, Contract) and node in self.outputs else None
+            if alone is not None and not (len(axes) == 2 and self._rows_are_short(node, (axes[1], axes[0]))):
+                continue
+            kept = {other for other in stored if not (isinstance(other, Contract) and uses.get(other, 0) == 1)}
+            terms = alone or terms_of(node, kept | set(self.outputs))
+            if terms is None or len(axes) != 2 or not all(self._can_be_summed(term.node, node, uses) for term in terms):
+                continue
+            products = sum(isinstance(term.node, Contract) for term in terms)
+            if sum(self._is_target(term, node) for term in terms) > 1:
+                continue  # what is added first replaces what the next one is to read
+            if products > 1 or (products == 1 and node in self.layouts):
+                sums[node] = sorted(terms, key=lambda term: not self._is_target(term, node))
+        return sums
+
+    def _is_target(self, term: Term, node: Node) -> bool:
+        """Return whether a term lies in the memory that the node is written to."""
+        written = dict(zip(self.region.roots, self.region.outputs, strict=True)).get(node)
+        return isinstance(term.node, Array) and written is not None and term.node.slot == written.slot
+
+    def _can_be_summed(self, node: Node, root: Node, uses: dict[Node, int]) -> bool:
+        places = self.placement.places[root]
+        match node:
+            case Array():
+                return not self.leaves[node, places].flipped and len(self.leaves[node, places].axes) == 2
+            case Contract() if node is root or (uses.get(node, 0) == 1 and node not in self.outputs):
+                sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
+                         for letter, size in zip(letters, operand.shape, strict=True)}
+                sizes |= dict(zip(node.letters, self.shapes[node], strict=True))
+                left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
+                                    for letters in (*node.operand_letters, node.letters))
+                return is_matrix_product(left, right, out)
+        return False
+
+    def _write_sum(self, node: Node, terms: list[Term], target: Buffer) -> None:
+        """Write a sum: products are accumulated beside the target, then all is added there.
+
+        Accumulating in the target itself, which is in global memory, took two to four times as long on a CPU.
+        """
+        places = self.placement.places[node]
+        beside = self._allocated(node, self.layouts.get(node, target.axes))
+        first = True
+        for term in terms:
+            if isinstance(term.node, Contract):
+                self._emit_below(term.node)
+                self._contract(term.node, beside, not first, self._scale(term, node))
+                first = False
+        first = True
+        for term in terms:
+            if isinstance(term.node, Array):
+                self._add(self.leaves[term.node, places], self._scale(term, node), target, first)
+                first = False
+        self._add(beside, 1.0, target, first)
+
+    def _scale(self, term: Term, node: Node) -> Value | float:
+        if term.parameter is None:
+            return term.scale
+        type_ = scalar_type_of(node.dtype)
+        value = self.scalars[term.parameter.position, type_]
+        return value if term.scale == 1.0 else self.b.mul(value, constant(term.scale, type_))
+
+    def _add(self, source: Buffer, scale: Value | float, target: Buffer, first: bool) -> None:
+        factor = constant(scale, memref_type(target.memref).element) if isinstance(scale, int | float) else scale
+        beta, transpose = 0.0 if first else 1.0, source.axes != target.axes
+        memrefs = [source.memref, target.memref]
+        if not transpose and all(memref_type(memref).is_packed for memref in memrefs):
+            memrefs = [self.b.fuse(memref, 0, 1) for memref in memrefs]  # one row fills more vectors
+        self.b.axpby(factor, memrefs[0], beta, memrefs[1], transpose=transpose)
+
     # --- reductions and products -------------------------------------------------------------------------------------
 
     def _reduce(self, node: Reduce, target: Buffer) -> None:
@@ -304,7 +446,7 @@ class _Writer:
             value = FUNCTIONS[reduction.function].emit(b, type_, [b.load(target.memref, *where), element])
             b.store(value, target.memref, *where)
 
-    def _contract(self, node: Contract, target: Buffer) -> None:
+    def _contract(self, node: Contract, target: Buffer, accumulate: bool = False, alpha: Value | float = 1.0) -> None:
         element = scalar_type_of(node.dtype)
         tensors = [
             self._tensor(operand, letters, node, element)
@@ -315,7 +457,8 @@ class _Writer:
         local = dict(zip(node.letters, self.shapes[node], strict=True))
         sizes |= local
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
-        write_contraction(self.b, tensors[0], tensors[1], out, sizes)
+        factor = constant(alpha, element) if isinstance(alpha, int | float) else alpha
+        write_contraction(self.b, tensors[0], tensors[1], out, sizes, accumulate, factor)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
         """Return an operand of a product in memory, copied to a temporary where it cannot be read as it is."""

@@ -1,0 +1,67 @@
+"""Sums of products and matrices with short rows, which are accumulated in a temporary with its own layout."""
+
+from __future__ import annotations
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.graph.support import compare
+
+
+def _random(*shape, seed):
+    return dpnp.asarray(np.random.default_rng(seed).normal(size=shape).astype("f4"))
+
+
+A, B = _random(3, 35, 20, seed=0), _random(3, 20, 9, seed=1)
+C, D, Q = (_random(3, 35, 9, seed=seed) for seed in (2, 3, 4))
+
+
+def _assign(q, value):
+    q[...] = value
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda q: _assign(q, C + q + A @ B),
+        lambda q: _assign(q, C - q + A @ B + 2 * q),
+        lambda q: _assign(q, A @ B - 3 * q),
+        lambda q: _assign(q, -(A @ B) + A @ B * 2 + q),
+    ],
+)
+def test_a_sum_may_be_written_to_one_of_its_terms(update):
+    plain, fused = Q.copy(), Q.copy()
+    update(plain)
+    for _ in range(2):
+        fused = Q.copy()
+        tl_dpnp.fuse(update)(fused)
+        compare("update", fused, plain)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, q: q + A @ B + A @ (B * 2) - D,
+        lambda s, q: s * (A @ B) + q,
+        lambda s, q: q * s - (A @ B) * 0.5 + (-C),
+        lambda s, q: s * (2.0 * (A @ B)) + q,
+        lambda s, q: ((A * 1e-20 @ B * 1e-20) * 1e30) * 1e30 + q,  # the product of both factors is too large
+        lambda s, q: 1e30 * (1e-30 * (A @ B + q)) + C,
+        lambda s, q: 0.0 * (A @ B / 0) + q,  # not a number
+        lambda s, q: (A @ B).swapaxes(1, 2) + q.swapaxes(1, 2),
+        lambda s, q: (A @ B + q).sum(axis=2) + (A @ B - q).max(axis=1)[:, :1],
+        lambda s, q: A @ B,
+    ],
+)
+def test_a_sum_is_what_dpnp_gives(function):
+    fused = tl_dpnp.fuse(function)
+    for factor in (0.25, -2.0):
+        compare("sum", fused(factor, Q), function(factor, Q))
+
+
+def test_a_sum_of_three_products_is_one_kernel():
+    explanation = tl_dpnp.explain(lambda q: q + A @ B + A @ (B + 1) + A @ (B - 1))(Q)
+    assert explanation.launches == 1
+    assert explanation.kernels[0].source.count("gemm.") == 3
