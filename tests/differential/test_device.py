@@ -44,7 +44,6 @@ def test_prefetching_and_streaming_change_no_result(
 ) -> None:
     """Small arrays are in the cache: here all kernels prefetch and stream as if theirs were not."""
     monkeypatch.setattr("tl_dpnp.runtime.launch.exceeds_caches", lambda *_: True)
-    monkeypatch.setattr("tl_dpnp.lowering.streaming._LEAST_STAGED", 64)
 
     @given(seeds)
     @settings(

@@ -55,7 +55,8 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
-            loop = reduction or part.outer
+            single = schedule.is_static(part.outer) and _count(schedule, part.outer) == 1
+            loop = reduction or (tile.outer if single else part.outer)
             if not prefetched and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
                 schedule.prefetch(loop)

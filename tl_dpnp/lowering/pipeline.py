@@ -6,7 +6,7 @@ Each stage is printed and kept, so that a user can see what every pass did.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -31,7 +31,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
-from tl_dpnp.lowering.streaming import staged_result, streamed
+from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -192,7 +192,6 @@ class _KernelMaker:
             for buffer, memref in zip(names, memrefs, strict=True)
             if memref.can_be_fetched and self.device.is_cpu
         }
-        stored = streamed(realized.nest, width)
         alone = self.layout.lanes * self.layout.subgroups == 1
         staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
         prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
@@ -221,10 +220,8 @@ class _KernelMaker:
                 wanted = builder.icmp_signed("!=", next(given), index(0))
                 distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
                 # To fetch what is then stored past the caches would read it for nothing.
-                distance, _ = distances.pop(stored, (None, 0)) if stored else (None, 0)
-                ahead = Ahead(wanted, distances, stored if distance else None)
-                if distance is None and staged is not None and staged.buffer.name in distances:
-                    ahead = replace(ahead, staged=(staged, distances.pop(staged.buffer.name)[0]))
+                moved = distances.pop(staged.buffer.name, None) if staged is not None else None
+                ahead = Ahead(wanted, distances, None if staged is None or moved is None else (staged, moved[0]))
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)

@@ -1,24 +1,24 @@
 """Which results a nest may store past the caches, with streaming (non-temporal) stores.
 
-An ordinary store of a whole cache line first reads the line, which a streaming store does not: from memory a product
-moves a quarter less.  It pays for whole lines only, and for results that the nest does not read.  Where columns are no
-whole lines, but the result is one piece of memory, it is computed in the work-item's own memory, and what whole lines
-there are of it is stored after each tile of columns.
+An ordinary store of a cache line first reads the line, which a streaming store does not: from memory a product moves a
+quarter less.  It pays for whole lines only, and for results that the nest does not read.  So a result that is one
+piece of memory is computed in the work-item's own memory, and what whole lines there are of it is stored after each
+tile of columns.  That costs next to nothing even where columns are whole lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.llvm import CACHE_LINE
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, Node, leaves, loops_of
 
-__all__ = ["StagedResult", "holds_lines_only", "staged_result", "stores_lines", "streamed"]
+__all__ = ["StagedResult", "staged_result"]
 
-#: Bytes of a result that is staged, nearly all of whose lines should be whole, and of a tile of it, which should stay
-#: in the cache nearest to the core.
-_LEAST_STAGED, _LARGEST_TILE = 16 * CACHE_LINE, 1 << 14
+#: Bytes of a result that is staged, which needs whole lines, and of a tile of it, which should stay in the cache
+#: nearest to the core.
+_LEAST_STAGED, _LARGEST_TILE = 2 * CACHE_LINE, 1 << 14
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,6 @@ class StagedResult:
     loops: frozenset[str]
     column: int
     tile: int
-
-
-def streamed(nest: Nest, width: int) -> str | None:
-    """Return the operand that may be stored in whole lines if its address is a multiple of one; None if there is none.
-
-    `width` is the number of lanes of a vector: it must fill a line.
-    """
-    return next((target.name for target in _only_stored(nest)
-                 if width * target.element.bytes == CACHE_LINE and _is_made_of_lines(target)), None)
 
 
 def staged_result(nest: Nest) -> StagedResult | None:
@@ -62,10 +53,7 @@ def _loops_over_columns(nest: Nest, buffer: Buffer) -> list[Loop]:
     """Return the outermost loops that store a result if each iteration stores whole columns, in ascending order."""
     loops: list[Loop] = []
     next_column = 0
-    for node in nest.body:
-        targets = [leaf.assign.target for leaf in leaves((node,)) if leaf.assign.target.buffer.name == buffer.name]
-        if not targets:
-            continue
+    for node, targets in _parts(nest.body, buffer):
         if not isinstance(node, Loop) or node.kind != "serial" or node.derived or node.guards:
             return []
         range_ = node.static_range
@@ -74,6 +62,18 @@ def _loops_over_columns(nest: Nest, buffer: Buffer) -> list[Loop]:
         loops.append(node)
         next_column = range_[-1] + node.step
     return loops if next_column == buffer.shape[-1] else []
+
+
+def _parts(nodes: Sequence[Node], buffer: Buffer) -> Iterator[tuple[Node, list[Access]]]:
+    """Yield the nodes that store a buffer, with how they do; instead of loops that do not move it, what they hold."""
+    for node in nodes:
+        targets = [leaf.assign.target for leaf in leaves((node,)) if leaf.assign.target.buffer.name == buffer.name]
+        if isinstance(node, Loop) and node.static_range is not None and len(node.static_range) == 1 and not (
+            node.guards or any(node.variable in index for target in targets for index in target.indices)
+        ):
+            yield from _parts(node.body, buffer)
+        elif targets:
+            yield node, targets
 
 
 def _stays_in_tile(target: Access, loop: Loop) -> bool:
@@ -109,30 +109,3 @@ def _is_one_piece(buffer: Buffer) -> bool:
             return False
         size *= extent
     return not buffer.element.is_boolean and size * buffer.element.bytes >= _LEAST_STAGED
-
-
-def _is_made_of_lines(buffer: Buffer) -> bool:
-    """Whether each column is a whole number of lines, and starts with one if the first does."""
-    if not buffer.shape or buffer.strides[0] != 1:
-        return False
-    sizes = (buffer.shape[0], *buffer.strides[1:])
-    return all(isinstance(size, int) and size * buffer.element.bytes % CACHE_LINE == 0 for size in sizes)
-
-
-def stores_lines(access: Access, running: Sequence[Loop]) -> bool:
-    """Whether the loops that are running move an access by whole lines only."""
-    by_variable = {loop.variable: loop for loop in running}
-    for index, stride in zip(access.indices, access.buffer.strides, strict=True):
-        for loop in (by_variable[variable] for variable in index if variable in by_variable):
-            for distance in (loop.start, loop.step):
-                line = isinstance(distance, int) and isinstance(stride, int) and (
-                    distance * stride * access.buffer.element.bytes % CACHE_LINE == 0)
-                if not line:
-                    return False
-    return all(variable not in loop.variables[1:] for loop in running for i in access.indices for variable in i)
-
-
-def holds_lines_only(node: Node, buffer: str | None) -> bool:
-    """Whether a node does nothing but store to the operand."""
-    return buffer is not None and isinstance(node, Loop) and all(
-        leaf.assign.target.buffer.name == buffer for leaf in leaves((node,)))

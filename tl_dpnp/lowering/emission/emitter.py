@@ -66,7 +66,6 @@ from tl_dpnp.lowering.nest import (
     is_transposition,
     leaves,
 )
-from tl_dpnp.lowering.streaming import holds_lines_only, stores_lines
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["emit_nest"]
@@ -125,8 +124,6 @@ class _Emitter:
     position: dict[str, ir.Value | None] = field(
         default_factory=lambda: {"rows": None, "columns": None, "subgroups": None}
     )
-    #: Whether the loop that is emitted stores past the caches; empty outside of such a loop.
-    streaming: tuple[bool, ...] = ()
     #: The serial loops around the current place, with their counters.
     running: list[tuple[Loop, ir.Value]] = field(default_factory=list)
 
@@ -135,8 +132,6 @@ class _Emitter:
     def nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             match node:
-                case Loop() if not self.streaming and holds_lines_only(node, self.streamed):
-                    self.streamed_or_not(node)
                 case Assign():
                     self.assign(node)
                 case Loop():
@@ -146,28 +141,6 @@ class _Emitter:
                 case Synchronize():
                     barrier().emit(self.builder, ())
                     self.memory.forget()
-
-    @property
-    def streamed(self) -> str | None:
-        """The operand that may be stored past the caches."""
-        return None if self.arguments.ahead is None else self.arguments.ahead.streamed
-
-    def streamed_or_not(self, loop: Loop) -> None:
-        """Emit a loop twice that only stores a result: past the caches where that is wanted and possible, or not."""
-        ahead, streamed = self.arguments.ahead, self.streamed
-        assert ahead is not None
-        assert streamed is not None
-        address = self.builder.ptrtoint(self.arguments.pointers[streamed], index(0).type)
-        place = self.builder.and_(address, index(CACHE_LINE - 1))
-        possible = self.builder.and_(ahead.wanted, self.builder.icmp_signed("==", place, index(0)))
-
-        def emit(streaming: bool) -> None:
-            self.streaming = (streaming,)
-            self.nodes([loop])
-            self.streaming = ()
-
-        self.branch(possible, lambda: emit(True))
-        self.branch(self.builder.not_(possible), lambda: emit(False))
 
     def loop(self, loop: Loop) -> None:
         match loop.kind:
@@ -458,8 +431,7 @@ class _Emitter:
         if target.buffer.in_registers:
             self.registers[self.key(target)] = value
             return
-        streaming = any(self.streaming) and stores_lines(target, [loop for loop, _ in self.running])
-        self.memory.store(target, value, streaming=streaming)
+        self.memory.store(target, value)
 
     def update(self, assign: Assign, value: ir.Value, width: int) -> None:
         """Update elements atomically, lane by lane."""

@@ -14,8 +14,7 @@ from itertools import zip_longest
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import load_element, store_element
-from tl_dpnp.kernels.llvm import CACHE_LINE, I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
-from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.kernels.llvm import I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
 from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
@@ -29,13 +28,11 @@ class Ahead:
     """What to do about operands that exceed the caches, where that is `wanted`.
 
     `buffers` are to be prefetched: for each, by name, the distance to the next one and its size, in bytes.  The result
-    `streamed` is to be stored past the caches where its address allows that; `staged` is to be computed elsewhere, and
-    comes with the distance to the next one.
+    `staged` is to be computed elsewhere and stored past the caches; it comes with the distance to the next one.
     """
 
     wanted: ir.Value
     buffers: Mapping[str, tuple[ir.Value, int]]
-    streamed: str | None = None
     staged: tuple[StagedResult, ir.Value] | None = None
 
 
@@ -136,11 +133,8 @@ class Memory:
         assert result is not None
         return result
 
-    def store(self, access: Access, value: ir.Value, *, streaming: bool = False) -> None:
-        """Store an element or a vector; what else was loaded from memory that may be the same is forgotten.
-
-        With `streaming`, whole cache lines bypass the caches: the address of the operand is that of a line.
-        """
+    def store(self, access: Access, value: ir.Value) -> None:
+        """Store an element or a vector; what else was loaded from memory that may be the same is forgotten."""
         width = lanes(value.type)
         element = access.buffer.element
         for first, chunk in store_runs([self.offset(access, lane) for lane in range(width)]):
@@ -149,13 +143,8 @@ class Memory:
                 part = self.builder.extract_element(value, ir.Constant(I32, first))
             elif chunk.width < width:
                 part = shuffle(self.builder, value, [], range(first, first + chunk.width))
-            place = (chunk.start.known * element.bytes) % CACHE_LINE
             pointer = self.pointer(access, chunk.start)
-            if streaming and place == 0 and chunk.width * element.bytes == CACHE_LINE and not element.is_boolean:
-                vector = self.builder.bitcast(pointer, part.type.as_pointer(pointer.type.addrspace))
-                target_of(self.builder).stream_line(self.builder, part, vector)
-            else:
-                store_element(self.builder, element, part, pointer, self.alignment(access, chunk.start))
+            store_element(self.builder, element, part, pointer, self.alignment(access, chunk.start))
         # Operands may alias one another; the copies of a nest alias nothing.
         own = access.buffer.scope != "global"
         self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != access.buffer.name}
