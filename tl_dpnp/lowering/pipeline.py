@@ -5,7 +5,7 @@ Each stage is printed and kept, so that a user can see what every pass did.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -41,9 +41,9 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
-#: Vector operations from the prefetch of an operand to its use, about as long as memory takes, and work-groups in
-#: between at most, so that what was fetched is still in the cache nearest to the core.
-_OPERATIONS_AHEAD, _MOST_AHEAD = 1200, 24
+#: Vector operations from the prefetch of an operand to its use, about as long as memory takes; work-groups and bytes
+#: in between at most, so that what was fetched is still in the cache nearest to the core.
+_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 1200, 24, 1 << 14
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 
@@ -106,7 +106,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
-        target_for(device.backend).parameters, max(1, min(_MOST_AHEAD, _OPERATIONS_AHEAD // max(1, work))),
+        target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
@@ -119,6 +119,14 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         f"{kernel.schedule.name} is not on the matrix engine: {kernel.remark}" for kernel in kernels if kernel.remark
     )
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
+
+
+def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:
+    """Return how many work-groups further the operands are that are prefetched; `work` is that of one."""
+    operands = {operand.name: operand for kernel in kernels
+                for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
+    size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
+    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
 
 
 def _staged(
