@@ -28,6 +28,7 @@ _MEGABYTES = 16 if QUICK else MEMORY_MEGABYTES
 class Contest:
     """What is timed in turns for one case: ``tl_dpnp`` and its peers; `flops` and `bytes` are those of one pass.
 
+    `written` are those bytes that are written.
     `batch` is the batch where it was fitted to a time; the case with it as its variant is measured with that batch.
     """
 
@@ -35,6 +36,7 @@ class Contest:
     flops: int = 0
     bytes: int = 0
     batch: int = 0
+    written: int = 0
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -84,11 +86,13 @@ def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
 
 
 def from_memory(case: str) -> Contest:
-    """All cores; operands of 256 MB in all, a blocking call.  The limit is the roofline: the larger of the times that
-    the operations take at the FMA peak, and the operands at the speed of a triad, read or written once."""
+    """All cores; operands of 256 MB in all, a blocking call.  The limit is the roofline: the largest of the times that
+    the operations take at the FMA peak, the operands at the speed of a triad, read or written once, and the results at
+    the speed of filling memory."""
     element, shape, _ = parse_case(case)
     gemm = Gemm(shape, element, megabytes=_MEGABYTES)
-    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes)
+    return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes,
+                   written=gemm.written)
 
 
 def one_call(seconds: float) -> Callable[[str], Contest]:
@@ -131,15 +135,18 @@ def chain(case: str) -> Contest:
 def chain_from_memory(case: str) -> Contest:
     """All cores; the same chain for a batch of 256 MB, against the roofline."""
     chain = Chain(_MEGABYTES)
-    return Contest({"tl_dpnp": Contestant(chain.tl_dpnp), **_peers(chain)}, chain.flops, chain.bytes)
+    return Contest({"tl_dpnp": Contestant(chain.tl_dpnp), **_peers(chain)}, chain.flops, chain.bytes,
+                   written=chain.written)
 
 
 def bandwidth(case: str) -> Contest:
     """All cores; 256 MB.  Matrices are 64 × 64, vectors of axpby and hadamard have 4096 elements.  The traffic is that
-    of the operands, read and written once; the limit is the faster of two triads, one with streaming stores."""
+    of the operands, read and written once.  The limit is the speed of a triad, or that of filling memory where most is
+    written; each is the faster of two, one with streaming stores."""
     element, instruction = case.split()
     stream = Stream(instruction, element, _MEGABYTES)
-    return Contest({"tl_dpnp": Contestant(stream.tl_dpnp), **_peers(stream)}, stream.flops, stream.bytes)
+    return Contest({"tl_dpnp": Contestant(stream.tl_dpnp), **_peers(stream)}, stream.flops, stream.bytes,
+                   written=stream.written)
 
 
 def groups(case: str) -> Contest:

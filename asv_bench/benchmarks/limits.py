@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-__all__ = ["FmaPeak", "Triad", "host_vector_bytes"]
+__all__ = ["Fill", "FmaPeak", "Triad", "host_vector_bytes"]
 
 _LLVM_TYPES = {"f32": ("float", ctypes.c_float, 4), "f64": ("double", ctypes.c_double, 8)}
 #: Independent chains of multiply-adds: more than latency times throughput of any processor, fewer than its registers.
@@ -118,6 +118,38 @@ class Triad:
 
     def __call__(self) -> None:
         """Move `bytes` bytes."""
+        self._run(self._calls)
+
+
+def _fill_source(streaming: bool) -> str:
+    lanes = host_vector_bytes() // 8
+    vector, hint = f"<{lanes} x double>", ", !nontemporal !0" if streaming else ""
+    three = f"<{', '.join(['double 3.0'] * lanes)}>"
+    body = [
+        "  %p = getelementptr double, double* %a, i64 %i", f"  %v = bitcast double* %p to {vector}*",
+        f"  store {vector} {three}, {vector}* %v, align {8 * lanes}{hint}",
+    ]
+    return _loop("void @fill(double* %a, i64 %n)", "%n", lanes, [], body, ["  ret void"]) + "\n!0 = !{i32 1}\n"
+
+
+class Fill:
+    """a := 3 on an array of `megabytes`, shared by `threads` threads: what can be written at most.
+
+    Memory may take writes more slowly than it gives reads.  `bytes` counts one write for each element; `streaming` as
+    for `Triad`.  The value is not 0, since some machines need not bring zeros to memory.
+    """
+
+    def __init__(self, megabytes: float, threads: int, streaming: bool) -> None:
+        share = int(megabytes * 1e6) // (8 * threads) // 64 * 64
+        self.bytes = 8 * share * threads
+        address = _engine(_fill_source(streaming)).get_function_address("fill")
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(address)
+        array = _triad_arrays(share * threads)[0]
+        self._calls = [functools.partial(function, array.ctypes.data + 8 * share * t, share) for t in range(threads)]
+        self._run = _on_threads(threads)
+
+    def __call__(self) -> None:
+        """Write `bytes` bytes."""
         self._run(self._calls)
 
 

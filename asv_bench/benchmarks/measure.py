@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import machine, processes
 from .contests import Contest, have
-from .limits import FmaPeak, Triad
+from .limits import Fill, FmaPeak, Triad
 from .quiet import DISTURBED, OtherPrograms, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
@@ -21,8 +21,8 @@ from .timing import Contestant, interleave, quartiles
 
 __all__ = ["cases_of", "run", "run_in_child"]
 
-#: Megabytes of the arrays of the triad.
-_TRIAD_MEGABYTES = 256
+#: Megabytes of the arrays of the triad, and of the one that is filled.
+_TRIAD_MEGABYTES, _FILL_MEGABYTES = 256, 85
 #: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
 #: Fact of a measurement: the part of the cores that other programs took.
@@ -34,13 +34,15 @@ def cases_of(section: Section) -> tuple[str, ...]:
     return section.quick if QUICK else section.cases
 
 
-def _limits(section: Section, case: str) -> dict[str, FmaPeak | Triad]:
+def _limits(section: Section, case: str) -> dict[str, FmaPeak | Triad | Fill]:
     threads = len(os.sched_getaffinity(0))
-    limits: dict[str, FmaPeak | Triad] = {}
+    limits: dict[str, FmaPeak | Triad | Fill] = {}
     if "fma" in section.limits:
         limits["FMA peak"] = FmaPeak(case.split()[0], threads)
     if "triad" in section.limits:
-        limits |= {f"triad {s}": Triad(_TRIAD_MEGABYTES, threads, s == "streaming") for s in ("plain", "streaming")}
+        for stores in ("plain", "streaming"):
+            limits[f"triad {stores}"] = Triad(_TRIAD_MEGABYTES, threads, stores == "streaming")
+            limits[f"fill {stores}"] = Fill(_FILL_MEGABYTES, threads, stores == "streaming")
     return limits
 
 
@@ -98,15 +100,17 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
 
 
-def _rate(limit: FmaPeak | Triad) -> float:
+def _rate(limit: FmaPeak | Triad | Fill) -> float:
     return 1e-9 * (limit.flops if isinstance(limit, FmaPeak) else limit.bytes)
 
 
 def _bound(contest: Contest, rates: dict[str, float]) -> float:
     """Return the least seconds that a pass can take at these rates of one round."""
-    bound = contest.flops / rates["FMA peak"] if "FMA peak" in rates else 0.0
-    triads = [rate for name, rate in rates.items() if name.startswith("triad")]
-    return max(bound, contest.bytes / max(triads)) if triads else bound
+    bounds = [contest.flops / rates["FMA peak"]] if "FMA peak" in rates else []
+    for stream, size in (("triad", contest.bytes), ("fill", contest.written)):
+        speeds = [rate for name, rate in rates.items() if name.startswith(stream)]
+        bounds += [size / max(speeds)] if speeds else []
+    return max(bounds)
 
 
 def run(

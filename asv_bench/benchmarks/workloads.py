@@ -39,7 +39,9 @@ class Workload:
     """
 
     flops: int
+    #: Compulsory traffic of one call, and what of it is written.
     bytes: int
+    written: int
 
     def __init__(
         self, source: str, operands: Mapping[str, tuple[int, ...]], output: str, element: str, batch: int, *,
@@ -63,7 +65,8 @@ class Workload:
         self.kernel = tl_dpnp.compile(source)
         self._arguments = (*scalars, *self._kernel_arguments())
         elements = {name: math.prod(shape) for name, shape in shapes.items()}
-        self.bytes = ITEMSIZE[element] * (sum(elements.values()) + reads_output * elements[output])
+        self.written = ITEMSIZE[element] * elements[output]
+        self.bytes = ITEMSIZE[element] * sum(elements.values()) + reads_output * self.written
 
     def _kernel_arguments(self) -> tuple[Any, ...]:
         import tl_dpnp

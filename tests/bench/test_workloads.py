@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from asv_bench.benchmarks import code, programs
-from asv_bench.benchmarks.limits import FmaPeak, Triad, _triad_arrays
+from asv_bench.benchmarks.limits import Fill, FmaPeak, Triad, _triad_arrays
 from asv_bench.benchmarks.streams import Stream
 from asv_bench.benchmarks.tables import Shape
 from asv_bench.benchmarks.workloads import Chain, Gemm, Groups
@@ -53,6 +53,10 @@ def test_limits_do_what_they_count():
     b[:], c[:] = 2.0, 0.5
     triad()
     assert (a == 3.5).all()
+    fill = Fill(1, 2, streaming=False)
+    filled = _triad_arrays(fill.bytes // 8)[0]
+    fill()
+    assert (filled == 3.0).all()
 
 
 def test_the_inner_loop_of_a_product():
