@@ -44,6 +44,8 @@ _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, about as long as memory takes; work-groups and bytes
 #: in between at most, so that what was fetched is still in the cache nearest to the core.
 _OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 1200, 24, 1 << 14
+#: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
+_MOST_OPERANDS = 16
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 
@@ -202,6 +204,8 @@ class _KernelMaker:
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
         staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
+        if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
+            staged = None
         prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
         parameters = (
             *(INDEX for _ in elements),

@@ -22,7 +22,8 @@ __all__ = [
 _ACCUMULATORS = {64: 21, 32: 10, 16: 10}
 #: The same where rows that are left over share vectors, since elements of B that are put together take more.
 _ACCUMULATORS_SHARED = {64: 18, 32: 9, 16: 9}
-#: Vectors that a tile is high, and the number of columns up to which it may be twice as high.
+#: Vectors that a tile is high, and the number of columns up to which it may be twice as high; one column may be four
+#: times as high, since what it is made of is best read in the order of memory.
 _TILE_VECTORS, _FEW_COLUMNS = 2, 10
 #: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
 _MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 16
@@ -77,7 +78,9 @@ def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
         most = shared if contraction.rows < vectors * width else min(most, shared)
     columns = _tile_width(contraction.columns, most, rest, width)
     products = vectors * columns if not rest else (vectors - 1) * columns + -(-columns * rest // width)
-    return Tiling(vectors, columns, unrolling(contraction.depth, products))
+    # What reads each element once waits for memory, and prefetches best in small portions.
+    unroll = 1 if contraction.columns == 1 and vectors > 1 else unrolling(contraction.depth, products)
+    return Tiling(vectors, columns, unroll)
 
 
 def subgroup_tiling(contraction: Contraction) -> Tiling:
@@ -125,7 +128,7 @@ def _tile_height(contraction: Contraction, width: int) -> int:
     if vectors == _TILE_VECTORS + 1:
         return vectors  # rather than a tile and a half
     few = isinstance(columns, int) and columns <= _FEW_COLUMNS
-    return even_tile(vectors, 2 * _TILE_VECTORS if few else _TILE_VECTORS)
+    return even_tile(vectors, _TILE_VECTORS * (4 if columns == 1 else 2 if few else 1))
 
 
 def unrolling(depth: Bound | None, products: int) -> int:
