@@ -51,7 +51,8 @@ _STATISTICS: dict[str, Callable[[list[float]], float]] = {
 class Target:
     """A number that the project holds itself to.
 
-    `of` is the name of a peer (its ratio), ``limit``, or ``value``; `statistic` is over the cases that `cases` keeps.
+    `of` is the name of a peer (its ratio) or of a fact, ``limit``, or ``value``; `statistic` is over the cases that
+    `cases` keeps.
     """
 
     statistic: str
@@ -86,7 +87,8 @@ def judge(targets: tuple[Target, ...], measurements: list[Measurement]) -> list[
             continue
         value = _STATISTICS[target.statistic](list(values.values()))
         met = value >= target.bound if target.at_least else value <= target.bound
-        subject = {"limit": "part of the limit", "value": "value"}.get(target.of, f"speed over {target.of}")
+        peer = any(target.of in m.ratios for m in measurements)
+        subject = "part of the limit" if target.of == "limit" else f"speed over {target.of}" if peer else target.of
         case = next((c for c, v in values.items() if v == value), "") if target.statistic in ("least", "most") else ""
         what = f"{target.statistic}, {subject}, {target.which} ({len(values)} cases)"
         verdicts.append(Verdict(what, value, str(target), met, case))
@@ -97,7 +99,7 @@ def _of(measurement: Measurement, what: str) -> float | None:
     if what == "value":
         return measurement.value.median
     found = measurement.limit if what == "limit" else measurement.ratios.get(what)
-    return None if found is None else found.median
+    return measurement.facts.get(what) if found is None else found.median
 
 
 @dataclass(frozen=True)

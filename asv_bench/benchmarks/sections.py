@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import contests
+from . import contests, fusion
 from .contests import Contest, case_name, parse_case
 from .results import Measurement, Target
 from .streams import Stream
@@ -49,6 +49,10 @@ def _products(shapes: tuple[Shape, ...], *variants: str) -> tuple[str, ...]:
 def _is_large(case: str) -> bool:
     _, shape, _ = parse_case(case)
     return shape.m * shape.n * shape.k >= 16**3
+
+
+def _is_same_batch(case: str) -> bool:
+    return case == fusion.CALLS[0]
 
 
 _LARGE = {"cases": _is_large, "which": "M·N·K ≥ 16³"}
@@ -137,6 +141,20 @@ SECTIONS = {
             (Target("least", "before", 1.0),
              Target("least", "default", 0.9, cases=lambda case: case == contests.stage_names()[-1], which="the last")),
             peers=("before", "default"), quick=contests.stage_names()[-1:],
+        ),
+        Section(
+            "fusion", "Fused dpnp code", tuple(fusion.CASES), fusion.fused,
+            (Target("most", fusion.KERNELS, 1, at_least=False),
+             *(Target("least", peer, bound, cases=lambda case, name=name: name in case, which=name)
+               for name in ("chain", "volume", "tensor product") for peer, bound in (("dpnp", 6.0), ("numpy", 2.0)))),
+            unit="µs", peers=("dpnp", "numpy"), columns=(fusion.KERNELS,), quick=("f32 chain", "f32 volume 4"),
+        ),
+        Section(
+            "fusion-calls", "Calls of a fused function", fusion.CALLS, fusion.calls,
+            (Target("most", fusion.BEYOND, 40.0, at_least=False, cases=_is_same_batch, which="same batch"),
+             Target("most", "value", 1000.0, at_least=False, cases=lambda case: not _is_same_batch(case),
+                    which="new batch")),
+            unit="µs", peers=("kernel", "dpnp"), columns=(fusion.BEYOND,), quick=fusion.CALLS,
         ),
         Section(
             "compile", "Cold compilation", _products(SHAPES), contests.cold_compile,

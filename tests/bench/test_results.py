@@ -17,7 +17,8 @@ from asv_bench.benchmarks.timing import Contestant, Quartiles, geometric_mean, i
 def measurement(case, over_numpy, limit=None):
     ratio = Quartiles(over_numpy * 0.9, over_numpy, over_numpy * 1.1)
     reached = None if limit is None else Quartiles(limit, limit, limit)
-    return Measurement(case, Quartiles(9.0, 10.0, 11.0), 1e-3, {"numpy": ratio}, reached)
+    facts = {"flops per byte": 2.0}
+    return Measurement(case, Quartiles(9.0, 10.0, 11.0), 1e-3, {"numpy": ratio}, reached, facts)
 
 
 def report(*measurements, targets=()):
@@ -58,6 +59,7 @@ def test_times_are_for_one_pass():
         (Target("most", "numpy", 3.0, at_least=False), 4.0, False, "f32 8x8x8"),
         (Target("least", "limit", 0.9), 0.95, True, "f32 8x8x8"),
         (Target("median", "value", 10.0, at_least=False), 10.0, True, ""),
+        (Target("most", "flops per byte", 1.0, at_least=False), 2.0, False, "f32 4x4x4"),
     ],
 )
 def test_a_target_is_judged_by_medians(target, value, met, case):
@@ -121,7 +123,7 @@ def test_the_table_of_sections_is_sound(section):
     assert section.quick
     assert section.method
     for target in section.targets:
-        assert target.of in ("limit", "value", *section.peers)
+        assert target.of in ("limit", "value", *section.peers, *section.columns)
         assert any(map(target.cases, section.cases))
 
 

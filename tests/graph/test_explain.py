@@ -104,3 +104,10 @@ def test_large_products_are_left_to_dpnp():
     assert explanation.calls == ("matmul",)
     assert "faster" in explanation.breaks[0].reason
     assert not explanation.again
+
+
+def test_large_batches_of_small_matrices_are_fused():
+    k, q = dpnp.ones((24, 24), dtype="f4"), dpnp.ones((25_000, 24, 4), dtype="f4")  # q has 9 MiB
+    explanation = tl_dpnp.explain(lambda k, q: k @ q)(k, q)
+    assert (len(explanation.kernels), explanation.calls) == (1, ())
+    assert not explanation.breaks

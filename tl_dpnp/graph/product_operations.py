@@ -68,7 +68,7 @@ def _leave_large_products(node: Node) -> None:
         return
     sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
              for letter, size in zip(letters, operand.shape, strict=True)}
-    batch = set(node.letters).intersection(*node.operand_letters)
+    batch = set(node.letters[:-2]).union(set(node.letters).intersection(*node.operand_letters))
     sides = [math.prod(sizes[c] for c in letters if c in node.letters and c not in batch)
              for letters in node.operand_letters]
     largest = max(math.prod(sizes[c] for c in letters if c not in batch) for letters in node.operand_letters)

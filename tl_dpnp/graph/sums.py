@@ -1,7 +1,7 @@
 """Sums of scaled terms: ``alpha * (A @ B) + C - D``.
 
-The products in such a sum are accumulated in one temporary, and the other terms are added with axpby, which runs with
-whole vectors.
+The terms of such a sum are accumulated in one temporary: arrays with axpby, which runs with whole vectors, then
+products with gemm.
 """
 
 from __future__ import annotations

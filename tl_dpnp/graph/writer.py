@@ -356,16 +356,9 @@ class _Writer:
             if terms is None or len(axes) != 2 or not all(self._can_be_summed(term.node, node, uses) for term in terms):
                 continue
             products = sum(isinstance(term.node, Contract) for term in terms)
-            if sum(self._is_target(term, node) for term in terms) > 1:
-                continue  # what is added first replaces what the next one is to read
             if products > 1 or (products == 1 and node in self.layouts):
-                sums[node] = sorted(terms, key=lambda term: not self._is_target(term, node))
+                sums[node] = terms
         return sums
-
-    def _is_target(self, term: Term, node: Node) -> bool:
-        """Return whether a term lies in the memory that the node is written to."""
-        written = dict(zip(self.region.roots, self.region.outputs, strict=True)).get(node)
-        return isinstance(term.node, Array) and written is not None and term.node.slot == written.slot
 
     def _can_be_summed(self, node: Node, root: Node, uses: dict[Node, int]) -> bool:
         places = self.placement.places[root]
@@ -382,24 +375,20 @@ class _Writer:
         return False
 
     def _write_sum(self, node: Node, terms: list[Term], target: Buffer) -> None:
-        """Write a sum: products are accumulated beside the target, then all is added there.
+        """Write a sum: all terms are accumulated beside the target, which is written once, when everything is read.
 
         Accumulating in the target itself, which is in global memory, took two to four times as long on a CPU.
         """
         places = self.placement.places[node]
         beside = self._allocated(node, self.layouts.get(node, target.axes))
-        first = True
-        for term in terms:
+        for number, term in enumerate(sorted(terms, key=lambda term: isinstance(term.node, Contract))):
             if isinstance(term.node, Contract):
                 self._emit_below(term.node)
-                self._contract(term.node, beside, not first, self._scale(term, node))
-                first = False
-        first = True
-        for term in terms:
-            if isinstance(term.node, Array):
-                self._add(self.leaves[term.node, places], self._scale(term, node), target, first)
-                first = False
-        self._add(beside, 1.0, target, first)
+                self._contract(term.node, beside, number > 0, self._scale(term, node))
+            else:
+                assert isinstance(term.node, Array)
+                self._add(self.leaves[term.node, places], self._scale(term, node), beside, number == 0)
+        self._add(beside, 1.0, target, True)
 
     def _scale(self, term: Term, node: Node) -> Value | float:
         if term.parameter is None:
