@@ -65,3 +65,9 @@ def test_a_sum_of_three_products_is_one_kernel():
     explanation = tl_dpnp.explain(lambda q: q + A @ B + A @ (B + 1) + A @ (B - 1))(Q)
     assert explanation.launches == 1
     assert explanation.kernels[0].source.count("gemm.") == 3
+
+
+@pytest.mark.parametrize("shape", [(100, 100), (256, 256), (2000, 9), (5000, 20)])
+def test_a_result_that_no_work_group_can_hold(shape):
+    a, b = _random(shape[0], 24, seed=0), _random(24, shape[1], seed=1)
+    compare("product", tl_dpnp.fuse(lambda a, b: a @ b)(a, b), a @ b)

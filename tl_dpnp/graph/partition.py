@@ -26,6 +26,7 @@ from tl_dpnp.graph.nodes import (
     topological,
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, front_places, local_shape, place
+from tl_dpnp.graph.sums import needs_accumulator
 from tl_dpnp.graph.views import reshape, view
 
 __all__ = ["Region", "flops_of", "partition", "stored_nodes", "substitute"]
@@ -326,11 +327,10 @@ def _inline_cost(node: Node, stored: set[Node]) -> int:
 
 def _temporaries(placement: Placement, roots: Sequence[Node]) -> int:
     """Return the bytes of all temporaries of a work-group; those whose lives do not overlap are counted all."""
-    return sum(
-        math.prod(local_shape(node.shape, placement.places[node], placement.grid)) * node.dtype.itemsize + 64
-        for node in stored_nodes(placement, roots)
-        if (node not in roots or isinstance(node, Contract)) and not isinstance(node, Reshape)
-    )
+    shapes = {node: local_shape(node.shape, placement.places[node], placement.grid)
+              for node in stored_nodes(placement, roots) if not isinstance(node, Reshape)}
+    return sum(math.prod(shape) * node.dtype.itemsize + 64 for node, shape in shapes.items()
+               if node not in roots or needs_accumulator(node, shape))
 
 
 def _fitted(placement: Placement, root: Node, local_memory: int) -> Placement:

@@ -6,16 +6,21 @@ products with gemm.
 
 from __future__ import annotations
 
-from collections.abc import Container
+import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tl_dpnp.graph.nodes import Map, Node, Number, Parameter
+from tl_dpnp.graph.nodes import Contract, Map, Node, Number, Parameter
 
-__all__ = ["Term", "terms_of", "vector_share"]
+__all__ = ["Term", "has_short_rows", "needs_accumulator", "terms_of"]
 
-_VECTOR_BYTES = 64
+#: The widest vectors of CPUs, and the part of their lanes below which a row counts as short.
+_VECTOR_BYTES, _SHORT = 64, 0.8
+#: Bytes of a product that is accumulated beside its place: work-groups have little memory of their own.
+_LARGEST_ACCUMULATOR = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,25 @@ def _is_like(node: Node, root: Node) -> bool:
     )
 
 
-def vector_share(size: int, dtype: np.dtype) -> float:  # type: ignore[type-arg]
-    """Return which part of the lanes of whole vectors a row of `size` elements fills."""
+def has_short_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+    """Return whether a matrix has rows that do not fill vectors, and longer columns that fill them better.
+
+    Axes of size 1 do not count.
+    """
+    sizes = [size for size in shape if size > 1]
+    if len(sizes) != 2:
+        return False
+    rows, columns = (_filled_lanes(size, dtype) for size in reversed(sizes))
+    return rows < _SHORT and sizes[0] > sizes[1] and columns > rows
+
+
+def needs_accumulator(node: Node, shape: Sequence[int]) -> bool:
+    """Return whether a product that is a result, with this shape in a work-group, is better computed beside it."""
+    size = math.prod(shape) * node.dtype.itemsize
+    return isinstance(node, Contract) and size <= _LARGEST_ACCUMULATOR and has_short_rows(shape, node.dtype)
+
+
+def _filled_lanes(size: int, dtype: np.dtype[Any]) -> float:
+    """Return the part of the lanes of whole vectors that a row of `size` elements fills."""
     width = _VECTOR_BYTES // dtype.itemsize
     return size / (-(-size // width) * width)

@@ -17,7 +17,7 @@ from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, R
 from tl_dpnp.graph.partition import Region, stored_nodes
 from tl_dpnp.graph.placement import Places, local_shape
 from tl_dpnp.graph.scalars import constant, converted
-from tl_dpnp.graph.sums import Term, terms_of, vector_share
+from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -168,15 +168,10 @@ class _Writer:
         for node in stored:
             axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
             if len(axes) == 2 and node not in fixed and not isinstance(node, Reshape) and (
-                self._rows_are_short(node, axes) or self._rows_are_reduced(node, axes[0], stored)
+                has_short_rows(self.shapes[node], node.dtype) or self._rows_are_reduced(node, axes[0], stored)
             ):
                 layouts[node] = axes[::-1]
         return layouts
-
-    def _rows_are_short(self, node: Node, axes: tuple[int, ...]) -> bool:
-        fast, slow = (self.shapes[node][axis] for axis in axes)
-        share = vector_share(fast, node.dtype)
-        return share < 0.8 and slow > fast and vector_share(slow, node.dtype) > share
 
     def _rows_are_reduced(self, node: Node, axis: int, stored: Sequence[Node]) -> bool:
         """Return whether a reduction over `axis` reads the node, directly or through element-wise functions."""
@@ -347,13 +342,12 @@ class _Writer:
                 uses[operand] = uses.get(operand, 0) + 1
         sums: dict[Node, list[Term]] = {}
         for node in stored:
-            axes = [axis for axis, size in enumerate(self.shapes[node]) if size > 1]
-            alone = [Term(node)] if isinstance(node, Contract) and node in self.outputs else None
-            if alone is not None and not (len(axes) == 2 and self._rows_are_short(node, (axes[1], axes[0]))):
+            if sum(size > 1 for size in self.shapes[node]) != 2:
                 continue
+            alone = node in self.outputs and needs_accumulator(node, self.shapes[node])
             kept = {other for other in stored if not (isinstance(other, Contract) and uses.get(other, 0) == 1)}
-            terms = alone or terms_of(node, kept | set(self.outputs))
-            if terms is None or len(axes) != 2 or not all(self._can_be_summed(term.node, node, uses) for term in terms):
+            terms = [Term(node)] if alone else terms_of(node, kept | set(self.outputs))
+            if terms is None or not all(self._can_be_summed(term.node, node, uses) for term in terms):
                 continue
             products = sum(isinstance(term.node, Contract) for term in terms)
             if products > 1 or (products == 1 and node in self.layouts):
