@@ -42,8 +42,9 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, about as long as memory takes; work-groups and bytes
-#: in between at most, so that what was fetched is still in the cache nearest to the core.
-_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 1200, 24, 1 << 14
+#: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
+#: page of its own; work-groups and bytes in between at most, so that what was fetched is still in the nearest cache.
+_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 48 << 10
 #: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
 _MOST_OPERANDS = 16
 #: The names of the stages, in order.
