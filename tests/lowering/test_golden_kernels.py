@@ -83,4 +83,4 @@ def test_temporaries_are_not_prefetched() -> None:
     (function,) = parse(source)
     shell = lower(function, CPU, LoweringOptions()).shell
     (call,) = (line for line in shell.text.splitlines() if "gemm_" in line)
-    assert ", prefetch, 4096)" in call, "the output, %v, moves by four times its size; nothing else is known to move"
+    assert ", beyond, 8192)" in call, "the output, %v, moves by eight times its size; nothing else is known to move"

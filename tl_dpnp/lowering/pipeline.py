@@ -25,7 +25,7 @@ from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
-from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
@@ -230,11 +230,14 @@ class _KernelMaker:
                 pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
             ahead = None
             if prefetches:
-                wanted = builder.icmp_signed("!=", next(given), index(0))
+                beyond = next(given)
+                wanted = builder.icmp_signed(">=", beyond, index(BEYOND_ONE))
                 distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
                 # To fetch what is then stored past the caches would read it for nothing.
                 moved = distances.pop(staged.buffer.name, None) if staged is not None else None
-                ahead = Ahead(wanted, distances, None if staged is None or moved is None else (staged, moved[0]))
+                streams = builder.icmp_signed(">=", beyond, index(BEYOND_ALL))
+                stored = None if staged is None or moved is None else (staged, moved[0])
+                ahead = Ahead(wanted, distances, streams, stored)
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)

@@ -13,8 +13,9 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
   of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides;
 
 and after them, always, the number of work-groups, the chunk (work-groups of the language for each work-item of the
-vector form; 1 in the sub-group form), and 1 or 0 for whether to fetch the operands of the next work-group ahead, which
-pays where they are not in the cache.  If `checks` is not empty there follow the address of the check record
+vector form; 1 in the sub-group form), and what the arrays of the call exceed: nothing (0), the caches of one core
+(`BEYOND_ONE`), so that it pays to fetch operands ahead, or those of all (`BEYOND_ALL`), so that it also pays to store
+results past them.  If `checks` is not empty there follow the address of the check record
 and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
 claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
 """
@@ -24,7 +25,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["BoundsCheck", "LaunchPlan", "Form"]
+__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan"]
+
+#: Which caches the arrays of a call exceed.
+BEYOND_ONE, BEYOND_ALL = 1, 2
 
 #: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
 #: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).

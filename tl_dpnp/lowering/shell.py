@@ -42,8 +42,8 @@ class KernelCall:
     """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
 
     `dimensions` lists (operand position, "size" or "stride", mode) in the order of the parameters; `scalars` the
-    operands of the instruction that are passed as values.  If it `prefetches`, its last arguments are whether to do so
-    and the distances to the operands that can be fetched.
+    operands of the instruction that are passed as values.  If it `prefetches`, its last arguments are which caches the
+    call exceeds (`tl_dpnp.lowering.plan`) and the distances to the operands that can be fetched.
     """
 
     intrinsic: Intrinsic
@@ -127,7 +127,7 @@ class _Writer:
     def write(self) -> Shell:
         for number, parameter in enumerate(self.function.parameters):
             self.parameter(f"p{number}", parameter)
-        self.arguments += [Argument(name, INDEX) for name in ("groups", "chunk", "prefetch")]
+        self.arguments += [Argument(name, INDEX) for name in ("groups", "chunk", "beyond")]
         if self.debug:
             self.line("failed = False")
         if self.work_group.staging is not None:
@@ -527,7 +527,7 @@ class _Writer:
             arguments.append(memref.sizes[mode] if what == "size" else memref.strides[mode])
         arguments += [self.operand(scalar) for scalar in kernel.scalars]
         if kernel.prefetches:
-            arguments.append("prefetch")
+            arguments.append("beyond")
             arguments += [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
         self.line(f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
@@ -196,7 +196,8 @@ def prepare(
     flat = flatten(binding, call, queue)
     small = binding.program.has_fixed_work and not exceeds_caches(call, device, 1)
     chunk = chunk_of(plan, call.groups, device.compute_units, _LEAST_WORK if small else 0)
-    flat.values.extend((Int64(call.groups), Int64(chunk), Int64(exceeds_caches(call, device))))
+    beyond = BEYOND_ALL if exceeds_caches(call, device) else BEYOND_ONE if exceeds_caches(call, device, 1) else 0
+    flat.values.extend((Int64(call.groups), Int64(chunk), Int64(beyond)))
     if plan.form == "vector":
         ranges = [-(-call.groups // chunk)], [1]
     else:

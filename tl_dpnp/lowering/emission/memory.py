@@ -25,14 +25,16 @@ __all__ = ["Ahead", "Memory", "NestArguments"]
 
 @dataclass(frozen=True)
 class Ahead:
-    """What to do about operands that exceed the caches, where that is `wanted`.
+    """What to do about operands that exceed the caches.
 
-    `buffers` are to be prefetched: for each, by name, the distance to the next one and its size, in bytes.  The result
-    `staged` is to be computed elsewhere and stored past the caches; it comes with the distance to the next one.
+    Where it is `wanted`, `buffers` are to be prefetched: for each, by name, the distance to the next one and its size,
+    in bytes.  Where it `streams`, the result `staged` is to be computed elsewhere and stored past the caches; it comes
+    with the distance to the next one.
     """
 
     wanted: ir.Value
     buffers: Mapping[str, tuple[ir.Value, int]]
+    streams: ir.Value
     staged: tuple[StagedResult, ir.Value] | None = None
 
 

@@ -35,8 +35,8 @@ class StagedStores:
         buffer = result.buffer
         target = arguments.pointers[buffer.name]
         writer = LineWriter.start(builder, buffer.element, target, buffer.elements, result.tile)
-        if_then(builder, ahead.wanted, lambda: writer.fetch(distance))
-        return StagedStores(result, ahead.wanted, writer)
+        if_then(builder, ahead.streams, lambda: writer.fetch(distance))
+        return StagedStores(result, ahead.streams, writer)
 
     def run(self, loop: Loop, value: Variable, pointers: dict[str, ir.Value], body: Callable[[], None]) -> None:
         """Emit an iteration; if it computes a tile, that lies elsewhere in it and is stored after it."""
