@@ -201,8 +201,11 @@ PLAIN = ("func @f(%A: memref<bf16x16x16>, %C: memref<f32x16x16>) { gemm.n.n 1.0,
         ({}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "the device has no DPAS"),
         ({"emulate_dpas": 8}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "has DPAS of 8 lanes"),
         ({"emulate_dpas": 16}, "dpas_f32_f16_f16_8x16x16_tile_1x1x1", "it multiplies bf16 and bf16 into f32"),
-        ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_5x16x16_tile_1x1x1", "there is no instruction"),
-        ({"emulate_dpas": 8}, "dpas_f32_tf32_tf32_8x8x8_tile_1x1x1_from_f32_by_1", "there is no instruction"),
+        ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_5x16x16_tile_1x1x1",
+         "SPIR-V has no vectors of 5 elements"),
+        ({"emulate_dpas": 8}, "dpas_f32_tf32_tf32_8x8x8_tile_1x1x1_from_f32_by_1", "Xe-HPG has no tf32"),
+        ({"emulate_dpas": 16}, "dpas_i32_i1_i1_8x16x64_tile_1x1x1", "no function for 1-bit integers"),
+        ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_9x16x16_tile_1x1x1", "there is no instruction"),
     ],
 )
 def test_wrong_use_is_an_error(options, name, message):
@@ -231,6 +234,24 @@ def test_diagnostics_say_why_a_product_is_not_on_the_engine(a, c, message):
     kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False)
     assert message in kernel.diagnostics(2)
     assert "matrix engine" not in tl_dpnp.compile(text, cache=False).diagnostics(2)
+
+
+def test_diagnostics_say_how_a_product_is_on_the_engine():
+    kernel = tl_dpnp.compile(PLAIN, emulate_dpas=16, cache=False)
+    assert ("gemm_0 is on the matrix engine: dpas_f32_bf16_bf16_8x16x16, tiles of 16 x 8, operands by loads of single"
+            " elements: A has strides or sizes that reads of blocks do not take") in kernel.diagnostics(2)
+    kernel = tl_dpnp.compile(PLAIN.replace("x16x16>", "x64x64>"), emulate_dpas=16, cache=False)
+    assert "tiles of 64 x 32, operands by reads of blocks" in kernel.diagnostics(2)
+
+
+def test_integers_times_zero_leave_no_product():
+    """The compiler would take the products away."""
+    text = PLAIN.replace("bf16", "i8").replace("f32", "i32").replace("1.0", "0").replace("0.0", "2")
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False)
+    assert "gemm_0 is not on the matrix engine: its sums are multiplied by 0" in kernel.diagnostics(2)
+    name = "dpas_i32_i8_i8_8x16x32_tile_1x1x1"
+    with pytest.raises(ScheduleError, match="its sums are multiplied by 0"):
+        tl_dpnp.compile(text, emulate_dpas=16, cache=False, schedule={"gemm_0": functools.partial(tensorized, name)})
 
 
 def test_only_8_and_16_lanes_are_emulated():

@@ -157,6 +157,26 @@ def test_a_small_register_file_spills_what_the_tile_needs():
     resources = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), cache=False).resources(device="pvc", registers=128)
     assert resources.registers == 128
     assert resources.scratch > 0
+    assert "128 registers are too few for the kernel" in str(resources)
+
+
+@needs_tools
+def test_diagnostics_say_what_bounds_a_kernel_on_a_device():
+    text = tl_dpnp.compile(gemm("bf16", "f32"), cache=False).diagnostics(device="dg2")
+    assert "@f for dg2: compiled, not run" in text
+    assert "gemm_0 is on the matrix engine: dpas_f32_bf16_bf16_8x8x16" in text
+    assert "the device has no reads of blocks" in text
+    assert "bound by instructions that are issued" in text
+    text = tl_dpnp.compile(gemm("f32", "f32"), cache=False).diagnostics(device="pvc")
+    assert "gemm_0 is not on the matrix engine" in text
+
+
+@needs_tools
+def test_a_dpas_of_other_types_is_found(monkeypatch):
+    monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name",
+                        lambda row: "_Z38intel_sub_group_f16_f16_matrix_mad_k16Dv8_sDv8_iDv8_f")
+    with pytest.raises(LoweringError, match="it has no dpas of dpas_f32_bf16"):
+        tl_dpnp.compile(gemm("bf16", "f32"), cache=False).compile_offline("pvc")
 
 
 @needs_tools

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
-from tl_dpnp.kernels.dpas.rows import find_row
+from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
-from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd
+from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.scalars import F32, I32, ScalarType
 
 __all__ = [
     "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of", "micro_kernel_of",
-    "operand_names", "product_in", "remark", "whole_micro_kernel",
+    "multiplies_by_zero", "operand_names", "product_in", "remark", "whole_micro_kernel",
 ]
 
 #: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
@@ -88,6 +88,21 @@ def _access(operand: Expression, total: Access) -> Access | None:
     return None
 
 
+def multiplies_by_zero(product: NestProduct) -> bool:
+    """Whether sums of integers are multiplied by the constant 0: the compiler takes them away."""
+    def holds(value: Expression) -> bool:
+        match value:
+            case Convert(inner):
+                return holds(inner)
+            case Product(Number(value=0), factor) | MultiplyAdd(Number(value=0), factor):
+                return factor == product.total
+            case MultiplyAdd(_, _, addend):
+                return holds(addend)
+        return False
+
+    return product.total.buffer.element.is_integer and holds(product.finish.value)
+
+
 def micro_kernel_of(loop: Loop) -> MicroKernel | None:
     """Return the micro-kernel that a loop is tensorized to, if it is one."""
     return None if loop.instruction is None else micro_kernel_named(loop.instruction)
@@ -111,7 +126,7 @@ def operand_names(kernel: MicroKernel) -> tuple[str, str]:
 def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None:
     """Return the micro-kernel for a nest, or None where the engine has none for it."""
     product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
-    if product is None or not engine.lanes:
+    if product is None or not engine.lanes or multiplies_by_zero(product):
         return None
     found = _types(product, engine)
     if found is None:
@@ -123,12 +138,7 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     row = find_row(engine.lanes, accumulator, b, a, repeat)
     if row is None or row.unreachable is not None:
         return None
-    blocks = not terms and all(
-        of(row, _strides(access, first.variable, second.variable), first.stop, second.stop) is not None
-        for of, access, first, second in (
-            (blocks_of_a, product.a, product.m, product.k), (blocks_of_b, product.b, product.k, product.n)
-        )
-    )
+    blocks = _no_blocks(product, row, terms) is None
     most_rows, most_columns = _LARGE if blocks else _SMALL
     steps = 1
     if blocks and isinstance(k, int):
@@ -136,13 +146,44 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
 
 
-def remark(nest: Nest, engine: MatrixEngine) -> str | None:
-    """Return why a product is not computed by the engine that there is, None where nothing is to be said."""
+def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
+    """Return why the operands of a product cannot be read by blocks, None where they can."""
+    if row.execution_size != 16:
+        return "the device has no reads of blocks"
+    if terms:
+        return "f32 operands are rounded as they are loaded"
+    for of, access, first, second in (
+        (blocks_of_a, product.a, product.m, product.k), (blocks_of_b, product.b, product.k, product.n)
+    ):
+        strides = _strides(access, first.variable, second.variable)
+        if not all(isinstance(size, int) for size in (first.stop, second.stop, *strides)):
+            return "sizes or strides are known at run time only"
+        if of(row, strides, first.stop, second.stop) is None:
+            return f"{access.buffer.name} has strides or sizes that reads of blocks do not take"
+    return None
+
+
+def remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None = None) -> str | None:
+    """Return why a product is, or is not, computed by the engine that there is, None where nothing is to be said.
+
+    `used` is the micro-kernel that computes it.
+    """
     product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
     if product is None or not engine.lanes:
         return None
+    if used is not None:
+        why = _no_blocks(product, used.row, used.terms)
+        loads = "reads of blocks, in global memory" if why is None else f"loads of single elements: {why}"
+        return (f"is on the matrix engine: {used.row}, tiles of {used.tile_rows} x {used.tile_columns}, operands by "
+                f"{loads}")
+    return f"is not on the matrix engine: {_refusal(nest, product, engine)}"
+
+
+def _refusal(nest: Nest, product: NestProduct, engine: MatrixEngine) -> str:
     if default_micro_kernel(nest, engine) is not None:
         return "the work-group's sub-groups have another size, or it has a schedule of its own"
+    if multiplies_by_zero(product):
+        return "its sums are multiplied by 0"
     names = [access.buffer.element.name for access in (product.a, product.b, product.total)]
     hint = "; precision=\"high\" or \"default\" would allow it" if names == ["f32"] * 3 else ""
     return f"it sums products of {names[0]} and {names[1]} in {names[2]}{hint}"

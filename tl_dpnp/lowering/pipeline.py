@@ -119,7 +119,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         1 if staging is None else staging.teams, shell.checks, registers,
     )
     remarks = tuple(
-        f"{kernel.schedule.name} is not on the matrix engine: {kernel.remark}" for kernel in kernels if kernel.remark
+        f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
 

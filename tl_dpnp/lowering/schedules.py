@@ -31,7 +31,7 @@ GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedu
 class Scheduled:
     """A linear-algebra instruction with its schedule and what is emitted for it.
 
-    `remark` says why a product is not on the matrix engine that there is.
+    `remark` says why a product is, or is not, on the matrix engine that there is.
     """
 
     operation: ops.LinearAlgebra
@@ -87,7 +87,7 @@ def schedule_instructions(
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        why = None if whole_micro_kernel(schedule.nest) else remark(contraction.nest, engine)
+        why = remark(contraction.nest, engine, whole_micro_kernel(schedule.nest))
         result.append(Scheduled(operation, contraction, schedule, realized, why))
     return result
 

@@ -507,13 +507,18 @@ class Kernel:
         """Return the assembly for a device, as text; see `compile_offline`."""
         return self.compile_offline(device, registers=registers).assembly
 
-    def diagnostics(self, level: int = 1) -> str:
+    def diagnostics(self, level: int = 1, *, device: str | None = None) -> str:
         """Return how the kernel was compiled, as text.
 
-        Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules, 3 the kernel shell, 4
-        the IR after each stage.
+        Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
+        engine does and does not, 3 the kernel shell, 4 the IR after each stage.  With `device`, ``"pvc"`` or ``"dg2"``,
+        the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline` does.
         """
         self._require_device_target("diagnostics")
+        if device is not None:
+            remarks = [f"  {remark}" for remark in self.lower(device).remarks]
+            found = str(self.resources(device=device)).replace("\n", "\n  ")
+            return "\n".join([f"@{self.name} for {device}: compiled, not run", *remarks, f"  {found}"])
         return "\n\n".join(
             "\n".join(self._report(signature, overload, level)) for signature, overload in self._compiled().items()
         )

@@ -55,8 +55,8 @@ class MicroKernel:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread that the tile is made for."""
-        return 256 if self.is_large or self.terms > 1 else 128
+        """Registers of a thread that the tile is made for; small integers take most, one by one, to be packed."""
+        return 256 if self.is_large or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property
     def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -75,11 +75,11 @@ _NAME = re.compile(r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?
 
 
 def micro_kernel_named(name: str) -> MicroKernel | None:
-    """Return the micro-kernel of a name, or None for a name that is none, or of a row out of reach."""
+    """Return the micro-kernel of a name, or None for a name that is none; its row may be out of reach."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    found = {row.name: row for size in EXECUTION_SIZES for row in rows(size) if row.unreachable is None}.get(match[1])
+    found = {row.name: row for size in EXECUTION_SIZES for row in rows(size)}.get(match[1])
     m, n, k = (int(text) for text in match.groups()[1:4])
     if found is None or 0 in (m, n, k):
         return None

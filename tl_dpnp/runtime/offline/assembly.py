@@ -7,12 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Instruction", "inner_loop", "mix", "parse"]
+from tl_dpnp.kernels.dpas.rows import DpasRow
+
+__all__ = ["Instruction", "has_types", "inner_loop", "mix", "parse"]
 
 _INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
 _JUMPS = ("jmpi", "while", "goto", "brc", "brd")
 #: What fills the end of a kernel.
 _PADDING = "illegal"
+#: Accumulators in assembly.
+_TEXTS = {"f32": ("f",), "bf16": ("bf",), "f16": ("hf",), "i32": ("d", "ud")}
+#: Precisions that the disassembler calls otherwise than the specification.
+_DISASSEMBLED = {"s8": "b", "u8": "ub"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,13 @@ class Instruction:
         """Registers that a send fills; 0 for others."""
         match = re.search(r"rd:(\d+)", self.rest)
         return int(match[1]) if match else 0
+
+
+def has_types(instruction: Instruction, row: DpasRow) -> bool:
+    """Whether the operands of a DPAS have the types of a row; signs of accumulators make no difference."""
+    destination, source0, *precisions = instruction.types
+    expected = [_DISASSEMBLED.get(entry.text, entry.text) for entry in (row.source1, row.source2)]
+    return destination in _TEXTS[row.destination] and source0 in _TEXTS[row.source0] and precisions == expected
 
 
 def parse(text: str) -> list[Instruction]:

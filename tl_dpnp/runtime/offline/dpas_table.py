@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import DpasRow, rows
-from tl_dpnp.runtime.offline.assembly import parse
+from tl_dpnp.runtime.offline.assembly import has_types, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import TARGETS, OfflineTarget
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, validate_spirv
@@ -16,10 +16,6 @@ from tl_dpnp.runtime.spirv import translate
 
 __all__ = ["RowReport", "check_rows", "table"]
 
-#: Accumulators in assembly.
-_TEXTS = {"f32": ("f",), "bf16": ("bf",), "f16": ("hf",), "i32": ("d", "ud")}
-#: Precisions that the disassembler calls otherwise than the specification.
-_DISASSEMBLED = {"s8": "b", "u8": "ub"}
 _LEGEND = (
     "A repeat count is listed where spirv-val accepts the kernel, ocloc compiles it, and its assembly has",
     "the one dpas that was meant, with its types, no call and no scratch memory.  Compiled, not run.",
@@ -62,10 +58,7 @@ def _faults(row: DpasRow, facts: KernelFacts, text: str) -> Iterator[str]:
     for entry in found:
         if entry.modifier != f"8x{row.repeat}":
             yield f"dpas.{entry.modifier}"
-        destination, source0, b, a = entry.types
-        fits = destination in _TEXTS[row.destination] and source0 in _TEXTS[row.source0]
-        precisions = [_DISASSEMBLED.get(entry.text, entry.text) for entry in (row.source1, row.source2)]
-        if not fits or [b, a] != precisions:
+        if not has_types(entry, row):
             yield f"types {' '.join(entry.types)}"
     if any(entry.name.startswith("call") for entry in instructions):
         yield "a call"

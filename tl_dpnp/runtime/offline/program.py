@@ -11,7 +11,7 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
-from tl_dpnp.runtime.offline.assembly import Instruction, inner_loop, mix, parse
+from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
@@ -64,8 +64,10 @@ class Resources:
                 f"serially; {self.loaded / self.dpas_clocks:.0f} bytes loaded for each clock of the matrix engine"
             )
             lines.append(self.expectation)
+        if self.scratch:
+            lines.append(f"{self.registers} registers are too few for the kernel: what does not fit is kept in memory; "
+                         f"{'registers=256 or a smaller tile' if self.registers < 256 else 'a smaller tile'} may do")
         return "\n".join(lines)
-
 
     @property
     def expectation(self) -> str:
@@ -142,9 +144,10 @@ def _faults(
     instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[MicroKernel], lanes: int
 ) -> Iterator[str]:
     """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing."""
-    found = Counter(entry.modifier for entry in instructions if entry.name == "dpas")
+    found = [entry for entry in instructions if entry.name == "dpas"]
     for kernel in kernels:
-        if not found[f"8x{kernel.row.repeat}"]:
+        modifier = f"8x{kernel.row.repeat}"
+        if not any(entry.modifier == modifier and has_types(entry, kernel.row) for entry in found):
             yield f"it has no dpas of {kernel.row}"
     if any(entry.name.startswith("call") for entry in instructions):
         yield "it has a call"
