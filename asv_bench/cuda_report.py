@@ -124,12 +124,14 @@ def batches(elements: tuple[tuple[str, str], ...], shapes: tuple[Shape, ...] = C
             error = relative_error(c[some], expected)
             if bool(torch.isnan(c).any()):
                 error = float("nan")
-            other = torch.empty((count, n, m), device="cuda", dtype=dtype)
             candidates = {
-                "ours": lambda kernel=kernel, views=views: kernel(*views),
-                "copy": copy_candidate(moved),
-                "bmm": lambda a=a, b=b, other=other: torch.bmm(b, a, out=other),
+                "ours": lambda kernel=kernel, views=views: kernel(*views), "copy": copy_candidate(moved),
             }
+            if out == dtype:
+                other = torch.empty_like(c)
+                candidates["bmm"] = lambda a=a, b=b, other=other: torch.bmm(b, a, out=other)
+            else:
+                candidates["bmm"] = lambda a=a, b=b, out=out: torch.bmm(b, a, out_dtype=out)
             report(f"{m}x{n}x{k} {element} -> {result}", moved, interleaved(candidates), error)
 
 
@@ -254,6 +256,8 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "launches": launches,
     "f32": lambda: batches((("f32", "f32"),)),
     "f64": lambda: batches((("f64", "f64"),)),
+    "bf16": lambda: batches((("bf16", "f32"),)),
+    "f16": lambda: batches((("f16", "f32"),)),
     "fused": fused_sample,
     "volume": volume_chain,
 }

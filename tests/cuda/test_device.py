@@ -224,3 +224,17 @@ def test_the_staged_form_agrees_with_the_interpreter(name, displaced):
             for _, memory in moved:
                 assert float(memory[-1]) == 77
                 assert not displaced or float(memory[0]) == 77
+
+
+def test_a_tensor_that_got_other_memory_or_another_shape():
+    kernel = tl_dpnp.compile(AXPY, target="cuda")
+    x, y = torch.ones(10, device="cuda"), torch.zeros(10, device="cuda")
+    kernel(1.0, x, y)
+    kernel(1.0, x, y)
+    other = torch.full((10,), 5.0, device="cuda")
+    y.set_(other)
+    kernel(1.0, x, y)
+    assert float(other.sum()) == 60.0
+    x.resize_(5)
+    with pytest.raises(tl_dpnp.TLBindingError, match="the sizes do not fit"):
+        kernel(1.0, x, y)

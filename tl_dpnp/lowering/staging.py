@@ -36,7 +36,7 @@ RESULTS = 2
 #: Threads of a block, and teams of it: the largest third dimension of a block (CUDA C++ Programming Guide, "Technical
 #: Specifications per Compute Capability").
 _THREADS, _TEAMS = 256, 64
-#: Threads of a block whose teams wait for one another between instructions: other blocks fill the gaps.
+#: Threads of a block whose threads wait for one another between instructions on f32: other blocks fill the gaps.
 _CHAIN_THREADS = 128
 #: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
 #: larger ones and for outputs of at least `_LARGE` elements.  All these were measured on an H200.
@@ -197,7 +197,8 @@ def find_staging(function: ops.Function, device: DeviceDescription, temporaries:
     word = max(type_.element.bytes for type_ in outputs)
     in_place = any(operand.is_read and operand.is_written for operand in operands)
     pad = _PAD if 32 // threads * word >= 16 and not in_place else 0
-    most = max(1, min((_THREADS if len(outputs) == 1 else _CHAIN_THREADS) // threads, _TEAMS))
+    limit = _CHAIN_THREADS if len(outputs) > 1 and word <= 4 else _THREADS
+    most = max(1, min(limit // threads, _TEAMS))
     whole = 32 // math.gcd(32, threads)
     for teams in (*range(most // whole * whole, 0, -whole), *range(min(most, whole - 1), 0, -1)):
         placed, stage, results = _place(operands, teams, pad)

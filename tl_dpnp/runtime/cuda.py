@@ -17,7 +17,8 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, stream_function
+from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, look_of, stream_function
+from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.platforms import DeviceTable
 from tl_dpnp.runtime.ptx import linked
@@ -74,8 +75,8 @@ class CudaPlatform:
     def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
         event.keep = objects
 
-    def recent_calls(self, written: Sequence[int]) -> None:
-        return None  # the same tensor may have got other memory since
+    def recent_calls(self, written: Sequence[int]) -> RecentCudaCalls:
+        return RecentCudaCalls(look_of)
 
     def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
         host = np.ascontiguousarray(values, dtype=np.int64)

@@ -19,7 +19,7 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
 from tl_dpnp.runtime.torch_adapter import current_stream_function
 
-__all__ = ["CUDA_ARRAYS", "CudaDevice", "cuda_device", "stream_function"]
+__all__ = ["CUDA_ARRAYS", "CudaDevice", "cuda_device", "look_of", "stream_function"]
 
 #: Element types that NumPy lacks travel as integers of their size.
 _CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
@@ -97,6 +97,7 @@ class _Access(NamedTuple):
 
     address: Callable[[Any], int]
     facts: Callable[[Any], Hashable]
+    look: Callable[[Any], tuple[Any, ...]]
 
 
 def _interface_facts(array: Any) -> Hashable:
@@ -109,18 +110,27 @@ def _interface_address(array: Any) -> int:
     return array.__cuda_array_interface__["data"][0] or 0
 
 
+def _interface_look(array: Any) -> tuple[Any, ...]:
+    interface = array.__cuda_array_interface__
+    return interface["data"][0] or 0, interface["shape"], interface.get("strides")
+
+
 def _torch_facts(tensor: Any) -> Hashable:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad
+
+
+def _torch_look(tensor: Any) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad
 
 
 def _cupy_facts(array: Any) -> Hashable:
     return array.shape, array.strides, array.dtype.char, array.data.device_id
 
 
-_INTERFACE = _Access(_interface_address, _interface_facts)
+_INTERFACE = _Access(_interface_address, _interface_facts, _interface_look)
 _ACCESS = {
-    "torch": _Access(lambda tensor: tensor.data_ptr(), _torch_facts),
-    "cupy": _Access(attrgetter("data.ptr"), _cupy_facts),
+    "torch": _Access(lambda tensor: tensor.data_ptr(), _torch_facts, _torch_look),
+    "cupy": _Access(attrgetter("data.ptr"), _cupy_facts, attrgetter("data.ptr", "shape", "strides")),
 }
 
 
@@ -138,6 +148,11 @@ _known = _Known()
 def _address_of(array: Any) -> int:
     """Return the address of the first element."""
     return _known[type(array)].address(array)
+
+
+def look_of(array: Any) -> tuple[Any, ...]:
+    """Return what can change in the life of an array: its address, which comes first, its shape and its strides."""
+    return _known[type(array)].look(array)
 
 
 def _facts(array: Any) -> Hashable:

@@ -196,8 +196,12 @@ class Parameters:
     def __init__(self, values: Sequence[Any]) -> None:
         #: The arguments as integers: those that are may be assigned.
         self.words = (ctypes.c_uint64 * len(values))()
-        self._first = ctypes.addressof(self.words)
-        places = [self._first + 8 * place for place in range(len(values))]
+        first = ctypes.addressof(self.words)
+        self._views: dict[type, tuple[Any, int]] = {
+            kind: ((kind * (8 // size * len(values))).from_buffer(self.words), 8 // size)
+            for kind, size in ((ctypes.c_longlong, 8), (ctypes.c_double, 8), (ctypes.c_float, 4))
+        }
+        places = [first + 8 * place for place in range(len(values))]
         self._pointers = (ctypes.c_void_p * len(values))(*places)
         self.pointers = ctypes.addressof(self._pointers)
         self.lock = threading.RLock()
@@ -206,5 +210,6 @@ class Parameters:
                 self.set(place, value)
 
     def set(self, place: int, value: Any) -> None:
-        """Write one argument, a ctypes value, of any type."""
-        ctypes.memmove(self._first + 8 * place, ctypes.byref(value), ctypes.sizeof(value))
+        """Write one argument: a `c_longlong`, `c_float` or `c_double`."""
+        values, step = self._views[type(value)]
+        values[place * step] = value.value

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.binding import Binding
     from tl_dpnp.runtime.cache import DiskCache
     from tl_dpnp.runtime.compiler import CompiledKernel
+    from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
     from tl_dpnp.runtime.recent import RecentCalls
 
 __all__ = ["DeviceTable", "Launch", "Platform", "platform_for", "platform_of", "upload"]
@@ -76,8 +77,8 @@ class Platform(Protocol):
     ) -> Launch:
         """Return the launch of a loaded kernel with checked arguments."""
 
-    def recent_calls(self, written: Sequence[int]) -> RecentCalls | None:
-        """Return a memory of calls by the identity of their arrays, if those are what they were while they live."""
+    def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
+        """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""
 
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""

@@ -1,0 +1,59 @@
+"""Calls that a kernel has seen with these very tensors: what is known of them need not be asked again.
+
+Of the same array only its address, its shape and its strides can have changed since: PyTorch's tensors can be given
+other memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tl_dpnp.runtime.platforms import Launch
+
+__all__ = ["RecentCudaCalls"]
+
+
+class _RecentCall(NamedTuple):
+    """The launch of a call, and the addresses and looks of its arrays, which are referred to weakly."""
+
+    launch: Launch
+    addresses: list[int]
+    looks: list[Any]
+    references: list[Any]
+
+
+class RecentCudaCalls:
+    """Recent calls by the identity of their arrays; `look_of` gives an array's address first, then what may change."""
+
+    MOST_CALLS = 256
+
+    def __init__(self, look_of: Callable[[Any], tuple[Any, ...]]) -> None:
+        self._look_of = look_of
+        self._calls: dict[tuple[int | None, ...], _RecentCall] = {}
+
+    def get(self, arrays: Sequence[Any], group_size: int | None) -> _RecentCall | None:
+        """Return the call with these arrays if they are as they were."""
+        call = self._calls.get((group_size, *map(id, arrays)))
+        return call if call is not None and call.looks == [*map(self._look_of, arrays)] else None
+
+    def put(self, arrays: Sequence[Any], group_size: int | None, launch: Launch) -> _RecentCall:
+        """Remember a call that passed all checks, until one of its arrays is gone."""
+        key = (group_size, *map(id, arrays))
+        if len(self._calls) >= self.MOST_CALLS:
+            self.clear()
+        looks = [*map(self._look_of, arrays)]
+        forget = functools.partial(_forget, self._calls, key)
+        call = _RecentCall(launch, [look[0] for look in looks], looks, [weakref.ref(array, forget) for array in arrays])
+        self._calls[key] = call
+        return call
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._calls.clear()
+
+
+def _forget(calls: dict[tuple[int | None, ...], _RecentCall], key: tuple[int | None, ...], _: object) -> None:
+    calls.pop(key, None)
