@@ -31,20 +31,22 @@ class Case:
         ]
 
 
-def product(m: int, n: int, k: int, element: str, beta: float, transposes: str = "n.n") -> Case:
+def product(m: int, n: int, k: int, element: str, beta: float, transposes: str = "n.n", result: str = "") -> Case:
     """Return C[g] := A[g] B[g] + beta C[g] for batches in one array."""
     rows, columns = (m, k) if transposes[0] == "n" else (k, m), (k, n) if transposes[2] == "n" else (n, k)
-    a, b, c = (f"{element}x{r}x{s}" for r, s in (rows, columns, (m, n)))
+    result = result or element
+    a, b, c = (f"{name}x{r}x{s}" for name, (r, s) in ((element, rows), (element, columns), (result, (m, n))))
     source = f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
       %g = group_id
       %a = subview %A[:,:,%g] : memref<{a}x?>
       %b = subview %B[:,:,%g] : memref<{b}x?>
       %c = subview %C[:,:,%g] : memref<{c}x?>
-      gemm.{transposes} 1.0, %a, %b, {beta}, %c : {element}, memref<{a}>, memref<{b}>, {element}, memref<{c}>
+      gemm.{transposes} 1.0, %a, %b, {beta}, %c : {result}, memref<{a}>, memref<{b}>, {result}, memref<{c}>
     }}"""
     dtype = {"f32": "float32", "f64": "float64", "f16": "float16"}[element]
     name = f"{m}x{n}x{k}_{element}_{transposes}_beta{beta:g}"
-    return Case(name, source, ((*rows, None), (*columns, None), (m, n, None)), (dtype,) * 3)
+    kinds = (dtype, dtype, "float32" if result == "f32" else dtype)
+    return Case(name, source, ((*rows, None), (*columns, None), (m, n, None)), kinds)
 
 
 def grouped(m: int, n: int, k: int) -> Case:
@@ -91,6 +93,9 @@ CASES = {
         product(64, 64, 64, "f32", 0.0), product(56, 9, 56, "f32", 0.0), product(56, 9, 56, "f64", 1.0),
         product(3, 5, 7, "f32", 0.0), product(13, 1, 2, "f64", 2.0), product(9, 9, 9, "f16", 0.0),
         product(16, 8, 24, "f32", 0.0, "t.n"), product(12, 20, 5, "f32", 1.0, "t.t"),
+        product(64, 64, 64, "f64", 0.0), product(32, 48, 24, "f64", 1.0, "t.n"), product(64, 16, 20, "f64", 2.0, "n.t"),
+        product(32, 32, 32, "f16", 0.0, "n.n", "f32"), product(64, 64, 64, "f16", 1.0, "t.t", "f32"),
+        product(16, 8, 24, "f16", 2.0, "n.t", "f32"), product(16, 16, 16, "f16", 0.0, "t.n", "f32"),
         grouped(16, 16, 8), grouped(5, 3, 2),
         Case("chain", _CHAIN, ((16, 8, None), (8, 8), (8, 16), (16, 16, None)), ("float32",) * 4),
         Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),

@@ -11,6 +11,7 @@ import tl_dpnp
 from tests.cuda.programs import LAYOUTS, with_layout
 from tests.cuda.staged_programs import CASES
 from tests.strategies.programs import random_program
+from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import H200
 
@@ -146,3 +147,15 @@ def test_other_programs_do_not(body):
     assert tl_dpnp.compile(source, target="cuda").lower(H200).plan.form == "subgroup"
     with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the staged form on NVIDIA H200"):
         tl_dpnp.compile(source, target="cuda", form="staged").lower(H200)
+
+
+@pytest.mark.parametrize(("name", "instruction"), [
+    ("64x64x64_f64_n.n_beta0", "m16n8k8_f64_f64_f64"), ("64x16x20_f64_n.t_beta2", "m16n8k4_f64_f64_f64"),
+    ("32x32x32_f16_n.n_beta0", "m16n8k16_f16_f16_f32"), ("16x8x24_f16_n.t_beta2", "m16n8k8_f16_f16_f32"),
+])
+def test_products_on_tensor_cores(name, instruction):
+    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False)
+    assert f"staged form, by {instruction}" in only(kernel.inspect_source())
+    ptx = only(kernel.inspect_ptx())
+    assert ROWS[instruction].instruction in ptx
+    assert "fma.rn.f64" not in ptx or "beta0" not in name

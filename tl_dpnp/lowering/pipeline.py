@@ -13,6 +13,7 @@ from llvmlite import ir
 from tl_dpnp.errors import Diagnostic, LoweringError, UnsupportedError
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import CACHE_LINE, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
@@ -34,6 +35,7 @@ from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
+from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
 from tl_dpnp.scalars import INDEX
 
@@ -105,7 +107,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
     )
-    maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory)
+    product = None if staging is None else staging.product
+    maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory, product)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
@@ -118,7 +121,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
         1 if staging is None else staging.teams, shell.checks, registers,
     )
-    remarks = tuple(
+    on_tensor_cores = [] if product is None else [f"tensor cores compute: {product.row.name}"]
+    remarks = tuple(on_tensor_cores) + tuple(
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )
     return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
@@ -144,7 +148,8 @@ def _staged(
     )
     if options.form != "staged" and not chosen:
         return work_group
-    staging = find_staging(function, device, temporaries) if device.copy_engine and not options.debug else None
+    possible = device.copy_engine and not options.debug
+    staging = find_staging(function, device, temporaries, not options.schedules) if possible else None
     if staging is not None and not work_group.is_given:
         return WorkGroup("staged", staging.layout, staging=staging)
     if chosen:
@@ -183,12 +188,14 @@ class _KernelMaker:
         engine: MatrixEngine,
         kernels: Sequence[Scheduled],
         local_memory: int,
+        product: WarpProduct | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
         self.engine = engine
         self.kernels = {id(kernel.operation): kernel for kernel in kernels}
         self.local_memory = local_memory
+        self.product = product
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
         kernel = self.kernels[id(operation)]
@@ -225,6 +232,9 @@ class _KernelMaker:
             }
             dimensions = {dimension: next(given) for dimension in contraction.dimensions}
             values = {scalar.name: next(given) for scalar in contraction.scalars}
+            if self.product is not None:
+                emit_warp_product(builder, self.product, operation, pointers, values)
+                return
             for name, offset in realized.offsets.items():
                 element, place = realized.nest.buffers[name].element, index(first + offset)
                 pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)

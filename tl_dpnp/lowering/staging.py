@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tl_dpnp.kernels.mma.product import WarpProduct, find_product
 from tl_dpnp.kernels.ring import Ring, Slot
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
@@ -41,6 +42,8 @@ _CHAIN_THREADS = 128
 #: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
 #: larger ones and for outputs of at least `_LARGE` elements.  All these were measured on an H200.
 _TILE, _SMALL_TILE, _LARGE = 32, 16, 4096
+#: Products of f64 with so many elements are bound by arithmetic without tensor cores.
+_LARGE_F64 = 1024
 #: The same for work-groups that compute more than `_INTENSE` operations for a byte, which are bound by shared memory.
 _INTENSE, _INTENSE_TILE = 16, 36
 #: Bytes of operands that stay in local memory, at most.
@@ -109,6 +112,7 @@ class Staging:
     stage: int
     results: int
     temporaries: int
+    product: WarpProduct | None = None
 
     @property
     def threads(self) -> int:
@@ -171,23 +175,29 @@ class Staging:
 
     def __str__(self) -> str:
         layout = self.layout
-        return (f"staged form: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
+        by = "" if self.product is None else f", by {self.product.row.name}"
+        return (f"staged form{by}: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
                 f"stages of {self.stage} bytes, {RESULTS} of {self.results} bytes for results")
 
 
-def find_staging(function: ops.Function, device: DeviceDescription, temporaries: int) -> Staging | None:
+def find_staging(
+    function: ops.Function, device: DeviceDescription, temporaries: int, tensor_cores: bool = True
+) -> Staging | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.
 
-    `temporaries` are the bytes of local memory that a work-group takes for itself.
+    `temporaries` are the bytes of local memory that a work-group takes for itself; `tensor_cores` may be used or not.
     """
     operands = _operands(function)
     outputs = [ops.memref_type(o.output) for o in function.body.walk() if isinstance(o, ops.LinearAlgebra)]
     if operands is None or not outputs:
         return None
     residents = _residents(function, {operand.parameter for operand in operands})
+    product = _product(function) if tensor_cores else None
     intense = _intensity(function, operands) > _INTENSE
     tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
     rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
+    if product is not None:
+        rows, columns = 32, product.warps
     layout = SubgroupLayout(rows, 1, columns)
     threads = rows * columns
     if threads > min(_THREADS, device.max_work_group_size):
@@ -202,9 +212,24 @@ def find_staging(function: ops.Function, device: DeviceDescription, temporaries:
     whole = 32 // math.gcd(32, threads)
     for teams in (*range(most // whole * whole, 0, -whole), *range(min(most, whole - 1), 0, -1)):
         placed, stage, results = _place(operands, teams, pad)
-        staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad)
+        staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad, product)
         if staging.local_memory <= device.local_memory:
             return staging
+    return None
+
+
+def _product(function: ops.Function) -> WarpProduct | None:
+    """Return how tensor cores compute the one instruction of a function, if they do and it is worth it."""
+    instructions = [operation for operation in function.body if isinstance(operation, ops.LinearAlgebra)]
+    match instructions:
+        case [ops.Gemm(inputs=(left, right), output=output) as gemm]:
+            types = [ops.memref_type(value) for value in (left, right, output)]
+            names = [type_.element.name for type_ in types]
+            sums = "f64" if names[0] == "f64" else "f32"
+            m, n = _size(types[2], 0), _size(types[2], 1)
+            large = m * n >= _LARGE_F64 or names[0] != "f64"
+            if names == [names[0], names[0], sums] and large:
+                return find_product(names[0], m, n, _size(types[0], 0 if gemm.transposes[0] else 1))
     return None
 
 

@@ -1,0 +1,48 @@
+"""A gemm of the staged form on tensor cores: its operands as the emitter takes them, alpha and beta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.llvm import constant, value_type
+from tl_dpnp.kernels.mma.product import Matrix, WarpProduct
+from tl_dpnp.language import ops
+
+__all__ = ["emit_warp_product"]
+
+
+def emit_warp_product(
+    builder: ir.IRBuilder, product: WarpProduct, operation: ops.LinearAlgebra, pointers: Mapping[str, ir.Value],
+    scalars: Mapping[str, ir.Value],
+) -> None:
+    """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""
+    element = ops.memref_type(operation.output).element
+    matrices = {}
+    flags = (*operation.transposes, False)
+    for name, value, transposed in zip("ABC", (*operation.inputs, operation.output), flags, strict=True):
+        rows, columns = ops.memref_type(value).strides
+        assert rows is not None
+        assert columns is not None
+        matrices[name] = Matrix(pointers[name], (columns, rows) if transposed else (rows, columns))
+
+    def factor(name: str, operand: ops.Operand) -> ir.Value | None:
+        """Return a factor, or None for 1."""
+        if isinstance(operand, ops.Constant):
+            assert not isinstance(operand.value, complex)
+            return None if operand.value == 1 else constant(value_type(element), operand.value)
+        return scalars[name]
+
+    alpha, beta = factor("alpha", operation.alpha), factor("beta", operation.beta)
+    keeps = not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0)
+
+    def finish(total: ir.Value, old: Callable[[], ir.Value]) -> ir.Value:
+        value = total if alpha is None else builder.fmul(alpha, total)
+        if not keeps:
+            return value
+        one = constant(value_type(element), 1.0) if beta is None else beta
+        return scalar_ops.fused_multiply_add(builder, element, one, old(), value)
+
+    product.emit(builder, matrices["A"], matrices["B"], matrices["C"], finish)
