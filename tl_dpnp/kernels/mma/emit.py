@@ -37,7 +37,7 @@ def mma(
     type_ = word_type(row, "d")
     count = row.words("d")
     operands = [*a, *b, *c, *([] if metadata is None else [metadata])]
-    assert [len(a), len(b), len(c)] == [row.words(operand) for operand in ("a", "b", "c")]  # type: ignore[arg-type]
+    assert [len(a), len(b), len(c)] == [row.words(operand) for operand in ("a", "b", "c")]
     lists, number = [], 0
     for length in (count, len(a), len(b), len(c)):
         lists.append("{" + ", ".join(f"${number + place}" for place in range(length)) + "}")
