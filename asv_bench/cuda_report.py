@@ -20,6 +20,7 @@ import click
 import torch
 
 import tl_dpnp
+from tl_dpnp.lowering.device import Precision
 
 #: Bytes that each section moves.
 _BYTES = 1_600_000_000
@@ -105,10 +106,11 @@ def copy_candidate(moved: int) -> Callable[[], Any]:
     return lambda: target.copy_(source)
 
 
-def batches(elements: tuple[tuple[str, str], ...], shapes: tuple[Shape, ...] = CUBES) -> None:
-    """Time products of many small matrices."""
+def batches(elements: tuple[tuple[str, str], ...], precision: Precision = "highest") -> None:
+    """Time products of many small matrices; PyTorch may use tf32 where our `precision` allows it."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "default"
     for element, result in elements:
-        for m, n, k in shapes:
+        for m, n, k in CUBES:
             dtype, out = _TORCH[element], _TORCH[result]
             each = (m * k + k * n) * dtype.itemsize + m * n * out.itemsize
             count = _BYTES // each
@@ -116,7 +118,7 @@ def batches(elements: tuple[tuple[str, str], ...], shapes: tuple[Shape, ...] = C
             a = torch.randn(count, k, m, device="cuda", dtype=torch.float32).to(dtype)
             b = torch.randn(count, n, k, device="cuda", dtype=torch.float32).to(dtype)
             c = torch.full((count, n, m), float("nan"), device="cuda", dtype=out)
-            kernel = tl_dpnp.compile(batch_source(m, n, k, element, result), target="cuda")
+            kernel = tl_dpnp.compile(batch_source(m, n, k, element, result), target="cuda", precision=precision)
             views = [tl_dpnp.rev(array) for array in (a, b, c)]
             kernel(*views)
             some = torch.cat([torch.arange(1000), torch.randint(count, (1000,)), torch.arange(count - 1000, count)])
@@ -132,7 +134,8 @@ def batches(elements: tuple[tuple[str, str], ...], shapes: tuple[Shape, ...] = C
                 candidates["bmm"] = lambda a=a, b=b, other=other: torch.bmm(b, a, out=other)
             else:
                 candidates["bmm"] = lambda a=a, b=b, out=out: torch.bmm(b, a, out_dtype=out)
-            report(f"{m}x{n}x{k} {element} -> {result}", moved, interleaved(candidates), error)
+            report(f"{m}x{n}x{k} {element} -> {result}, precision {precision}", moved, interleaved(candidates), error)
+    torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def fused_sample() -> None:
@@ -255,6 +258,8 @@ def launches() -> None:
 SECTIONS: dict[str, Callable[[], None]] = {
     "launches": launches,
     "f32": lambda: batches((("f32", "f32"),)),
+    "tf32": lambda: batches((("f32", "f32"),), "default"),
+    "3xtf32": lambda: batches((("f32", "f32"),), "high"),
     "f64": lambda: batches((("f64", "f64"),)),
     "bf16": lambda: batches((("bf16", "f32"),)),
     "f16": lambda: batches((("f16", "f32"),)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,7 +14,7 @@ __all__ = ["CASES", "Case"]
 class Case:
     """A program whose last parameter is written; `shapes` are those of the arrays, the batch mode given by None.
 
-    Parameters named in `groups`, by position, are passed as lists.
+    Parameters named in `groups`, by position, are passed as lists; `precision` is for the compiler.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Case:
     shapes: tuple[tuple[int | None, ...], ...]
     dtypes: tuple[str, ...]
     groups: tuple[int, ...] = ()
+    precision: Literal["highest", "high", "default"] = "highest"
 
     def arguments(self, batch: int, seed: int = 0) -> list[np.ndarray]:
         """Return column-major arrays of small whole numbers."""
@@ -96,6 +98,12 @@ CASES = {
         product(64, 64, 64, "f64", 0.0), product(32, 48, 24, "f64", 1.0, "t.n"), product(64, 16, 20, "f64", 2.0, "n.t"),
         product(32, 32, 32, "f16", 0.0, "n.n", "f32"), product(64, 64, 64, "f16", 1.0, "t.t", "f32"),
         product(16, 8, 24, "f16", 2.0, "n.t", "f32"), product(16, 16, 16, "f16", 0.0, "t.n", "f32"),
+        product(64, 64, 64, "f16", 0.0, "n.n", "f32"), product(48, 16, 32, "f16", 0.0, "n.t", "f32"),
+        product(64, 24, 48, "f16", 0.0, "t.n", "f32"),
+        *(replace(case, name=f"{case.name}_{precision}", precision=precision)
+          for precision in ("high", "default")
+          for case in (product(64, 64, 64, "f32", 0.0), product(48, 8, 12, "f32", 1.0, "t.n"),
+                       product(32, 16, 8, "f32", 0.0, "n.t"))),
         grouped(16, 16, 8), grouped(5, 3, 2),
         Case("chain", _CHAIN, ((16, 8, None), (8, 8), (8, 16), (16, 16, None)), ("float32",) * 4),
         Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),

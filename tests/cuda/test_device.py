@@ -187,7 +187,7 @@ def test_the_work_goes_where_the_arrays_are():
 def test_the_staged_form_agrees_with_the_interpreter(name, displaced):
     """`displaced` arrays begin at an element that the copy engine does not take."""
     case = CASES[name]
-    kernel = tl_dpnp.compile(case.source, target="cuda", form="staged")
+    kernel = tl_dpnp.compile(case.source, target="cuda", form="staged", precision=case.precision)
     reference = tl_dpnp.compile(case.source, target="reference")
 
     def move(array):

@@ -111,7 +111,7 @@ def test_no_package_of_the_other_target_is_needed():
 
 @pytest.mark.parametrize("name", CASES)
 def test_programs_run_staged(name):
-    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False)
+    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False, precision=CASES[name].precision)
     assert kernel.lower(H200).plan.form == "staged"
     ptx = only(kernel.inspect_ptx())
     for instruction in ("mbarrier.try_wait.parity", "fence.proxy.async", "cp.async.bulk.wait_group.read"):
@@ -152,10 +152,14 @@ def test_other_programs_do_not(body):
 @pytest.mark.parametrize(("name", "instruction"), [
     ("64x64x64_f64_n.n_beta0", "m16n8k8_f64_f64_f64"), ("64x16x20_f64_n.t_beta2", "m16n8k4_f64_f64_f64"),
     ("32x32x32_f16_n.n_beta0", "m16n8k16_f16_f16_f32"), ("16x8x24_f16_n.t_beta2", "m16n8k8_f16_f16_f32"),
+    ("64x64x64_f32_n.n_beta0_default", "m16n8k8_tf32_tf32_f32"),
+    ("48x8x12_f32_t.n_beta1_high", "m16n8k4_tf32_tf32_f32"),
 ])
 def test_products_on_tensor_cores(name, instruction):
-    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False)
+    kernel = tl_dpnp.compile(CASES[name].source, target="cuda", cache=False, precision=CASES[name].precision)
     assert f"staged form, by {instruction}" in only(kernel.inspect_source())
     ptx = only(kernel.inspect_ptx())
     assert ROWS[instruction].instruction in ptx
+    assert ("ldmatrix.sync.aligned.m8n8" in ptx) == ("f16" in name)
+    assert ("cvt.rna.tf32.f32" in ptx) == ("tf32" in instruction)
     assert "fma.rn.f64" not in ptx or "beta0" not in name

@@ -148,8 +148,9 @@ def _staged(
     )
     if options.form != "staged" and not chosen:
         return work_group
-    possible = device.copy_engine and not options.debug
-    staging = find_staging(function, device, temporaries, not options.schedules) if possible else None
+    staging = None
+    if device.copy_engine and not options.debug:
+        staging = find_staging(function, device, temporaries, not options.schedules, options.precision)
     if staging is not None and not work_group.is_given:
         return WorkGroup("staged", staging.layout, staging=staging)
     if chosen:

@@ -13,7 +13,7 @@ reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.mma.product import WarpProduct, find_product
@@ -21,7 +21,7 @@ from tl_dpnp.kernels.ring import Ring, Slot
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.device import DeviceDescription, Precision
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
@@ -181,18 +181,21 @@ class Staging:
 
 
 def find_staging(
-    function: ops.Function, device: DeviceDescription, temporaries: int, tensor_cores: bool = True
+    function: ops.Function, device: DeviceDescription, temporaries: int, tensor_cores: bool = True,
+    precision: Precision = "highest",
 ) -> Staging | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.
 
-    `temporaries` are the bytes of local memory that a work-group takes for itself; `tensor_cores` may be used or not.
+    `temporaries` are the bytes of local memory that a work-group takes for itself; `tensor_cores` may be used or not,
+    for products of f32 with the loss that `precision` allows.
     """
     operands = _operands(function)
     outputs = [ops.memref_type(o.output) for o in function.body.walk() if isinstance(o, ops.LinearAlgebra)]
     if operands is None or not outputs:
         return None
     residents = _residents(function, {operand.parameter for operand in operands})
-    product = _product(function) if tensor_cores else None
+    whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
+    product = _product(function, whole, precision) if tensor_cores else None
     intense = _intensity(function, operands) > _INTENSE
     tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
     rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
@@ -209,8 +212,8 @@ def find_staging(
     pad = _PAD if 32 // threads * word >= 16 and not in_place else 0
     limit = _CHAIN_THREADS if len(outputs) > 1 and word <= 4 else _THREADS
     most = max(1, min(limit // threads, _TEAMS))
-    whole = 32 // math.gcd(32, threads)
-    for teams in (*range(most // whole * whole, 0, -whole), *range(min(most, whole - 1), 0, -1)):
+    warps = 32 // math.gcd(32, threads)
+    for teams in (*range(most // warps * warps, 0, -warps), *range(min(most, warps - 1), 0, -1)):
         placed, stage, results = _place(operands, teams, pad)
         staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad, product)
         if staging.local_memory <= device.local_memory:
@@ -218,18 +221,24 @@ def find_staging(
     return None
 
 
-def _product(function: ops.Function) -> WarpProduct | None:
-    """Return how tensor cores compute the one instruction of a function, if they do and it is worth it."""
+def _product(function: ops.Function, whole: Set[str], precision: Precision) -> WarpProduct | None:
+    """Return how tensor cores compute the one instruction of a function, if they do and it is worth it.
+
+    `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
+    """
     instructions = [operation for operation in function.body if isinstance(operation, ops.LinearAlgebra)]
     match instructions:
         case [ops.Gemm(inputs=(left, right), output=output) as gemm]:
             types = [ops.memref_type(value) for value in (left, right, output)]
             names = [type_.element.name for type_ in types]
-            sums = "f64" if names[0] == "f64" else "f32"
-            m, n = _size(types[2], 0), _size(types[2], 1)
-            large = m * n >= _LARGE_F64 or names[0] != "f64"
-            if names == [names[0], names[0], sums] and large:
-                return find_product(names[0], m, n, _size(types[0], 0 if gemm.transposes[0] else 1))
+            m, n, k = *(_size(types[2], mode) for mode in (0, 1)), _size(types[0], 0 if gemm.transposes[0] else 1)
+            match names:
+                case ["f64", "f64", "f64"] if m * n >= _LARGE_F64:
+                    return find_product("f64", m, n, k)
+                case ["f32", "f32", "f32"] if precision != "highest":
+                    return find_product("tf32", m, n, k, is_split=precision == "high")
+                case ["f16" | "bf16" as name, other, "f32"] if other == name and {left.name, right.name} <= whole:
+                    return find_product(name, m, n, k)
     return None
 
 

@@ -55,7 +55,8 @@ def compile(
     `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  `tuned`
     says whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
     decides.  `precision` is what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the
-    default), or the rounding of operands to three bf16 (``"high"``) or to tf32 or bf16 (``"default"``): docs/xmx.md.
+    default), or the rounding of operands to sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``):
+    docs/xmx.md, docs/cuda.md.
     `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on devices without one; by
     default the setting ``TL_DPNP_EMULATE_DPAS`` decides.  The reference target takes none of the six.
     `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that

@@ -1,28 +1,35 @@
-"""A product of small matrices by the warps of a team, from shared memory: C := alpha A B + beta C."""
+"""A product of small matrices by the warps of a team, from shared memory: C := alpha A B + beta C.
+
+Columns of A and C that are a multiple of 128 bytes apart lie in the same banks.  The lanes of a warp that access
+several columns then start at different blocks of eight rows, and exchange the blocks in registers (`_rotated`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, constant, index
-from tl_dpnp.kernels.mma.emit import mma
+from tl_dpnp.kernels.mma.emit import ldmatrix, mma
+from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.rows import ROWS, MmaRow
-from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.kernels.targets.nvvm import asm, special_register
 
 __all__ = ["Matrix", "WarpProduct", "find_product"]
 
-_I16 = ir.IntType(16)
-#: The forms by the type of A and B, the deepest first; sums are in the type that is named last.
+#: The forms by the type that A and B are rounded to, the deepest first; sums are in the type that is named last.
 _FORMS = {
     "f64": ("m16n8k8_f64_f64_f64", "m16n8k4_f64_f64_f64"),
+    "tf32": ("m16n8k8_tf32_tf32_f32", "m16n8k4_tf32_tf32_f32"),
     "f16": ("m16n8k16_f16_f16_f32", "m16n8k8_f16_f16_f32"),
     "bf16": ("m16n8k16_bf16_bf16_f32", "m16n8k8_bf16_bf16_f32"),
 }
 #: 32-bit registers that the sums of a lane may take.
 _REGISTERS = 64
+#: Rows of a block, and bytes after which the banks of shared memory repeat.
+_BLOCK, _BANKS = 8, 128
 
 
 @dataclass(frozen=True)
@@ -32,79 +39,191 @@ class Matrix:
     pointer: ir.Value
     strides: tuple[int, int]
 
+    def at(self, b: ir.IRBuilder, row: ir.Value, column: ir.Value) -> Matrix:
+        """Return the part of the matrix from an element on."""
+        offset = b.add(b.mul(row, index(self.strides[0])), b.mul(column, index(self.strides[1])))
+        return Matrix(b.gep(self.pointer, [offset]), self.strides)
+
+    def element(self, b: ir.IRBuilder, row: int, column: int) -> ir.Value:
+        """Return a pointer to an element."""
+        return b.gep(self.pointer, [index(row * self.strides[0] + column * self.strides[1])])
+
 
 @dataclass(frozen=True)
 class WarpProduct:
-    """A product of m x k and k x n by `warps` warps, each of which has some columns of C."""
+    """A product of m x k and k x n by `warps` warps, each of which has some columns of C.
+
+    With `is_split`, operands of f32 are sums of two tf32, and their product is the sum of three.
+    """
 
     row: MmaRow
     m: int
     n: int
     k: int
     warps: int
+    is_split: bool = False
+
+    @property
+    def panel(self) -> int:
+        """Columns of A whose words are loaded together."""
+        return 32 if self.row.a.bits == 16 and self.k % 32 == 0 else self.row.k
 
     def emit(
         self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix,
         finish: Callable[[ir.Value, Callable[[], ir.Value]], ir.Value],
     ) -> None:
         """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
-        lane = special_register(b, "tid.x")
-        g, t = b.lshr(lane, index(2)), b.and_(lane, index(3))
         columns = self.n // self.warps
         own = b.mul(special_register(b, "tid.y"), index(columns)) if self.warps > 1 else index(0)
-        parts = self.row.parts("a")
-        along = b.mul(t, index(parts))
-        first_a = _moved(b, left, g, along)
-        first_b = _moved(b, right, along, b.add(own, g))
-        first_c = _moved(b, result, g, b.add(own, b.mul(t, index(2))))
+        right, result = (matrix.at(b, index(0), own) for matrix in (right, result))
         zero = constant(ir.DoubleType() if self.row.c.bits == 64 else ir.FloatType(), 0.0)
         tiles = [(i, j) for i in range(self.m // 16) for j in range(columns // 8)]
         sums = {tile: [zero] * self.row.words("d") for tile in tiles}
-        for start in range(0, self.k, self.row.k):
-            a = {i: [self._word(b, first_a, left.strides, 16 * i, start, word, True) for word in
-                     range(self.row.words("a"))] for i in range(self.m // 16)}
+        load_a, load_b = ((self._matrices_of_a, self._matrices_of_b) if self.row.a.bits == 16 else
+                          (self._words_of_a, self._words_of_b))
+        for start in range(0, self.k, self.panel):
+            words_a = [[self._terms(b, word) for word in words] for words in load_a(b, left, start)]
             for j in range(columns // 8):
-                words = [self._word(b, first_b, right.strides, start, 8 * j, word, False)
-                         for word in range(self.row.words("b"))]
-                for i in range(self.m // 16):
-                    sums[i, j] = mma(b, self.row, a[i], words, sums[i, j])
-        for (i, j), values in sums.items():
-            for number, value in enumerate(values):
-                offset = (16 * i + 8 * (number // 2)) * result.strides[0] + (8 * j + number % 2) * result.strides[1]
-                place = b.gep(first_c, [index(offset)])
-                b.store(finish(value, lambda place=place: b.load(place)), place)  # type: ignore[misc]
+                words_b = [self._terms(b, word) for word in load_b(b, right, start, 8 * j)]
+                for step in range(self.panel // self.row.k):
+                    for i in range(self.m // 16):
+                        a = [words_a[2 * i + word % 2][(step * self.row.words("a") + word) // 2]
+                             for word in range(self.row.words("a"))]
+                        count = self.row.words("b")
+                        sums[i, j] = self._multiply(b, a, words_b[step * count : (step + 1) * count], sums[i, j])
+        self._store(b, result, sums, columns, finish)
 
-    def _word(
-        self, b: ir.IRBuilder, first: ir.Value, strides: tuple[int, int], row: int, column: int, word: int,
-        is_left: bool,
-    ) -> ir.Value:
-        """Load a word of A or B; `first` points to what this lane has of the first one."""
-        parts = self.row.parts("a")
-        chunk, half = divmod(word, 2) if is_left else (word, 0)
-        depth = 4 * parts * chunk
-        place = (row + 8 * half) * strides[0] + (column + depth) * strides[1] if is_left else (
-            (row + depth) * strides[0] + column * strides[1])
-        step = strides[1] if is_left else strides[0]
-        pointer = b.gep(first, [index(place)])
-        if parts == 1:
-            return b.load(pointer, align=8)
-        space = pointer.type.addrspace
-        if step == 1:
-            return b.load(b.bitcast(pointer, I32.as_pointer(space)), align=4)
-        low, high = (
-            b.zext(b.load(b.bitcast(b.gep(pointer, [index(part * step)]), _I16.as_pointer(space)), align=2), I32)
-            for part in range(2)
-        )
-        return b.or_(low, b.shl(high, ir.Constant(I32, 16)))
+    def _terms(self, b: ir.IRBuilder, word: ir.Value) -> list[ir.Value]:
+        """Return what a word is the sum of, as the instruction takes it: itself, or f32 as one or two tf32."""
+        if self.row.a.name != "tf32":
+            return [word]
+        high = _tf32(b, word)
+        return [high, _tf32(b, b.fsub(word, b.bitcast(high, ir.FloatType())))] if self.is_split else [high]
+
+    def _multiply(
+        self, b: ir.IRBuilder, left: list[list[ir.Value]], right: list[list[ir.Value]], sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Append the products of terms, the smallest first; that of two low terms is left away."""
+        for first, second in ((1, 0), (0, 1), (0, 0)) if self.is_split else ((0, 0),):
+            sums = mma(b, self.row, [word[first] for word in left], [word[second] for word in right], sums)
+        return sums
+
+    def _turn(self, strides: tuple[int, int], size: int) -> int:
+        """Return the number of blocks of rows that lanes exchange: 1 where no banks would be used twice."""
+        if strides[0] != 1 or strides[1] * size % (_BANKS // 2 if size == 2 else _BANKS):
+            return 1
+        return 4 if self.m % 32 == 0 and size < 8 else 2
+
+    # --- operands of words -------------------------------------------------------------------------------------------
+
+    def _words_of_a(self, b: ir.IRBuilder, matrix: Matrix, start: int) -> list[list[ir.Value]]:
+        """Return the words of each block of eight rows: one for each four columns."""
+        g, t = _place(b)
+        first = matrix.at(b, g, t)
+        turn = self._turn(matrix.strides, self.row.a.bits // 8)
+        starts = [first.at(b, b.mul(_plus(b, j, t, turn), index(_BLOCK)), index(0)) for j in range(turn)]
+        words: list[list[ir.Value]] = [[] for _ in range(self.m // _BLOCK)]
+        for column in range(start, start + self.row.k, 4):
+            for block in range(0, len(words), turn):
+                values = [b.load(starts[j].element(b, _BLOCK * block, column)) for j in range(turn)]
+                for j, value in enumerate(_rotated(b, values, t, backwards=True)):
+                    words[block + j].append(value)
+        return words
+
+    def _words_of_b(self, b: ir.IRBuilder, matrix: Matrix, start: int, column: int) -> list[ir.Value]:
+        g, t = _place(b)
+        first = matrix.at(b, t, g)
+        return [b.load(first.element(b, row, column)) for row in range(start, start + self.row.k, 4)]
+
+    # --- operands of 16 bits -----------------------------------------------------------------------------------------
+
+    def _matrices_of_a(self, b: ir.IRBuilder, matrix: Matrix, start: int) -> list[list[ir.Value]]:
+        """Return the words of each block of eight rows: one for each eight columns."""
+        lane = special_register(b, "tid.x")
+        number, row = b.lshr(lane, index(3)), b.and_(lane, index(7))
+        transposed = matrix.strides[0] == 1
+        turn = self._turn(matrix.strides, 2)
+        count = 4 if self.m % 32 == 0 else 2
+        block = b.and_(number, index(count - 1))
+        if turn > 1:  # a word has elements of two rows
+            block = _plus(b, block, b.lshr(row, index(1)), turn)
+        below = b.mul(block, index(_BLOCK))
+        first = matrix.at(b, below, row) if transposed else matrix.at(b, b.add(below, row), index(0))
+        load = MatrixLoad(count, transposed)
+        words: list[list[ir.Value]] = [[] for _ in range(self.m // _BLOCK)]
+        for column in range(start, start + self.panel, 8):
+            for place in range(0, len(words), count):
+                values = ldmatrix(b, load, b.ptrtoint(first.element(b, _BLOCK * place, column), I32))
+                if turn > 1:
+                    values = _rotated(b, values, b.and_(lane, index(3)), backwards=True)
+                for j, value in enumerate(values):
+                    words[place + j].append(value)
+        return words
+
+    def _matrices_of_b(self, b: ir.IRBuilder, matrix: Matrix, start: int, column: int) -> list[ir.Value]:
+        lane = special_register(b, "tid.x")
+        count = self.panel // 8
+        number, row = b.and_(b.lshr(lane, index(3)), index(count - 1)), b.and_(lane, index(7))
+        transposed = matrix.strides[1] == 1
+        turns = not transposed and count == 4 and matrix.strides[1] * 2 % (_BANKS // 2) == 0
+        block = _plus(b, number, b.lshr(row, index(1)), count) if turns else number
+        down = b.mul(block, index(8))
+        first = matrix.at(b, b.add(down, row), index(0)) if transposed else matrix.at(b, down, row)
+        words = ldmatrix(b, MatrixLoad(count, transposed), b.ptrtoint(first.element(b, start, column), I32))
+        return _rotated(b, words, b.lshr(lane, index(3)), backwards=True) if turns else words
+
+    # --- the result --------------------------------------------------------------------------------------------------
+
+    def _store(
+        self, b: ir.IRBuilder, matrix: Matrix, sums: dict[tuple[int, int], list[ir.Value]], columns: int,
+        finish: Callable[[ir.Value, Callable[[], ir.Value]], ir.Value],
+    ) -> None:
+        g, t = _place(b)
+        first = matrix.at(b, g, b.mul(t, index(2)))
+        turn = self._turn(matrix.strides, self.row.c.bits // 8)
+        starts = [first.at(b, b.mul(_plus(b, j, t, turn), index(_BLOCK)), index(0)) for j in range(turn)]
+        for column in range(columns):
+            tile, part = divmod(column, 8)
+            if part > 1:
+                continue
+            blocks = [sums[block // 2, tile][2 * (block % 2) + part] for block in range(self.m // _BLOCK)]
+            for block in range(0, len(blocks), turn):
+                for j, value in enumerate(_rotated(b, blocks[block : block + turn], t, backwards=False)):
+                    place = starts[j].element(b, _BLOCK * block, column)
+                    b.store(finish(value, lambda place=place: b.load(place)), place)  # type: ignore[misc]
 
 
-def _moved(b: ir.IRBuilder, matrix: Matrix, row: ir.Value, column: ir.Value) -> ir.Value:
-    offset = b.add(b.mul(row, index(matrix.strides[0])), b.mul(column, index(matrix.strides[1])))
-    return b.gep(matrix.pointer, [offset])
+def _place(b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
+    """Return a lane's row and its place in it: g and t of the tables."""
+    lane = special_register(b, "tid.x")
+    return b.lshr(lane, index(2)), b.and_(lane, index(3))
 
 
-def find_product(element: str, m: int, n: int, k: int) -> WarpProduct | None:
-    """Return how warps compute a product of matrices of a type, by its name in the language; None if they do not."""
+def _plus(b: ir.IRBuilder, number: int | ir.Value, by: ir.Value, modulus: int) -> ir.Value:
+    """Return (number + by) mod a power of 2."""
+    return b.and_(b.add(index(number) if isinstance(number, int) else number, by), index(modulus - 1))
+
+
+def _rotated(b: ir.IRBuilder, values: Sequence[ir.Value], by: ir.Value, backwards: bool) -> list[ir.Value]:
+    """Return value (j + by) at place j, or (j - by) if backwards; there are 1, 2 or 4 values."""
+    result = list(values)
+    count = len(result)
+    step = 1
+    while step < count:
+        odd = b.icmp_unsigned("!=", b.and_(by, index(step)), index(0))
+        distance = -step if backwards else step
+        result = [b.select(odd, result[(j + distance) % count], result[j]) for j in range(count)]
+        step *= 2
+    return result
+
+
+def _tf32(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Round f32 to tf32, to nearest, and return its bits."""
+    return asm(b, "cvt.rna.tf32.f32 $0, $1;", "=r,f", I32, [value], side_effect=False)
+
+
+def find_product(element: str, m: int, n: int, k: int, is_split: bool = False) -> WarpProduct | None:
+    """Return how warps compute a product with operands rounded to a type, by its name in PTX; None if they do not."""
     for name in _FORMS.get(element, ()):
         row = ROWS[name]
         if m % row.m == 0 and n % row.n == 0 and k % row.k == 0:
@@ -112,5 +231,5 @@ def find_product(element: str, m: int, n: int, k: int) -> WarpProduct | None:
             registers = m * row.n // 32 * row.c.bits // 32
             fitting = [warps for warps in (1, 2, 4, 8)
                        if tiles % warps == 0 and tiles // warps * registers <= _REGISTERS]
-            return WarpProduct(row, m, n, k, fitting[0]) if fitting else None
+            return WarpProduct(row, m, n, k, fitting[0], is_split) if fitting else None
     return None
