@@ -11,10 +11,13 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["SCALAR_TYPES", "Kind", "ScalarType", "is_lossless", "rounded_number", *(
+__all__ = ["PRECISIONS", "SCALAR_TYPES", "Kind", "Precision", "ScalarType", "is_lossless", "rounded_number", *(
     "I1 I8 I16 I32 I64 INDEX U8 U16 U32 U64 F16 BF16 F32 F64 C32 C64".split()
 )]
 
+#: What products of f32 matrices may lose on a matrix engine (docs/xmx.md).
+Precision = Literal["highest", "high", "default"]
+PRECISIONS: tuple[Precision, ...] = ("highest", "high", "default")
 Kind = Literal["boolean", "signed", "unsigned", "float", "complex"]
 
 

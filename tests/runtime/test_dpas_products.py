@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tl_dpnp import ScheduleError, TLTypeError
+from tl_dpnp import ScheduleError, TLError, TLTypeError
 from tl_dpnp.scalars import SCALAR_TYPES
 
 LANES = pytest.mark.parametrize("lanes", [8, 16])
@@ -189,6 +189,28 @@ def _f32_kernel(lanes, precision):
     expected = {"highest": None, "high": "bf16", "default": "tf32" if lanes == 16 else "bf16"}[precision]
     assert (expected is None) != (f"tensorize(m, dpas_f32_{expected}" in kernel.lower().schedule)
     return kernel
+
+
+@pytest.mark.parametrize(
+    ("kernel", "own", "terms"), [("highest", "high", 3), ("high", "default", 1), ("high", "highest", 0)]
+)
+def test_an_instruction_has_a_precision_of_its_own(kernel, own, terms):
+    kind = "memref<f32x16x16>"
+    text = (f"func @f(%A: {kind}, %C: {kind}) {{ gemm.n.n.{own} 1.0, %A, %A, 0.0, %C : f32, {kind}, {kind}, f32, {kind}"
+            f" gemm.n.n 1.0, %A, %A, 1.0, %C : f32, {kind}, {kind}, f32, {kind} }}")
+    first, second = tl_dpnp.compile(text, emulate_dpas=16, precision=kernel, cache=False).lower().schedules
+    assert (f"from_f32_by_{terms}" in str(first)) == bool(terms)
+    assert ("from_f32_by_3" in str(second)) == (kernel == "high")
+
+
+@pytest.mark.parametrize(("instruction", "message"), [
+    ("gemm.n.n.high 1.0, %A, %A, 0.0, %C : f32, {0}, {0}, f32, {1}", ".high is for products of f32, not of bf16"),
+    ("axpby.n.high 1.0, %C, 0.0, %C : f32, {1}, f32, {1}", "expected"),
+])
+def test_only_products_of_f32_have_a_precision(instruction, message):
+    text = PLAIN[: PLAIN.index("gemm")] + instruction.format("memref<bf16x16x16>", "memref<f32x16x16>") + " }"
+    with pytest.raises(TLError, match=message):
+        tl_dpnp.compile(text)
 
 
 PLAIN = ("func @f(%A: memref<bf16x16x16>, %C: memref<f32x16x16>) { gemm.n.n 1.0, %A, %A, 0.0, %C : f32,"

@@ -31,7 +31,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import verify
-from tl_dpnp.scalars import I1, INDEX, ScalarType
+from tl_dpnp.scalars import I1, INDEX, Precision, ScalarType
 
 __all__ = ["ALL", "Branch", "FunctionBuilder", "build_module", "group", "memref"]
 
@@ -314,9 +314,10 @@ class FunctionBuilder:
         transpose_a: bool = False,
         transpose_b: bool = False,
         atomic: bool = False,
+        precision: Precision | None = None,
     ) -> None:
         """``gemm``: C := alpha op(A) op(B) + beta C"""
-        self._linear_algebra(ops.Gemm, alpha, (A, B), beta, C, (transpose_a, transpose_b), atomic)
+        self._linear_algebra(ops.Gemm, alpha, (A, B), beta, C, (transpose_a, transpose_b), atomic, precision)
 
     def gemv(
         self,
@@ -328,9 +329,10 @@ class FunctionBuilder:
         *,
         transpose: bool = False,
         atomic: bool = False,
+        precision: Precision | None = None,
     ) -> None:
         """``gemv``: c := alpha op(A) b + beta c"""
-        self._linear_algebra(ops.Gemv, alpha, (A, b), beta, c, (transpose,), atomic)
+        self._linear_algebra(ops.Gemv, alpha, (A, b), beta, c, (transpose,), atomic, precision)
 
     def ger(self, alpha: Argument, a: Value, b: Value, beta: Argument, C: Value, *, atomic: bool = False) -> None:
         """``ger``: C := alpha a bᵀ + beta C"""
@@ -355,6 +357,7 @@ class FunctionBuilder:
         output: Value,
         transposes: tuple[bool, ...],
         atomic: bool,
+        precision: Precision | None = None,
     ) -> None:
         element = self._memref(output).element
         self._add(
@@ -365,6 +368,7 @@ class FunctionBuilder:
                 output=output,
                 transposes=transposes,
                 atomic=atomic,
+                precision=precision,
             )
         )
 

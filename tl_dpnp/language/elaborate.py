@@ -22,7 +22,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.source import Node, Source
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
-from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
+from tl_dpnp.scalars import I1, INDEX, PRECISIONS, SCALAR_TYPES, ScalarType
 
 __all__ = ["Elaborator"]
 
@@ -458,7 +458,8 @@ class Elaborator:
 
     def _linear_algebra(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         children = tree.children
-        count = sum(isinstance(child, Tree) and child.data in ("transpose", "atomic") for child in children)
+        kinds = ("transpose", "precision", "atomic")
+        count = sum(isinstance(child, Tree) and child.data in kinds for child in children)
         modifiers = [_modifier(child) for child in children[:count]]
         rest = children[count:]
         half = len(rest) // 2
@@ -470,8 +471,9 @@ class Elaborator:
             inputs=tuple(value for value in inputs if isinstance(value, Value)),
             beta=beta,
             output=output,
-            transposes=tuple(modifier == "t" for modifier in modifiers if modifier != "atomic"),
+            transposes=tuple(modifier == "t" for modifier in modifiers if modifier in ("t", "n")),
             atomic="atomic" in modifiers,
+            precision=next((name for name in PRECISIONS if name in modifiers), None),
         )
 
 

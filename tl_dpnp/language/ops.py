@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.types import MemrefType, Type
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import Precision, ScalarType
 
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
 
@@ -420,7 +420,8 @@ class LinearAlgebra(Operation):
     """Base of the collective instructions ``out := alpha · f(inputs) + beta · out``.
 
     `transposes` holds one flag for each input that the spelling gives a ``.t`` or ``.n``; `atomic` updates `out`
-    atomically.  `alpha` and `beta` carry their annotated types.
+    atomically.  `alpha` and `beta` carry their annotated types.  `precision` is what a product of f32 may lose on a
+    matrix engine, None where the kernel's option decides.
     """
 
     collective: ClassVar[bool] = True
@@ -430,6 +431,7 @@ class LinearAlgebra(Operation):
     output: Value
     transposes: tuple[bool, ...] = ()
     atomic: bool = False
+    precision: Precision | None = None
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -173,7 +173,8 @@ def _slice(entry: Slice) -> str:
 
 def _linear_algebra(operation: LinearAlgebra) -> str:
     name = type(operation).__name__.lower()
-    modifiers = "".join(".t" if flag else ".n" for flag in operation.transposes) + ".atomic" * operation.atomic
+    modifiers = "".join(".t" if flag else ".n" for flag in operation.transposes)
+    modifiers += (f".{operation.precision}" if operation.precision else "") + ".atomic" * operation.atomic
     operands = operation.operands
     types = ", ".join(str(operand.type) for operand in operands)
     return f"{name}{modifiers} {_list(operands)} : {types}"

@@ -41,7 +41,7 @@ from tl_dpnp.language.ops import (
 )
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.types import MemrefType, Type
-from tl_dpnp.scalars import I1, ScalarType, is_lossless
+from tl_dpnp.scalars import F32, I1, PRECISIONS, ScalarType, is_lossless
 
 __all__ = ["TRANSPOSES", "dimension_names", "operation_errors"]
 
@@ -277,8 +277,22 @@ def _linear_algebra_errors(operation: LinearAlgebra) -> Iterator[RuleError]:
             yield RuleError(message, "use an integer or floating-point type", position)
             sound = False
     if sound:
+        yield from _precision_errors(operation, name)
         yield from _element_errors(operation, name, positions)
         yield from _shape_errors(operation, name, positions)
+
+
+def _precision_errors(operation: LinearAlgebra, name: str) -> Iterator[RuleError]:
+    """Yield an error for a precision of what is no product of f32."""
+    if operation.precision is None:
+        return
+    if not isinstance(operation, Gemm | Gemv) or operation.precision not in PRECISIONS:
+        yield RuleError(f"{name} has no precision {operation.precision!r}", f"there are {', '.join(PRECISIONS)}")
+        return
+    elements = [memref_type(value).element for value in (*operation.inputs, operation.output)]
+    if elements != [F32] * 3:
+        types = ", ".join(map(str, elements))
+        yield RuleError(f".{operation.precision} is for products of f32, not of {types}", "leave it away")
 
 
 def _element_errors(operation: LinearAlgebra, name: str, positions: tuple[int, ...]) -> Iterator[RuleError]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tl_dpnp.lowering.plan import Form
+from tl_dpnp.scalars import Precision
 
-__all__ = ["Precision", "H200", "DeviceDescription", "LoweringOptions"]
-
-#: See `LoweringOptions`.
-Precision = Literal["highest", "high", "default"]
+__all__ = ["H200", "DeviceDescription", "LoweringOptions"]
 
 
 @dataclass(frozen=True)

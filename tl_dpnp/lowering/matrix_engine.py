@@ -5,15 +5,15 @@ A nest that is a product, as written, is tensorized whole: the micro-kernel has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
-from tl_dpnp.scalars import F32, I32, ScalarType
+from tl_dpnp.scalars import F32, I32, Precision, ScalarType
 
 __all__ = [
     "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of", "micro_kernel_of",
@@ -41,6 +41,10 @@ class MatrixEngine:
     lanes: int
     precision: Precision = "highest"
     emulated: bool = False
+
+    def at(self, precision: Precision | None) -> MatrixEngine:
+        """Return the engine with the precision of one instruction, None for its own."""
+        return self if precision is None else replace(self, precision=precision)
 
 
 #: What a device without a matrix engine has.

@@ -52,9 +52,11 @@ def contractions_of(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Con
 
 def micro_kernels_of(function: ops.Function, engine: MatrixEngine) -> list[tuple[Contraction, MicroKernel]]:
     """Return the instructions of a canonical function that the matrix engine takes, with their micro-kernels."""
-    contractions = [contraction for _, contraction in contractions_of(function)]
-    kernels = [default_micro_kernel(contraction.nest, engine) for contraction in contractions]
-    return [(one, kernel) for one, kernel in zip(contractions, kernels, strict=True) if kernel is not None]
+    found = [
+        (contraction, default_micro_kernel(contraction.nest, engine.at(operation.precision)))
+        for operation, contraction in contractions_of(function)
+    ]
+    return [(contraction, kernel) for contraction, kernel in found if kernel is not None]
 
 
 def schedule_instructions(
@@ -71,6 +73,7 @@ def schedule_instructions(
     """
     result = []
     for operation, contraction in contractions_of(function):
+        own = engine.at(operation.precision)
         try:
             if contraction.nest.name in given:
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
@@ -78,7 +81,7 @@ def schedule_instructions(
                 schedule = staged_schedule(contraction, work_group.layout)
             elif work_group.form == "vector":
                 schedule = vector_schedule(contraction, vector_bytes)
-            elif work_group.layout.lanes == engine.lanes and (kernel := default_micro_kernel(contraction.nest, engine)):
+            elif work_group.layout.lanes == engine.lanes and (kernel := default_micro_kernel(contraction.nest, own)):
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", kernel.name)
             else:
@@ -87,7 +90,7 @@ def schedule_instructions(
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        why = remark(contraction.nest, engine, whole_micro_kernel(schedule.nest))
+        why = remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
         result.append(Scheduled(operation, contraction, schedule, realized, why))
     return result
 

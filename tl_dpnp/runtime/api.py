@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.device import Precision
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.runtime.kernel import Kernel, KernelOptions, Target
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.source_cache import parse
+from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.schedules import GivenSchedule

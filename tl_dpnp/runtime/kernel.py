@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions, Precision
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
@@ -22,6 +22,7 @@ from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
+from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
