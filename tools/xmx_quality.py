@@ -13,6 +13,15 @@ _TILES = [
 #: The same where blocks are not read.
 _SMALL_TILES = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), (2, 2, 1, 256)]
 
+#: The same where loads take several elements.
+_WIDE_TILES = [
+    (2, 1, 1, 128), (2, 2, 4, 256), (4, 2, 1, 256), (4, 2, 2, 256), (4, 2, 4, 256), (4, 2, 4, 128), (4, 3, 4, 256),
+    (4, 4, 4, 256),
+]
+
+#: How operands are loaded, by what a remark says of it.
+_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "reads of blocks"}
+
 
 def _gemm(transposed: bool) -> str:
     m, n, k = _SHAPE
@@ -31,9 +40,10 @@ def _row(device: str, lanes: int, tile: tuple[int, int, int, int], transposed: b
 
     kernel = tl_dpnp.compile(_gemm(transposed), schedule={"gemm_0": tensorize})
     found = kernel.resources(device=device, registers=registers)
-    reads = "load_block2d" in kernel.inspect_asm(device, registers=registers)
+    (remark,) = kernel.lower(device).remarks
+    loads = next(name for name, text in _LOADS.items() if text in remark)
     cells = (
-        device, f"{rows * lanes} x {8 * columns} x {16 * steps}", "blocks" if reads else "elements", found.registers,
+        device, f"{rows * lanes} x {8 * columns} x {16 * steps}", loads, found.registers,
         sum(found.loop.values()), found.loop["dpas"], found.loop["send"], found.scratch, f"{found.dpas_share:.0%}",
         f"{found.busy_share:.0%}",
     )
@@ -48,8 +58,10 @@ def main() -> None:
         print(_row("pvc", 16, tile))
     for tile in _SMALL_TILES:
         print(_row("pvc", 16, tile, transposed=True))
-    for tile in _SMALL_TILES:
+    for tile in _WIDE_TILES:
         print(_row("dg2", 8, tile))
+    for tile in _SMALL_TILES:
+        print(_row("dg2", 8, tile, transposed=True))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,25 @@ def test_reads_of_blocks(element, result, transposed):
         np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
 
 
+@pytest.mark.parametrize(("m", "k", "tile"), [(40, 80, "2x1x2"), (44, 70, "4x2x1"), (72, 128, "4x2x4")])
+def test_loads_of_several_elements(m, k, tile):
+    """Matrices on Xe-HPG; k and the rows are no multiples of the tile's, addresses may be odd."""
+    random = np.random.default_rng(5)
+    n = 19
+    kinds = [f"memref<f16x{rows}x{columns}>" for rows, columns in ((m, k), (k, n))]
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: memref<f32x{m}x{n}>) {{ gemm.n.n 1.0, %A, %B, 0.0, %C : f32,"
+            f" {kinds[0]}, {kinds[1]}, f32, memref<f32x{m}x{n}> }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=8, cache=False, schedule={"gemm_0": functools.partial(
+        tensorized, f"dpas_f32_f16_f16_8x8x16_tile_{tile}")})
+    assert "operands by loads of several elements" in kernel.diagnostics(2)
+    x, y = matrix(random, "f16", (m, k)), matrix(random, "f16", (k, n))
+    expected = computed(x, "f16") @ computed(y, "f16")
+    for shifts in ((0, 0), (2, 4), (1, 0), (0, 3)):
+        z = on_device(np.ones((m, n), np.float32))
+        kernel(*(shifted(array, by) for array, by in zip((x, y), shifts, strict=True)), z)
+        np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
+
+
 def shifted(array, by):
     """Return a copy on the device that starts some elements behind the start of its allocation."""
     base = dpt.empty(array.size + by, dtype=array.dtype)

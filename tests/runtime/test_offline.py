@@ -122,6 +122,14 @@ def test_reads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages)
 
 
 @needs_tools
+def test_loads_of_several_elements_on_xe_hpg():
+    resources = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), cache=False).resources(device="dg2")
+    assert resources.scratch == resources.spilled == 0
+    assert resources.loop["dpas"] == 32
+    assert resources.busy_share >= 0.35
+
+
+@needs_tools
 @pytest.mark.parametrize("device", TARGETS)
 def test_chains_groups_and_dynamic_sizes_have_dpas_in_the_inner_loop(device):
     chain = """func @f(%A: group<memref<f16x?x48,strided<1,?>>>, %B: memref<f16x48x64>, %D: memref<f16x64x33>,
@@ -162,7 +170,7 @@ def test_a_small_register_file_spills_what_the_tile_needs():
 
 @needs_tools
 def test_diagnostics_say_what_bounds_a_kernel_on_a_device():
-    text = tl_dpnp.compile(gemm("bf16", "f32"), cache=False).diagnostics(device="dg2")
+    text = tl_dpnp.compile(gemm("bf16", "f32", transposes="tn"), cache=False).diagnostics(device="dg2")
     assert "@f for dg2: compiled, not run" in text
     assert "gemm_0 is on the matrix engine: dpas_f32_bf16_bf16_8x8x16" in text
     assert "the device has no reads of blocks" in text

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
+from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
@@ -23,6 +24,8 @@ __all__ = [
 #: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
 #: registers to the sums, and where they do not.
 _LARGE, _SMALL = (4, 4), (2, 1)
+#: The same where loads take several elements.
+_WIDE = (4, 2)
 #: Steps of the loop over k with reads of blocks, where they divide it.
 _STEPS = (4, 2)
 #: Elements that DPAS takes, by the names of the language's types.
@@ -143,11 +146,35 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     if row is None or row.unreachable is not None:
         return None
     blocks = _no_blocks(product, row, terms) is None
+    wide = None if terms or blocks else _wide_kernel(product, row)
+    if wide is not None:
+        return wide
     most_rows, most_columns = _LARGE if blocks else _SMALL
     steps = 1
     if blocks and isinstance(k, int):
         steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+
+
+def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
+    """Return the micro-kernel that loads several elements at a time, None where operands do not allow it."""
+    k, m = product.k.stop, product.m.stop
+    if not isinstance(k, int) or not isinstance(m, int):
+        return None
+    steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
+    columns = _blocks(product.n.stop, row.repeat, _WIDE[1])
+    for lane_blocks in (_WIDE[0], _WIDE[0] // 2):
+        kernel = MicroKernel(row, lane_blocks, columns, steps)
+        fits = m >= kernel.tile_rows or lane_blocks < _WIDE[0]
+        if fits and _is_wide(product, kernel):
+            return kernel
+    return None
+
+
+def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
+    strides = _strides(product.a, product.m.variable, product.k.variable)
+    return takes_wide_loads(
+        kernel, strides, _strides(product.b, product.k.variable, product.n.variable), product.m.stop)
 
 
 def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
@@ -177,7 +204,10 @@ def remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None = None) ->
         return None
     if used is not None:
         why = _no_blocks(product, used.row, used.terms)
-        loads = "reads of blocks, in global memory" if why is None else f"loads of single elements: {why}"
+        loads = (
+            "reads of blocks, in global memory" if why is None else
+            "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
+        )
         return (f"is on the matrix engine: {used.row}, tiles of {used.tile_rows} x {used.tile_columns}, operands by "
                 f"{loads}")
     return f"is not on the matrix engine: {_refusal(nest, product, engine)}"

@@ -13,6 +13,7 @@ from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.wide_loads import WideLoader, takes_wide_loads
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 
 __all__ = ["Product", "SubGroup", "emit_product", "uniform"]
@@ -101,7 +102,8 @@ class _Emitter:
         """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
         product, kernel = self.product, self.kernel
         readable = product.blocks(kernel)
-        if readable is None:
+        wide = takes_wide_loads(kernel, product.a.strides, product.b.strides, product.m)
+        if readable is None and not wide:
             if kernel.is_large:
                 self.in_parts(first_row, first_column)
             else:
@@ -110,7 +112,10 @@ class _Emitter:
         aligned = is_aligned(self.builder, product.a.pointer, product.b.pointer)
         with self.builder.if_else(aligned) as (blocks, elements):
             with blocks:
-                self.by_blocks(first_row, first_column, *readable)
+                if readable is None:
+                    self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks, wide=True)
+                else:
+                    self.by_blocks(first_row, first_column, *readable)
             with elements:
                 self.in_parts(first_row, first_column)
 
@@ -148,15 +153,15 @@ class _Emitter:
         return result
 
     def by_elements(
-        self, first_row: ir.Value, first_column: ir.Value, lane_blocks: int, column_blocks: int
+        self, first_row: ir.Value, first_column: ir.Value, lane_blocks: int, column_blocks: int, wide: bool = False
     ) -> None:
-        """Emit a tile from ordinary loads."""
+        """Emit a tile from ordinary loads; of several elements where `wide`, if there are enough along k."""
         kernel, product, builder = self.kernel, self.product, self.builder
         dpas = kernel.row
         loader = Loader(builder, kernel, self.place.lane)
-        own = builder.add(first_row, self.place.lane)
-        rows = [self.inside(builder.add(own, index(i * dpas.execution_size)), product.m, self.rows_together)
-                for i in range(lane_blocks)]
+        places = self.rows_of(first_row, lane_blocks, wide)
+        rows = [self.inside(row, product.m, self.rows_together, beyond=i - lane_blocks if wide else -1)
+                for i, row in enumerate(places)]
         columns = [self.inside(builder.add(first_column, index(j)), product.n, self.columns_together)
                    for j in range(column_blocks * dpas.repeat)]
         count = lane_blocks * column_blocks
@@ -173,6 +178,14 @@ class _Emitter:
             return [total for result in results for total in result]
 
         def steps(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            if wide:
+                loads = WideLoader(builder, kernel, self.place.lane)
+                b = [loads.b(product.b, group, k) for group in groups]
+                for step in range(kernel.steps):
+                    a = [[fragment] for fragment in loads.a(product.a, rows[0], k, step)]
+                    sums = [total for number, fragments in enumerate(b) for total in self.multiply(
+                        sums[number * lane_blocks : (number + 1) * lane_blocks], a, [fragments[step]])]
+                return sums
             for step in range(kernel.steps):
                 sums = add(builder.add(k, index(step * dpas.k)) if step else k, sums, None)
             return sums
@@ -188,7 +201,7 @@ class _Emitter:
                                 lambda k, values: add(k, values, end), unrolled=False)
         if len(kernel.products) > 1:
             sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
-        self.store(first_row, first_column, sums, lane_blocks)
+        self.store(places, first_column, sums)
 
     def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:
         """Emit a tile from reads of blocks, which give zeros outside of the matrices."""
@@ -217,7 +230,7 @@ class _Emitter:
 
         sums = counted_loop(builder, index(0), size_value(product.k), index(kernel.steps * dpas.k),
                             [*self.zeros(count), *a, *b], add, runs_at_least_once=True, unrolled=False)[:count]
-        self.store(first_row, first_column, sums, kernel.lane_blocks)
+        self.store(self.rows_of(first_row, kernel.lane_blocks), first_column, sums)
 
     @property
     def rows_together(self) -> int:
@@ -229,11 +242,18 @@ class _Emitter:
         """Columns of C that the sub-groups compute at a time."""
         return self.kernel.tile_columns * self.place.columns
 
-    def inside(self, place: ir.Value, size: Size, covered: int) -> ir.Value:
-        """Return a place in C, or the last one if it is beyond."""
+    def rows_of(self, first_row: ir.Value, lane_blocks: int, neighbours: bool = False) -> list[ir.Value]:
+        """Return this lane's rows of C, one for each block: next to each other, or the blocks are."""
+        size = self.kernel.row.execution_size
+        lane = self.builder.mul(self.place.lane, index(lane_blocks)) if neighbours else self.place.lane
+        own = self.builder.add(first_row, lane)
+        return [self.builder.add(own, index(i if neighbours else i * size)) for i in range(lane_blocks)]
+
+    def inside(self, place: ir.Value, size: Size, covered: int, beyond: int = -1) -> ir.Value:
+        """Return a place in C, or one that far behind its end if it is beyond."""
         if isinstance(size, int) and size % covered == 0:
             return place
-        last = self.builder.sub(size_value(size), index(1))
+        last = self.builder.add(size_value(size), index(beyond))
         return self.builder.select(self.builder.icmp_signed("<", place, last), place, last)
 
     def multiple(self, size: Size, factor: int) -> Size:
@@ -247,14 +267,12 @@ class _Emitter:
     # --- results -----------------------------------------------------------------------------------------------------
 
     def store(
-        self, first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value], lane_blocks: int
+        self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[ir.Value]
     ) -> None:
         dpas, builder = self.kernel.row, self.builder
-        own = builder.add(first_row, self.place.lane)
-        for i in range(lane_blocks):
-            row = builder.add(own, index(i * dpas.execution_size))
+        for i, row in enumerate(rows):
             with self.where(row, self.product.m, self.rows_together):
-                for block, value in enumerate(sums[i::lane_blocks]):
+                for block, value in enumerate(sums[i::len(rows)]):
                     for number in range(dpas.repeat):
                         column = builder.add(first_column, index(block * dpas.repeat + number))
                         with self.where(column, self.product.n, self.columns_together):

@@ -56,7 +56,10 @@ class MicroKernel:
     @property
     def registers(self) -> int:
         """Registers of a thread that the tile is made for; small integers take most, one by one, to be packed."""
-        return 256 if self.is_large or self.terms > 1 or self.row.source1.bits <= 8 else 128
+        # Registers of Xe-HPG are half as long, and what is loaded takes more of them.
+        sums = self.lane_blocks * self.column_blocks * self.row.repeat
+        is_large = self.is_large or (self.row.execution_size == 8 and sums > _SMALL_TILE // 4)
+        return 256 if is_large or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property
     def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
