@@ -20,7 +20,7 @@ import click
 import torch
 
 import tl_dpnp
-from tl_dpnp.lowering.device import Precision
+from tl_dpnp.scalars import Precision
 
 #: Bytes that each section moves.
 _BYTES = 1_600_000_000

@@ -21,10 +21,11 @@ from tl_dpnp.kernels.ring import Ring, Slot
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.lowering.device import DeviceDescription, Precision
+from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
+from tl_dpnp.scalars import Precision
 
 __all__ = ["STAGE_ALIGNMENT", "StagedOperand", "Staging", "find_staging"]
 
@@ -231,12 +232,13 @@ def _product(function: ops.Function, whole: Set[str], precision: Precision) -> W
         case [ops.Gemm(inputs=(left, right), output=output) as gemm]:
             types = [ops.memref_type(value) for value in (left, right, output)]
             names = [type_.element.name for type_ in types]
+            own = gemm.precision or precision
             m, n, k = *(_size(types[2], mode) for mode in (0, 1)), _size(types[0], 0 if gemm.transposes[0] else 1)
             match names:
                 case ["f64", "f64", "f64"] if m * n >= _LARGE_F64:
                     return find_product("f64", m, n, k)
-                case ["f32", "f32", "f32"] if precision != "highest":
-                    return find_product("tf32", m, n, k, is_split=precision == "high")
+                case ["f32", "f32", "f32"] if own != "highest":
+                    return find_product("tf32", m, n, k, is_split=own == "high")
                 case ["f16" | "bf16" as name, other, "f32"] if other == name and {left.name, right.name} <= whole:
                     return find_product(name, m, n, k)
     return None
