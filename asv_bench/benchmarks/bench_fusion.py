@@ -11,6 +11,14 @@ class Fused(_SectionTracks, section="fusion"):
         return self._measure()
 
 
+class Alone(_SectionTracks, section="fusion-alone"):
+    """The section fusion-alone."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
 class Calls(_SectionTracks, section="fusion-calls"):
     """The section fusion-calls."""
 

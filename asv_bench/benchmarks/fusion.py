@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .contests import Contest
-from .tables import QUICK
+from .contests import Contest, parse_case
+from .tables import ELEMENTS, QUICK, Shape
 from .timing import Contestant, interleave
 
-__all__ = ["BEYOND", "CALLS", "CASES", "KERNELS", "calls", "fused"]
+__all__ = ["BEYOND", "CALLS", "CASES", "KERNELS", "PRODUCTS", "alone", "calls", "fused"]
 
 #: Facts of measurements: launches of a call, and the microseconds of a call beyond its kernel.
 KERNELS, BEYOND = "kernels", "µs beyond the kernel"
@@ -91,6 +91,27 @@ def fused(case: str) -> Contest:
     contestants = {"tl_dpnp": Contestant(lambda: own(*device)), "dpnp": Contestant(plain),
                    "numpy": Contestant(lambda: function(np, *host))}
     return Contest(contestants, facts={KERNELS: own.explain(*device).launches})
+
+
+_ALONE = (Shape(64, 64, 64), Shape(256, 256, 256), Shape(1024, 1024, 1024), Shape(1400, 1400, 1400),
+          Shape(2048, 2048, 2048), Shape(20_000, 64, 64), Shape(100_000, 16, 16), Shape(64, 20_000, 64))
+#: Single products, square, tall and wide.
+PRODUCTS = tuple(f"{element} {shape}" for shape in _ALONE for element in ELEMENTS)
+
+
+def alone(case: str) -> Contest:
+    """All cores; a blocking call of a fused function of one product of two matrices in C order, and dpnp.matmul.  The
+    column tells whether it became a kernel; otherwise it is left to dpnp."""
+    import dpnp
+
+    import tl_dpnp
+
+    element, (m, n, k), _ = parse_case(case)
+    a, b = (dpnp.ones(shape, dtype=f"f{int(element[1:]) // 8}") for shape in ((m, k), (k, n)))
+    own = tl_dpnp.fuse(lambda a, b: a @ b)
+    contestants = {"tl_dpnp": Contestant(lambda: own(a, b)),
+                   "dpnp": Contestant(lambda: dpnp.matmul(a, b).sycl_queue.wait())}
+    return Contest(contestants, facts={KERNELS: len(own.explain(a, b).kernels)})
 
 
 #: Calls of a fused function: with kinds of arrays that it knows, and with a batch size that is new.

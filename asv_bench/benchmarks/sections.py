@@ -150,6 +150,11 @@ SECTIONS = {
             unit="µs", peers=("dpnp", "numpy"), columns=(fusion.KERNELS,), quick=("f32 chain", "f32 volume 4"),
         ),
         Section(
+            "fusion-alone", "Products alone, fused or left to dpnp", fusion.PRODUCTS, fusion.alone,
+            (Target("least", "dpnp", 0.9),),
+            unit="µs", peers=("dpnp",), columns=(fusion.KERNELS,), quick=fusion.PRODUCTS[:1],
+        ),
+        Section(
             "fusion-calls", "Calls of a fused function", fusion.CALLS, fusion.calls,
             (Target("most", fusion.BEYOND, 40.0, at_least=False, cases=_is_same_batch, which="same batch"),
              Target("most", "value", 1000.0, at_least=False, cases=lambda case: not _is_same_batch(case),

@@ -98,16 +98,16 @@ def test_a_method_and_what_is_no_function():
         tl_dpnp.explain(3)
 
 
-def test_large_products_are_left_to_dpnp():
-    a = dpnp.ones((1600, 1600), dtype="f4")
-    explanation = tl_dpnp.explain(lambda a: a @ a + 1)(a)
+@pytest.mark.parametrize("shapes", [((1600, 1600), (1600, 1600)), ((20, 20), (20, 110_000))])
+def test_large_products_are_left_to_dpnp(shapes):
+    explanation = tl_dpnp.explain(lambda a, b: a @ b + 1)(*(dpnp.ones(shape, dtype="f4") for shape in shapes))
     assert explanation.calls == ("matmul",)
     assert "faster" in explanation.breaks[0].reason
     assert not explanation.again
 
 
-def test_large_batches_of_small_matrices_are_fused():
-    k, q = dpnp.ones((24, 24), dtype="f4"), dpnp.ones((25_000, 24, 4), dtype="f4")  # q has 9 MiB
-    explanation = tl_dpnp.explain(lambda k, q: k @ q)(k, q)
+@pytest.mark.parametrize("shapes", [((24, 24), (25_000, 24, 4)), ((100_000, 24), (24, 24))])
+def test_products_of_one_small_matrix_are_fused(shapes):
+    explanation = tl_dpnp.explain(lambda a, b: a @ b)(*(dpnp.ones(shape, dtype="f4") for shape in shapes))
     assert (len(explanation.kernels), explanation.calls) == (1, ())
     assert not explanation.breaks

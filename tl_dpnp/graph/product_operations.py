@@ -52,9 +52,10 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
     return record
 
 
-#: Bytes of a matrix from which dpnp's own product is faster: it blocks for caches, and kernels here do not.
-#: Measured with one batch element on a CPU with 2 cores, f32 and f64, sizes 256 to 2048: kernels are 1.4 to 5 times as
-#: fast up to 8 MiB, equal at 9 MiB, and half as fast at 16 MiB and above.
+#: Bytes of a matrix that all work-groups read from which dpnp's own product is faster: it blocks for caches, and
+#: kernels here do not.  Measured with one batch element on a CPU with 2 cores, f32 and f64.  Square matrices of 256 to
+#: 2048: kernels are 1.4 to 5 times as fast up to 8 MiB, equal at 9 MiB, and half as fast at 16 MiB and above.
+#: Tall times small, 20 000 x 64 to 100 000 x 64: 5 to 6 times as fast; small times wide, from 24 MiB: 0.6 to 1.4 times.
 _LARGE_MATRIX = 8 << 20
 #: A product has to have so many rows and columns for that; with fewer it is bound by memory.
 _LARGE_SIDE = 16
@@ -71,8 +72,10 @@ def _leave_large_products(node: Node) -> None:
     batch = set(node.letters[:-2]).union(set(node.letters).intersection(*node.operand_letters))
     sides = [math.prod(sizes[c] for c in letters if c in node.letters and c not in batch)
              for letters in node.operand_letters]
-    largest = max(math.prod(sizes[c] for c in letters if c not in batch) for letters in node.operand_letters)
-    if min(sides) >= _LARGE_SIDE and largest * node.dtype.itemsize > _LARGE_MATRIX:
+    rows = node.letters[-2:-1]  # work-groups have rows of their own
+    shared = max((math.prod(sizes[c] for c in letters if c not in batch)
+                  for letters in node.operand_letters if rows not in letters), default=0)
+    if min(sides) >= _LARGE_SIDE and shared * node.dtype.itemsize > _LARGE_MATRIX:
         raise NotFused("dpnp multiplies matrices of this size faster")
 
 
