@@ -3,6 +3,8 @@
 import dataclasses
 import operator
 import random
+import subprocess
+import sys
 import warnings
 
 import dpctl.tensor as dpt
@@ -51,6 +53,15 @@ def test_dpnp_is_unchanged():
     tl_dpnp.fuse(lambda a, b: dpnp.matmul(a, b) + dpnp.exp(a))(A, B)
     assert all(getattr(dpnp, name) is value for name, value in before.items())
     assert dict(vars(dpnp.ndarray)) == methods
+
+
+def test_dpnp_is_unchanged_by_the_import():
+    program = (
+        "import dpnp; before = dict(vars(dpnp)); methods = dict(vars(dpnp.ndarray)); import tl_dpnp, tl_dpnp.xp; "
+        "tl_dpnp.fuse; tl_dpnp.xp.matmul; assert methods == dict(vars(dpnp.ndarray)); "
+        "assert all(vars(dpnp)[name] is value for name, value in before.items())"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 def test_results_are_plain_arrays():
