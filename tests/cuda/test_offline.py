@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -163,3 +165,15 @@ def test_products_on_tensor_cores(name, instruction):
     assert ("ldmatrix.sync.aligned.m8n8" in ptx) == ("f16" in name)
     assert ("cvt.rna.tf32.f32" in ptx) == ("tf32" in instruction)
     assert "fma.rn.f64" not in ptx or "beta0" not in name
+
+
+def test_the_stages_of_a_large_product_compile():
+    example = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "examples" / "cuda_gemm_stages.py"))
+    for stage in example["STAGES"]:
+        source, schedule = example["program"](1024), {"gemm_0": stage}
+        kernel = tl_dpnp.compile(source, target="cuda", form="subgroup", schedule=schedule, cache=False)
+        resources, ptx = only(kernel.resources()), only(kernel.inspect_ptx())
+        assert resources.stack == 0
+        assert resources.registers <= 128  # two work-groups of a multiprocessor
+        assert (resources.local_memory > 0) == (stage.__name__ in ("blocked", "vectorized", "double_buffered"))
+        assert ("st.shared.v4" in ptx) == (stage.__name__ in ("vectorized", "double_buffered"))
