@@ -62,3 +62,15 @@ def test_results_without_whole_lines_are_staged():
     staged = device.vector_bytes == 64
     (llvm,) = kernel.inspect_llvm().values()
     assert ("vmovntps" in llvm) == staged
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i64", "f16"])
+def test_elements_of_any_size(monkeypatch, element):
+    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
+    dtype = {"i8": "i1", "i16": "i2", "i64": "i8", "f16": "f2"}[element]
+    generator = np.random.default_rng(5)
+    a, b = (dpnp.asarray(generator.integers(-2, 3, shape).astype(dtype)) for shape in ((3, 8, 35), (3, 13, 8)))
+    c = dpnp.zeros((3, 13, 35), dtype=dtype)
+    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=13, beta=0, t=element))
+    kernel(*map(tl_dpnp.rev, (a, b, c)))
+    np.testing.assert_array_equal(c.asnumpy(), b.asnumpy() @ a.asnumpy())

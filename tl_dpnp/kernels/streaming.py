@@ -15,13 +15,13 @@ from tl_dpnp.kernels.llvm import (
     CACHE_LINE,
     GLOBAL,
     I8,
+    I32,
     I64,
     counted_loop,
     if_then,
     index,
     private_array,
     storage_type,
-    vector_of,
 )
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
@@ -107,7 +107,7 @@ class LineWriter:
 
     @property
     def _line(self) -> ir.Type:
-        return vector_of(storage_type(self.scalar), CACHE_LINE // self.scalar.bytes)
+        return ir.VectorType(I32, CACHE_LINE // 4)  # of any type: SPIR-V has no vectors of more than 16 elements
 
     def _lines(self, elements: ir.Value) -> ir.Value:
         """Return how many lines end with some elements, counted from the one that the target begins in."""
