@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = ["PRECISIONS", "SCALAR_TYPES", "Kind", "Precision", "ScalarType", "is_lossless", "rounded_number", *(
-    "I1 I8 I16 I32 I64 INDEX U8 U16 U32 U64 F16 BF16 F32 F64 C32 C64".split()
+    "I1 I2 I4 I8 I16 I32 I64 INDEX U2 U4 U8 U16 U32 U64 F16 BF16 F32 F64 C32 C64".split()
 )]
 
 #: What products of f32 matrices may lose on a matrix engine (docs/xmx.md).
@@ -26,7 +26,8 @@ class ScalarType:
     """One scalar type.
 
     `name` is the spelling of the newer reference; `bits` the width of the value (of both parts together for a
-    complex type); `storage` the NumPy dtype of an array of it: bf16 travels as uint16, i1 as one byte.
+    complex type); `storage` the NumPy dtype of an array of it: bf16 travels as uint16, i1 as one byte; several integers
+    below 8 bits share a byte, the first one in its lowest bits.
     `mantissa` counts the significand bits of a float, the implicit one included.
     """
 
@@ -44,6 +45,25 @@ class ScalarType:
     def bytes(self) -> int:
         """Size of one element in memory, in bytes."""
         return max(1, self.bits // 8)
+
+    @property
+    def is_subbyte(self) -> bool:
+        """True for integers below 8 bits: types of elements in memory only."""
+        return self.is_integer and 0 < self.bits < 8
+
+    @property
+    def per_byte(self) -> int:
+        """How many elements share a byte in memory; 1 for types of whole bytes."""
+        return 8 // self.bits if self.is_subbyte else 1
+
+    @property
+    def in_registers(self) -> ScalarType:
+        """The type of an element that was loaded: that of 8 bits for integers below, else the type itself."""
+        return (I8 if self.kind == "signed" else U8) if self.is_subbyte else self
+
+    def bytes_of(self, elements: int) -> int:
+        """Return how many bytes so many elements take, one after another."""
+        return -(-elements // self.per_byte) * self.bytes
 
     @property
     def is_integer(self) -> bool:
@@ -77,11 +97,15 @@ class ScalarType:
 
 
 I1 = ScalarType("i1", 1, "boolean", "bool")
+I2 = ScalarType("i2", 2, "signed", "uint8")
+I4 = ScalarType("i4", 4, "signed", "uint8")
 I8 = ScalarType("i8", 8, "signed", "int8")
 I16 = ScalarType("i16", 16, "signed", "int16")
 I32 = ScalarType("i32", 32, "signed", "int32")
 I64 = ScalarType("i64", 64, "signed", "int64")
 INDEX = ScalarType("index", 64, "signed", "int64")
+U2 = ScalarType("u2", 2, "unsigned", "uint8")
+U4 = ScalarType("u4", 4, "unsigned", "uint8")
 U8 = ScalarType("u8", 8, "unsigned", "uint8")
 U16 = ScalarType("u16", 16, "unsigned", "uint16")
 U32 = ScalarType("u32", 32, "unsigned", "uint32")
@@ -95,7 +119,7 @@ C64 = ScalarType("c64", 128, "complex", "complex128", mantissa=53, exponent=11)
 
 #: Every scalar type by its spelling; ``bool`` is the older reference's spelling of ``i1``.
 SCALAR_TYPES: dict[str, ScalarType] = {
-    t.name: t for t in (I1, I8, I16, I32, I64, INDEX, U8, U16, U32, U64, F16, BF16, F32, F64, C32, C64)
+    t.name: t for t in (I1, I2, I4, I8, I16, I32, I64, INDEX, U2, U4, U8, U16, U32, U64, F16, BF16, F32, F64, C32, C64)
 } | {"bool": I1}
 
 

@@ -12,7 +12,7 @@ from tests.interpreter.support import evaluate, run
 from tl_dpnp.errors import TLError
 from tl_dpnp.scalars import SCALAR_TYPES
 
-INTEGERS = [t for t in dict.fromkeys(SCALAR_TYPES.values()) if t.is_integer]
+INTEGERS = [t for t in dict.fromkeys(SCALAR_TYPES.values()) if t.is_integer and not t.is_subbyte]
 FLOATS = [SCALAR_TYPES[name] for name in ("f16", "bf16", "f32", "f64")]
 
 

@@ -21,7 +21,8 @@ from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 __all__ = ["Bound", "Mode", "Unfit", "bind_arrays", "scalar_type_of"]
 
-_SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values() if t.name not in ("bf16", "index")}
+_SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values()
+            if t.name not in ("bf16", "index") and not t.is_subbyte}
 
 
 class Unfit(Exception):

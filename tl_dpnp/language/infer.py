@@ -92,14 +92,22 @@ def check_type(type: Type) -> None:
     """Check the order, the sizes and the layout of a type.
 
     Raises `RuleError` for more than `MAXIMUM_ORDER` modes, a static size or stride below 1, a layout of another order
-    than the shape, a stride below the extent of the mode before it, and for an extent beyond 63 bits; its `operand`
-    counts the sizes and, behind them, the strides.
+    than the shape, a stride below the extent of the mode before it, for an extent beyond 63 bits, and for integers
+    below 8 bits that do not fill whole bytes; its `operand` counts the sizes and, behind them, the strides.
     """
-    if isinstance(type, GroupType):
-        check_type(type.memref)
-        return
-    if not isinstance(type, MemrefType):
-        return
+    match type:
+        case GroupType(memref=memref, offset=offset):
+            check_type(memref)
+            per_byte = memref.element.per_byte
+            if offset is not None and offset % per_byte:
+                message = f"the offset {offset} is inside a byte, which holds {per_byte} elements of {memref.element}"
+                raise RuleError(message, f"write a multiple of {per_byte}")
+            return
+        case ScalarType(is_subbyte=True):
+            hint = f"write {type.in_registers}, or a memref of {type}"
+            raise RuleError(f"{type} is a type of elements in memory, not of values", hint)
+        case ScalarType():
+            return
     shape, strides = type.shape, type.strides
     check_order(len(shape))
     for mode, size in enumerate(shape):
@@ -126,6 +134,25 @@ def check_type(type: Type) -> None:
     for size, stride in zip(shape, strides, strict=True):
         if (size or 1) * (stride or 1) * type.element.bytes > LARGEST_INTEGER:
             raise RuleError("the memref spans more than 2^63 - 1 bytes", "write smaller sizes and strides")
+    if type.element.is_subbyte:
+        _check_whole_bytes(type)
+
+
+def _check_whole_bytes(type: MemrefType) -> None:
+    """Check that each column of a memref of integers below 8 bits fills whole bytes; `operand` as in `check_type`."""
+    element, per_byte = type.element, type.element.per_byte
+    packed = f"{per_byte} elements of {element} share a byte, along mode 0"
+    if not type.shape:
+        raise RuleError(f"a memref of {element} has at least one mode: {packed}", f"write memref<{element}x{per_byte}>")
+    if type.strides[0] != 1:
+        stride = "dynamic" if type.strides[0] is None else type.strides[0]
+        raise RuleError(f"the stride of mode 0 is {stride}, but {packed}", "write 1 for it", type.order)
+    entries = [(0, f"the size {type.shape[0]} of mode 0", type.shape[0])]
+    entries += [(type.order + mode, f"the stride {stride} of mode {mode}", stride)
+                for mode, stride in enumerate(type.strides) if mode]
+    for position, what, value in entries:
+        if value is not None and value % per_byte:
+            raise RuleError(f"{what} ends inside a byte: {packed}", f"write a multiple of {per_byte}", position)
 
 
 def check_order(order: int) -> None:
@@ -317,9 +344,14 @@ def subview_type(source: Type, slices: Sequence[Slice]) -> MemrefType:
     shape: list[Size] = []
     strides: list[Size] = []
     position = 1
+    per_byte = memref.element.per_byte
     for mode, entry in enumerate(slices):
         size = memref.shape[mode]
         offset = check_index(entry.offset, position, "an index" if entry.is_index else "an offset")
+        if mode == 0 and per_byte > 1 and (entry.is_index or (offset or 0) % per_byte):
+            what = "one index of mode 0" if entry.is_index else f"the offset {offset} of mode 0"
+            message = f"{what} is inside a byte: {per_byte} elements of {memref.element} share one, along mode 0"
+            raise RuleError(message, f"write a slice whose offset is a multiple of {per_byte}", position)
         if entry.is_index:
             if offset is not None:
                 _check_bounds(offset, size, mode, position)

@@ -30,6 +30,7 @@ from tl_dpnp.language.ops import (
     Hadamard,
     If,
     LinearAlgebra,
+    Load,
     Math,
     Operand,
     Operation,
@@ -72,6 +73,10 @@ def operation_errors(operation: Operation) -> Iterator[RuleError]:
     for position, operand in enumerate(operation.operands):
         if isinstance(operand, Constant):
             yield from _constant_errors(operand, position)
+    subbyte = list(_subbyte_errors(operation))
+    yield from subbyte
+    if subbyte:
+        return
     match operation:
         case Alloca(result=result):
             yield from _alloca_errors(result)
@@ -123,6 +128,41 @@ def _result_errors(operation: Operation) -> Iterator[RuleError]:
         (result,) = operation.results
         if result.type is not POISON and not same_type(inferred, result.type):
             yield RuleError(f"{result} has type {result.type}, but the operation gives {inferred}")
+
+
+def _subbyte_errors(operation: Operation) -> Iterator[RuleError]:
+    """Yield an error for each use of an integer below 8 bits that is no element to be read.
+
+    They are loaded and converted; linear algebra reads whole memrefs of them.
+    """
+    match operation:
+        case Store(target=Value(type=MemrefType(element=element)) as target) if element.is_subbyte:
+            yield _unwritable(element, target, 1)
+            return
+        case LinearAlgebra(output=Value(type=MemrefType(element=element)) as output) if element.is_subbyte:
+            yield _unwritable(element, output, len(operation.inputs) + 2)
+            return
+        case Alloca(result=Value(type=MemrefType(element=element))) if element.is_subbyte:
+            message = f"temporary memory of {element} could not be written: its elements share bytes"
+            yield RuleError(message, f"write {element.in_registers}", 0)
+            return
+    wrong = [(position, operand, operand.type) for position, operand in enumerate(operation.operands)
+             if isinstance(operand.type, ScalarType) and operand.type.is_subbyte
+             and not (isinstance(operand, Value) and isinstance(operation, Cast))]
+    for position, operand, type in wrong:
+        message = f"{_operand_name(operand)} has type {type}, which only cast takes"
+        yield RuleError(message, _cast_hint(operand, type.in_registers), position)
+    if wrong:
+        return
+    for result in operation.results:
+        if isinstance(result.type, ScalarType) and result.type.is_subbyte and not isinstance(operation, Load):
+            message = f"{result} has type {result.type}, a type of elements in memory, not of values"
+            yield RuleError(message, f"write {result.type.in_registers}")
+
+
+def _unwritable(element: ScalarType, target: Value, position: int) -> RuleError:
+    message = f"{target} has elements of type {element}, which can only be read: several share a byte"
+    return RuleError(message, f"use elements of type {element.in_registers} in {target}", position)
 
 
 def _constant_errors(constant: Constant, position: int) -> Iterator[RuleError]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tl_dpnp.errors import Diagnostic, LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language import ops
-from tl_dpnp.language.interpreter.memory import Group, restride
-from tl_dpnp.language.interpreter.scalar import Array, Scalar, from_python
+from tl_dpnp.language.interpreter.memory import Group, allocate_with, restride, shifted
+from tl_dpnp.language.interpreter.scalar import Array, Scalar, from_python, unpacked
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.scalars import ScalarType
 
@@ -66,6 +66,8 @@ def _memref(parameter: ops.Value, memref: MemrefType, array: Any) -> Array:
         array = array.view(np.uint16)
     if array.dtype != np.dtype(memref.element.storage):
         raise _refuse(TLTypeError, parameter, f"the array's dtype is {array.dtype}, not {memref.element.storage}")
+    if memref.element.is_subbyte:
+        array = _unpacked(parameter, memref, array)
     if array.ndim != memref.order or any(
         size not in (None, actual) for size, actual in zip(memref.shape, array.shape, strict=True)
     ):
@@ -83,6 +85,20 @@ def _memref(parameter: ops.Value, memref: MemrefType, array: Any) -> Array:
     return restride(array, array.shape, strides)
 
 
+def _unpacked(parameter: ops.Value, memref: MemrefType, array: Array) -> Array:
+    """Return the elements of an array of bytes, at the strides in elements that the bytes have."""
+    if array.ndim == 0 or (array.shape[0] > 1 and array.strides[0] != 1):
+        raise _refuse(LayoutError, parameter, f"{memref.element.per_byte} elements share a byte along axis 0, whose "
+                                              "stride must be 1")
+    values = unpacked(array, memref.element)
+    strides = [1, *(stride * memref.element.per_byte for stride in array.strides[1:])]
+    if not array.size:
+        return values
+    result = allocate_with(values.shape, [max(stride, 1) for stride in strides], values.dtype)
+    result[...] = values
+    return result
+
+
 def _group(parameter: ops.Value, group: GroupType, argument: Any) -> Group:
     arrays = getattr(argument, "arrays", argument)
     given = getattr(argument, "offset", None)
@@ -91,4 +107,10 @@ def _group(parameter: ops.Value, group: GroupType, argument: Any) -> Group:
     if group.offset is not None and given not in (None, 0, group.offset):
         raise _refuse(TLBindingError, parameter, f"its offset is {given}, the type's is {group.offset}")
     offset = group.offset if group.offset is not None else given or 0
+    if group.memref.element.is_subbyte:
+        # An offset may reach out of an array, which has to be unpacked behind it then.
+        per_byte = group.memref.element.per_byte
+        if offset % per_byte:
+            raise _refuse(TLBindingError, parameter, f"its offset {offset} is inside a byte of {per_byte} elements")
+        arrays, offset = [shifted(array, offset // per_byte) for array in arrays], 0
     return Group(tuple(_memref(parameter, group.memref, array) for array in arrays), offset)

@@ -161,11 +161,18 @@ class _WorkGroup:
                 return (scalar.from_python(self.value(source).shape[mode], INDEX),)
             case ops.Expand(source=source, mode=mode, shape=shape):
                 sizes = [None if size is None else self.index(size) for size in shape]
-                return (memory.expand(self.value(source), mode, sizes),)
+                view = memory.expand(self.value(source), mode, sizes)
+                if (element := ops.memref_type(source).element).is_subbyte:
+                    memory.require_whole_bytes(view, (), element)
+                return (view,)
             case ops.Fuse(source=source, first=first, last=last):
                 return (memory.fuse(self.value(source), first, last),)
             case ops.Subview(source=source, slices=slices):
-                return (memory.subview(self.value(source), list(map(self.entry, slices))),)
+                entries = list(map(self.entry, slices))
+                view = memory.subview(self.value(source), entries)
+                if (element := ops.memref_type(source).element).is_subbyte:
+                    memory.require_whole_bytes(view, entries, element)
+                return (view,)
         raise AssertionError(f"the interpreter does not know {type(operation).__name__}")
 
     def entry(self, entry: ops.Slice) -> memory.Entry:

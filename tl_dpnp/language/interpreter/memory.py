@@ -19,7 +19,10 @@ from tl_dpnp.language.interpreter.scalar import Array
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Entry", "Group", "allocate", "element", "expand", "fuse", "poison", "restride", "shifted", "subview"]
+__all__ = [
+    "Entry", "Group", "allocate", "allocate_with", "element", "expand", "fuse", "poison", "require_whole_bytes",
+    "restride", "shifted", "subview",
+]
 
 #: An evaluated subview entry: an index, or (offset, size) where the size None means what is left of the mode.
 Entry = int | tuple[int, int | None]
@@ -54,10 +57,15 @@ def allocate(memref: MemrefType) -> Array:
     shape = [size for size in memref.shape if size is not None]
     strides = [stride for stride in memref.strides if stride is not None]
     assert len(shape) == len(strides) == memref.order, memref
+    result = allocate_with(shape, strides, np.dtype(memref.element.storage))
+    poison(_owner(result), memref.element)
+    return result
+
+
+def allocate_with(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return fresh memory with strides in elements; no size is 0."""
     extent = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    memory = np.empty(extent, memref.element.storage)
-    poison(memory, memref.element)
-    return restride(memory, shape, strides)
+    return restride(np.empty(extent, dtype), shape, strides)
 
 
 def poison(array: Array, element_type: ScalarType) -> None:
@@ -83,6 +91,17 @@ def _select(array: Array, selection: Sequence[int | slice]) -> Array:
     keys: Any = (*selection, ...)
     view: Array = array[keys]
     return view
+
+
+def require_whole_bytes(view: Array, entries: Sequence[Entry], element_type: ScalarType) -> None:
+    """Raise where a view of integers below 8 bits starts or ends inside a byte, along mode 0.
+
+    `entries` are those of the subview that it was made by, if it was.
+    """
+    for value in (view.shape[0], *(entry[0] for entry in entries[:1] if isinstance(entry, tuple))):
+        if value % element_type.per_byte:
+            raise BoundsFault(f"a size or offset {value} of mode 0 is inside a byte, which holds "
+                              f"{element_type.per_byte} elements of {element_type}")
 
 
 def subview(array: Array, entries: Sequence[Entry]) -> Array:

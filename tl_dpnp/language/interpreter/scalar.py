@@ -19,7 +19,7 @@ from tl_dpnp.language.interpreter.fault import Fault
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
 __all__ = ["Array", "Scalar", "arith", "compare", "compute_dtype", "convert", "decode", "encode", "from_python",
-           "mathematics", "unary"]
+           "mathematics", "unary", "unpacked"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A NumPy scalar; NumPy's own scalar types do not describe arithmetic well enough to say more.
@@ -27,8 +27,8 @@ Scalar: TypeAlias = Any
 
 
 def compute_dtype(scalar_type: ScalarType) -> np.dtype[Any]:
-    """Return the dtype in which values of `scalar_type` are computed: float32 for bf16, else its storage."""
-    return np.dtype("float32" if scalar_type == BF16 else scalar_type.storage)
+    """Return the dtype of values of `scalar_type`: float32 for bf16, of 8 bits for integers below, else its storage."""
+    return np.dtype("float32" if scalar_type == BF16 else scalar_type.in_registers.storage)
 
 
 def decode(stored: Any, element: ScalarType) -> Any:
@@ -48,6 +48,20 @@ def encode(values: Any, element: ScalarType) -> Any:
     rounded = (bits + np.uint32(0x7FFF) + (upper & np.uint32(1))) >> np.uint32(16)
     quiet = upper | np.uint32(0x40)
     return np.where(np.isnan(single), quiet, rounded).astype(np.uint16)[()]
+
+
+def unpacked(stored: Array, element: ScalarType) -> Array:
+    """Return the integers below 8 bits that bytes hold, one after another along axis 0, the first in the lowest bits.
+
+    They are of `compute_dtype`, in column-major order.
+    """
+    fields = [stored >> np.uint8(element.bits * place) & np.uint8((1 << element.bits) - 1)
+              for place in range(element.per_byte)]
+    result = np.empty((stored.shape[0] * element.per_byte, *stored.shape[1:]), compute_dtype(element), order="F")
+    for place, field in enumerate(fields):
+        values = field.astype(np.int16)
+        result[place :: element.per_byte] = values - ((values > element.maximum) << element.bits)
+    return result
 
 
 def _rounded(value: Any, scalar_type: ScalarType) -> Scalar:
