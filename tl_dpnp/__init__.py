@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.group import Group, group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
+    from tl_dpnp.runtime.packing import pack, unpack
     from tl_dpnp.runtime.recording import Graph, record
 
 #: Public names and the modules that hold them.
@@ -61,6 +62,8 @@ _NAMES = {
     "Graph": "runtime.recording",
     "rev": "runtime.arrays",
     "devices": "runtime.devices",
+    "pack": "runtime.packing",
+    "unpack": "runtime.packing",
     "parse": "language.parser",
     "explain": "graph.explain",
     "fuse": "graph.fused",
@@ -110,9 +113,11 @@ __all__ = [
     "fuse",
     "fusing",
     "group",
+    "pack",
     "parse",
     "record",
     "rev",
+    "unpack",
 ]
 
 _bootstrap.install()

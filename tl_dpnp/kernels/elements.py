@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I8, constant, lanes, vector_of
+from tl_dpnp.kernels.llvm import I8, constant, index, lanes, shuffle, splat, vector_of
 from tl_dpnp.kernels.narrow_floats import NARROW, narrowed, widened
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["from_storage", "load_element", "store_element", "to_storage"]
+__all__ = ["from_storage", "load_element", "load_subbyte", "load_subbytes", "store_element", "to_storage"]
 
 
 def from_storage(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value) -> ir.Value:
@@ -48,3 +48,38 @@ def store_element(
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
     builder.store(value, pointer, align=max(scalar.bytes, alignment))
+
+
+def load_subbyte(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, place: ir.Value | int) -> ir.Value:
+    """Load one integer below 8 bits as one of 8 bits: the `place`-th from the lowest bits of the byte at `pointer` on.
+
+    A `place` of 64 bits may lie in a later byte.
+    """
+    last = scalar.per_byte - 1
+    if isinstance(place, int):
+        byte, number = index(place // scalar.per_byte), index(place & last)
+    else:
+        byte = builder.lshr(place, index(last.bit_length()))
+        number = builder.and_(place, index(last))
+    stored = builder.load(builder.gep(pointer, [byte]), align=1)
+    return _field(builder, scalar, stored, builder.trunc(number, I8))
+
+
+def load_subbytes(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int) -> ir.Value:
+    """Load a vector of integers below 8 bits that fill whole bytes, as a vector of integers of 8 bits."""
+    count = width // scalar.per_byte
+    if count == 1:
+        stored = splat(builder, builder.load(pointer, align=1), width)
+    else:
+        vector = ir.VectorType(I8, count)
+        stored = builder.load(builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace)), align=1)
+        stored = shuffle(builder, stored, [], [lane // scalar.per_byte for lane in range(width)])
+    places = [ir.Constant(I8, lane % scalar.per_byte) for lane in range(width)]
+    return _field(builder, scalar, stored, ir.Constant(ir.VectorType(I8, width), places))
+
+
+def _field(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value, place: ir.Value) -> ir.Value:
+    """Return the fields of bytes at some places: shifted to the highest bits, and back to extend the sign."""
+    rest = constant(stored.type, 8 - scalar.bits)
+    left = builder.sub(rest, builder.mul(place, constant(stored.type, scalar.bits)))
+    return (builder.ashr if scalar.kind == "signed" else builder.lshr)(builder.shl(stored, left), rest)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.elements import load_element, store_element
+from tl_dpnp.kernels.elements import load_element, load_subbyte, store_element
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I8,
@@ -95,12 +95,14 @@ def _private_memory(builder: ir.IRBuilder, size: int) -> ir.Value:
 
 
 def element_load(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:
-    """``load_<type>(address, offset)``: the element at an offset in elements."""
+    """``load_<type>(address, offset)``: the element at an offset in elements, of 8 bits if it has fewer in memory."""
     def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-        pointer = b.gep(memory_pointer(b, scalar, space, a[0], local_memory), [a[1]])
-        return load_element(b, scalar, pointer)
+        pointer = memory_pointer(b, scalar, space, a[0], local_memory)
+        if scalar.is_subbyte:
+            return load_subbyte(b, scalar, pointer, a[1])
+        return load_element(b, scalar, b.gep(pointer, [a[1]]))
 
-    return Intrinsic(f"load_{scalar}{_SPACES[space]}", (INDEX, INDEX), scalar, emit)
+    return Intrinsic(f"load_{scalar}{_SPACES[space]}", (INDEX, INDEX), scalar.in_registers, emit)
 
 
 def element_store(scalar: ScalarType, space: int, local_memory: int) -> Intrinsic:

@@ -70,12 +70,15 @@ def value_type(scalar: ScalarType) -> ir.Type:
     if scalar.is_float and scalar.name in _FLOATS:
         return _FLOATS[scalar.name]
     if scalar.is_integer or scalar.is_boolean:
-        return ir.IntType(scalar.bits)
+        return ir.IntType(scalar.in_registers.bits)
     raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
 
 
 def storage_type(scalar: ScalarType) -> ir.Type:
-    """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte, f16 and bf16 take 16 bits."""
+    """Return the LLVM type of an element of `scalar` in memory: i1 takes a byte, f16 and bf16 take 16 bits.
+
+    Of integers below 8 bits it is the byte that several of them share.
+    """
     return _STORED[scalar.name] if scalar.name in _STORED else value_type(scalar)
 
 

@@ -76,6 +76,7 @@ def compare(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value,
 
 def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
     """Emit ``cast``: C's conversion, and "differs from zero" for i1."""
+    source = source.in_registers
     if source == target:
         return value
     if target in NARROW:

@@ -51,7 +51,7 @@ def size_in_bytes(type_: MemrefType) -> int:
     """Return the extent of a static memref, up to its last element."""
     last = sum((size - 1) * stride for size, stride in zip(type_.shape, type_.strides, strict=True)
                if size is not None and stride is not None)
-    return (last + 1) * type_.element.bytes
+    return type_.element.bytes_of(last + 1)
 
 
 def place_temporaries(function: ops.Function, limit: int) -> dict[str, Placement]:

@@ -22,7 +22,7 @@ from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
 from tl_dpnp.lowering.staging import Staging
-from tl_dpnp.lowering.text import MemrefText, Text, add, literal, multiply, offset_of, prefer_static
+from tl_dpnp.lowering.text import MemrefText, Text, add, bytes_of, literal, multiply, offset_of, prefer_static
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, ScalarType, rounded_number
 
@@ -323,7 +323,7 @@ class _Writer:
             case ops.Compare(kind=kind, lhs=lhs):
                 intrinsic = intrinsics.comparison(kind, ops.scalar_type(lhs))
             case ops.Cast(operand=operand, result=result):
-                intrinsic = intrinsics.conversion(ops.scalar_type(operand), ops.scalar_type(result))
+                intrinsic = intrinsics.conversion(ops.scalar_type(operand).in_registers, ops.scalar_type(result))
             case _:
                 raise AssertionError(operation)
         for operand in operation.operands:
@@ -347,7 +347,7 @@ class _Writer:
         index = self.index(operation.indices[0])
         self.check("bounds", operation.span, index, _length(table), "index into the group")
         load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
-        address = self.assign(add(self.call(load, table, index), multiply(offset, type_.element.bytes)))
+        address = self.assign(add(self.call(load, table, index), bytes_of(offset, type_.element)))
         ahead: Text | None = None
         if index == "group" and self.work_group.form == "vector":
             following = self.call(intrinsics.mathematics("min", INDEX, 2), f"group + {self.groups_ahead}", "last - 1")
@@ -430,13 +430,15 @@ class _Writer:
                 self.check_slice(operation.span, offset, length, size)
             sizes.append(self.bind(length))
             strides.append(stride)
-        element_bytes = source.type.element.bytes
-        address = self.bind(add(source.address, multiply(offset_of(terms), element_bytes)))
+        element = source.type.element
+        if element.is_subbyte:
+            self.check_whole_bytes(operation, element.per_byte, terms[0][0], sizes[0])
+        address = self.bind(add(source.address, bytes_of(offset_of(terms), element)))
         # The view moves with the work-group where the group id is one of its offsets and no other depends on it.
         moves = [stride for offset, stride in terms if offset == "group"]
         ahead = source.ahead
         if len(moves) == 1 and ahead is None:
-            ahead = multiply(moves[0], element_bytes * self.groups_ahead)
+            ahead = bytes_of(multiply(moves[0], self.groups_ahead), element)
         self.view(operation.result, source, address, sizes, strides, ahead)
 
     def expand(self, operation: ops.Expand) -> None:
@@ -458,6 +460,8 @@ class _Writer:
         for entry in new[:-1]:
             strides.append(self.bind(multiply(strides[-1], entry)))
         sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
+        if mode == 0 and source.type.element.is_subbyte:
+            self.check_whole_bytes(operation, source.type.element.per_byte, sizes[0])
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
         self.view(operation.result, source, source.address, sizes, all_strides, source.ahead)
 
@@ -553,6 +557,13 @@ class _Writer:
             return
         self.check("bounds", span, offset, size, "offset of the slice")
         self.check("bounds", span, add(add(offset, length), -1), size, "last element of the slice")
+
+    def check_whole_bytes(self, operation: ops.Operation, per_byte: int, *values: Text) -> None:
+        """Check that sizes and offsets of a mode whose elements share bytes are at the start of one."""
+        for value in map(self.bind, values):
+            if not isinstance(value, int):
+                what = f"what is left of a size or offset of mode 0 in a byte of {per_byte} elements"
+                self.check("equal", operation.span, f"({value} & {per_byte - 1})", 0, what)
 
     def check(self, kind: str, span: Span, value: Text, bound: Text, what: str) -> None:
         """Write a check that ends the work-group, or the work-item's loop, where it fails."""

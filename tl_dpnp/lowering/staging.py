@@ -335,7 +335,8 @@ def _usable(
     for name, values in views.items():
         types = {value.type for value in values}
         (type_,) = types if len(types) == 1 else (None,)
-        if not isinstance(type_, MemrefType) or not (type_.is_static and type_.is_packed):
+        copied = isinstance(type_, MemrefType) and type_.is_static and type_.is_packed
+        if not isinstance(type_, MemrefType) or not copied or type_.element.is_subbyte:
             if name in written:
                 return None
             continue
@@ -365,7 +366,8 @@ def _residents(function: ops.Function, staged: set[str]) -> tuple[ResidentOperan
         type_ = parameter.type
         if not isinstance(type_, MemrefType) or parameter.name in staged or parameter.name not in used:
             continue
-        if type_.is_static and type_.is_packed and offset + size_in_bytes(type_) <= _MOST_RESIDENT:
+        is_dense = type_.is_static and type_.is_packed and not type_.element.is_subbyte
+        if is_dense and offset + size_in_bytes(type_) <= _MOST_RESIDENT:
             found.append(ResidentOperand(parameter.name, type_, offset))
             offset = _up(offset + size_in_bytes(type_), STAGE_ALIGNMENT)
     return tuple(found)

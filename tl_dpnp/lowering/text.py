@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.llvm import GLOBAL
 from tl_dpnp.language.types import MemrefType, Size
+from tl_dpnp.scalars import ScalarType
 
-__all__ = ["MemrefText", "Text", "add", "literal", "multiply", "offset_of", "prefer_static"]
+__all__ = ["MemrefText", "Text", "add", "bytes_of", "literal", "multiply", "offset_of", "prefer_static"]
 
 #: A size, stride or offset in the shell: a number or the text of an expression.
 Text = int | str
@@ -76,6 +77,15 @@ def multiply(a: Text, b: Text) -> Text:
 
 def _atom(text: Text) -> Text:
     return text if isinstance(text, int) or text.isidentifier() else f"({text})"
+
+
+def bytes_of(offset: Text, element: ScalarType) -> Text:
+    """Return an offset in elements, which is at the start of a byte, in bytes."""
+    if element.per_byte == 1:
+        return multiply(offset, element.bytes)
+    if isinstance(offset, int):
+        return offset // element.per_byte
+    return f"({_atom(offset)} >> {element.per_byte.bit_length() - 1})"
 
 
 def offset_of(terms: Iterable[tuple[Text, Text]]) -> Text:

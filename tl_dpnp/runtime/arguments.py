@@ -8,6 +8,7 @@ from typing import Any
 
 from tl_dpnp.runtime.arrays import ArrayView
 from tl_dpnp.runtime.group import Group
+from tl_dpnp.runtime.layout import sizes_in_elements
 
 __all__ = ["Argument", "BoundCall", "GroupArgument", "MemrefArgument", "ScalarArgument"]
 
@@ -29,10 +30,11 @@ class ScalarArgument:
 
 @dataclass(frozen=True)
 class MemrefArgument:
-    """An array and the strides that the kernel uses."""
+    """An array and the strides that the kernel uses; each of its bytes may hold several elements along axis 0."""
 
     view: ArrayView
     strides: tuple[int, ...]
+    per_byte: int = 1
 
     @property
     def views(self) -> tuple[ArrayView, ...]:
@@ -42,25 +44,26 @@ class MemrefArgument:
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the modes."""
-        return self.view.shape
+        return sizes_in_elements(self.view.shape, self.per_byte)
 
 
 @dataclass(frozen=True)
 class GroupArgument:
     """The arrays of a group, the strides that the kernel uses for each, the offset, and the handle if there is one.
 
-    `strides` is empty where the handle has its tables already.
+    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.
     """
 
     views: tuple[ArrayView, ...]
     strides: tuple[tuple[int, ...], ...]
     offset: int
     handle: Group | None
+    per_byte: int = 1
 
     @property
     def shape(self) -> Sequence[tuple[int, ...]]:
         """The sizes of the modes of each element."""
-        return [view.shape for view in self.views]
+        return [sizes_in_elements(view.shape, self.per_byte) for view in self.views]
 
 
 Argument = ScalarArgument | MemrefArgument | GroupArgument

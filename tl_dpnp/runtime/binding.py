@@ -18,7 +18,7 @@ from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
+from tl_dpnp.runtime.layout import Misfit, element_layout, fitted_strides, layout_hint
 from tl_dpnp.runtime.overlap import overlapping
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.scalar_arguments import scalar_value
@@ -132,28 +132,35 @@ class Binding:
         except NotAnArray as problem:
             raise self.error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
                               f"{problem.what}", problem.hint) from None
-        return MemrefArgument(view, self._strides(position, memref, view, name))
+        return MemrefArgument(view, self._strides(position, memref, view, name), memref.element.per_byte)
 
     def _strides(self, position: int, memref: MemrefType, view: ArrayView, name: str) -> tuple[int, ...]:
         """Check one array against a memref type and return its strides as the kernel may use them."""
         expected = memref.element.storage
         if view.dtype != expected:
             carried = " (bf16 travels as uint16)" if memref.element.name == "bf16" else ""
+            if memref.element.is_subbyte:
+                raise self.error(TLTypeError, position, f"{name} takes an array of uint8, {memref.element.per_byte} "
+                                 f"elements of {memref.element} in each byte, it was given one of {view.dtype}",
+                                 f'pack it on the host: tl_dpnp.pack(values, "{memref.element}")')
             raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
                               f"of {view.dtype}", f'convert it: array.astype("{expected}"), or declare another type')
-        sizes_fit = len(view.shape) == memref.order and all(
-            declared in (None, size) for declared, size in zip(memref.shape, view.shape, strict=True)
+        shape, strides = element_layout(memref, view.shape, view.strides)
+        sizes_fit = len(shape) == memref.order and all(
+            declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
         )
         if not sizes_fit:
             hint = layout_hint(memref, view.shape, view.strides)
-            wanted = "(" + ", ".join("any" if size is None else str(size) for size in memref.shape) + ")"
+            per_byte = memref.element.per_byte
+            declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
+            wanted = "(" + ", ".join("any" if size is None else str(size) for size in declared) + ")"
             raise self.error(LayoutError if hint else TLBindingError, position,
                               f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
         if not view.writable and position in self.program.usage.written:
             raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
                               "pass a writable array")
         try:
-            return fitted_strides(memref, view.shape, view.strides)
+            return fitted_strides(memref, shape, strides)
         except Misfit as problem:
             hint = layout_hint(memref, view.shape, view.strides)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
@@ -161,19 +168,21 @@ class Binding:
 
     def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
         parameter = self.parameters[position]
+        per_byte = group.memref.element.per_byte
         match argument:
             case Group():
                 offset = self._offset(position, group, argument.offset)
                 if argument.known_tables(group.memref) is not None and position not in self.program.usage.written:
-                    return GroupArgument(argument.views, (), offset, argument)
-                return GroupArgument(argument.views, self._elements(position, group, argument.views), offset, argument)
+                    return GroupArgument(argument.views, (), offset, argument, per_byte)
+                strides = self._elements(position, group, argument.views)
+                return GroupArgument(argument.views, strides, offset, argument, per_byte)
             case list() | tuple():
                 try:
                     views = tuple(map(self._view_of, argument))
                 except NotAnArray:
                     views = self._name_culprit(position, group, argument)
                 return GroupArgument(views, self._elements(position, group, views),
-                                     self._offset(position, group, 0), None)
+                                     self._offset(position, group, 0), None, per_byte)
             case _:
                 hint = "pass a list of arrays or tl_dpnp.group(arrays)"
                 raise self.error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
@@ -200,6 +209,11 @@ class Binding:
 
     def _offset(self, position: int, group: GroupType, given: int) -> int:
         """Return the offset in effect: the type's, or where that is dynamic the argument's."""
+        per_byte = group.memref.element.per_byte
+        if given % per_byte:
+            raise self.error(TLBindingError, position, f"the offset {given} of the group for "
+                             f"{self.parameters[position]} is inside a byte, which holds {per_byte} elements of "
+                             f"{group.memref.element}", f"give a multiple of {per_byte}")
         if group.offset is None:
             return given
         if given not in (0, group.offset):

@@ -62,10 +62,10 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
     tables: list[GroupTables] = []
     for position, (parameter, argument) in enumerate(zip(binding.parameters, call.arguments, strict=True)):
         match parameter.type, argument:
-            case MemrefType() as memref, MemrefArgument(view=view, strides=strides):
+            case MemrefType() as memref, MemrefArgument(shape=shape, strides=strides):
                 addresses.append(len(flat))
                 flat.append(None)
-                flat += [Int64(size) for declared, size in zip(memref.shape, view.shape, strict=True)
+                flat += [Int64(size) for declared, size in zip(memref.shape, shape, strict=True)
                          if declared is None]
                 flat += [Int64(stride) for declared, stride in zip(memref.strides, strides, strict=True)
                          if declared is None]

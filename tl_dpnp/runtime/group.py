@@ -12,6 +12,7 @@ import numpy as np
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.layout import sizes_in_elements
 from tl_dpnp.runtime.platforms import DeviceTable, platform_of, upload
 
 __all__ = ["Group", "GroupTables", "group"]
@@ -33,9 +34,10 @@ class GroupTables:
         sizes_at = [mode for mode, size in enumerate(memref.shape) if size is None]
         strides_at = [mode for mode, stride in enumerate(memref.strides) if stride is None]
         if sizes_at or strides_at:
+            shapes = [sizes_in_elements(view.shape, memref.element.per_byte) for view in views]
             rows = [
-                [*(view.shape[mode] for mode in sizes_at), *(fitted[mode] for mode in strides_at)]
-                for view, fitted in zip(views, strides, strict=True)
+                [*(shape[mode] for mode in sizes_at), *(fitted[mode] for mode in strides_at)]
+                for shape, fitted in zip(shapes, strides, strict=True)
             ]
             self.dope = upload(np.array(rows, dtype=np.int64), queue)
 

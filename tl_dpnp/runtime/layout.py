@@ -10,11 +10,30 @@ from collections.abc import Sequence
 
 from tl_dpnp.language.types import MemrefType
 
-__all__ = ["Misfit", "fitted_strides", "layout_hint"]
+__all__ = ["Misfit", "element_layout", "fitted_strides", "layout_hint", "sizes_in_elements"]
 
 
 class Misfit(Exception):
     """The strides do not fit; the text says which and why."""
+
+
+def sizes_in_elements(shape: tuple[int, ...], per_byte: int) -> tuple[int, ...]:
+    """Return the sizes of an array whose bytes each hold `per_byte` elements along axis 0."""
+    return shape if per_byte == 1 or not shape else (shape[0] * per_byte, *shape[1:])
+
+
+def element_layout(
+    memref: MemrefType, shape: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the sizes and strides, in elements of the memref, of an array.
+
+    They are the array's own but for integers below 8 bits, several of which share a byte along axis 0.
+    """
+    per_byte = memref.element.per_byte
+    if per_byte == 1 or not shape:
+        return tuple(shape), tuple(strides)
+    first = 1 if shape[0] <= 1 or strides[0] == 1 else strides[0] * per_byte
+    return sizes_in_elements(tuple(shape), per_byte), (first, *(stride * per_byte for stride in strides[1:]))
 
 
 def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
@@ -45,6 +64,9 @@ def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]
 
     Also of use where the sizes do not match: they may match in reverse.
     """
+    if memref.element.is_subbyte:
+        return (f'tl_dpnp.pack(values, "{memref.element}") gives such an array: bytes of {memref.element.per_byte} '
+                "elements along axis 0, in column-major order")
     reverse_shape, reverse_strides = tuple(reversed(shape)), tuple(reversed(strides))
     if _fits(memref, reverse_shape, reverse_strides):
         return "the array holds the axes in reverse: pass tl_dpnp.rev(array), a view that copies nothing"

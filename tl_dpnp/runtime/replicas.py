@@ -62,7 +62,7 @@ class Replicas:
 
     def _reserve(self, argument: Any) -> int:
         """Find places for the arrays of an argument and return how many they are."""
-        offset = argument.offset if isinstance(argument, GroupArgument) else 0
+        offset = argument.offset // argument.per_byte if isinstance(argument, GroupArgument) else 0
         for view in argument.views:
             extent = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True) if size) + 1
             margin = abs(offset) * view.dtype.itemsize

@@ -13,8 +13,8 @@ from itertools import zip_longest
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.elements import load_element, store_element
-from tl_dpnp.kernels.llvm import I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
+from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
+from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
 from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
@@ -89,12 +89,28 @@ class Memory:
     def chunk(self, access: Access, chunk: Chunk) -> ir.Value:
         """Load consecutive elements."""
         key = self.key(access, chunk)
+        if key not in self.loaded and access.buffer.element.is_subbyte:
+            self.loaded[key] = self.subbytes(access, chunk)
         if key not in self.loaded:
             pointer = self.pointer(access, chunk.start)
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, pointer, chunk.width, self.alignment(access, chunk.start)
             )
         return self.loaded[key]
+
+    def subbytes(self, access: Access, chunk: Chunk) -> ir.Value:
+        """Load consecutive elements several of which share a byte: whole bytes where they are known to be such."""
+        element = access.buffer.element
+        pointer, place = self.byte_pointer(access, chunk.start)
+        if chunk.width == 1:
+            return load_subbyte(self.builder, element, pointer, place)
+        if place == 0 and chunk.width % element.per_byte == 0:
+            return load_subbytes(self.builder, element, pointer, chunk.width)
+        result = ir.Constant(vector_of(I8, chunk.width), ir.Undefined)
+        for lane in range(chunk.width):
+            value = self.chunk(access, Chunk(chunk.start.next(lane), 1))
+            result = self.builder.insert_element(result, value, ir.Constant(I32, lane))
+        return result
 
     def key(self, access: Access, what: object) -> tuple[object, ...]:
         """Identify something that was loaded from the address of an access."""
@@ -196,6 +212,42 @@ class Memory:
         for terms in (uniform, per_lane, scaled):
             pointer = self.advance(pointer, terms)
         return self.builder.gep(pointer, [index(offset.known)]) if offset.known else pointer
+
+    def byte_pointer(self, access: Access, offset: Offset) -> tuple[ir.Value, ir.Value | int]:
+        """Return the address of a byte, and the place from its lowest bits on, of an element that shares one.
+
+        Strides but the first one are whole bytes, and so are indices of the first mode that are known to be multiples.
+        """
+        element = access.buffer.element
+        shift = index(element.per_byte.bit_length() - 1)
+
+        def in_bytes(elements: ir.Value) -> ir.Value:
+            known = isinstance(elements, ir.Constant)
+            return index(elements.constant >> shift.constant) if known else self.builder.ashr(elements, shift)
+
+        uniform: list[tuple[ir.Value, ir.Value]] = []
+        per_lane: list[tuple[ir.Value, ir.Value]] = []
+        place: ir.Value | None = None
+        for mode, (entry, stride) in enumerate(zip(access.indices, access.buffer.strides, strict=True)):
+            whole = mode > 0 or all(self.variables.multiples.get(name, 1) % element.per_byte == 0
+                                    for name in entry if self.variables.is_running(name))
+            step = index(stride) if isinstance(stride, int) else self.arguments.dimensions[stride.name]
+            for running in self.variables.running(entry):
+                value = running.value if isinstance(running, PerLane) else running
+                if not whole:
+                    place = value if place is None else self.builder.add(place, value)
+                    continue
+                factors = (value, in_bytes(step)) if mode else (in_bytes(value), index(1))
+                (per_lane if isinstance(running, PerLane) else uniform).append(factors)
+        scaled = [(index(count), in_bytes(self.arguments.dimensions[name])) for name, count in offset.strides]
+        pointer = self.arguments.pointers[access.buffer.name]
+        for terms in (uniform, per_lane, scaled):
+            pointer = self.advance(pointer, terms)
+        known, rest = divmod(offset.known, element.per_byte)
+        pointer = self.builder.gep(pointer, [index(known)]) if known else pointer
+        if place is None:
+            return pointer, rest
+        return pointer, self.builder.add(place, index(rest)) if rest else place
 
     def alignment(self, access: Access, offset: Offset) -> int:
         """Return what the address of an element is known to be a multiple of, in bytes: that of an element or more."""

@@ -96,7 +96,7 @@ def cache_read(draft: Draft, buffer: str, scope: CacheScope, within: str | None 
     else:
         region = extents(draft, uses, depth, source.shape)
     enclosing = [node for node in around if isinstance(node, Loop)]
-    cached = Buffer(name, source.element, scope=scope).reshaped(tuple(extent.stop for extent in region))
+    cached = Buffer(name, source.element.in_registers, scope=scope).reshaped(tuple(extent.stop for extent in region))
     bases = [set(extent.base) for extent in region]
 
     def redirect(access: Access) -> Access:
