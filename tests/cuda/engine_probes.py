@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, index
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, index
 from tl_dpnp.kernels.mma import emit
 from tl_dpnp.kernels.mma.moves import AsyncCopy, MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, MmaRow
+from tl_dpnp.kernels.mma.warpgroup import THREADS, Panel, WarpgroupRow
 from tl_dpnp.kernels.targets import target_of
-from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.pipeline import LoweredKernel
@@ -23,20 +24,22 @@ from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.numba_cuda_adapter import build
 from tl_dpnp.scalars import INDEX
 
-__all__ = ["compiled", "copy_probe", "load_probe", "mma_probe", "run"]
+__all__ = ["compiled", "copy_probe", "load_probe", "mma_probe", "run", "warpgroup_probe"]
 
 _BYTES = 1024
 
 
-def compiled(emitter: Callable[[ir.IRBuilder, Sequence[ir.Value]], None], count: int) -> CompiledKernel:
+def compiled(
+    emitter: Callable[[ir.IRBuilder, Sequence[ir.Value]], None], count: int, threads: int = LANES, shared: int = _BYTES
+) -> CompiledKernel:
     """Compile a kernel that passes `count` addresses to an emitter."""
     names = [f"p{number}" for number in range(count)]
     intrinsic = Intrinsic("probe_body", (INDEX,) * count, None, emitter)
     text = f"def tl_kernel({', '.join(names)}):\n    probe_body({', '.join(names)})\n"
     arguments = tuple(Argument(name, INDEX) for name in names)
     shell = Shell(text, "tl_kernel", arguments, {"probe_body": intrinsic}, (), ())
-    plan = LaunchPlan("tl_kernel", "subgroup", LANES, 1, _BYTES)
-    lowered = LoweredKernel(plan, shell, {}, (), WorkGroup("subgroup", SubgroupLayout(LANES)))
+    plan = LaunchPlan("tl_kernel", "subgroup", threads, 1, shared)
+    lowered = LoweredKernel(plan, shell, {}, (), WorkGroup("subgroup", SubgroupLayout(threads)))
     return CompiledKernel(plan, build(lowered, H200).binary, text, 0.0, False)
 
 
@@ -108,6 +111,43 @@ def copy_probe(copy: AsyncCopy) -> CompiledKernel:
     return compiled(emitter, 2)
 
 
+def warpgroup_probe(row: WarpgroupRow, a: Panel, b: Panel, start: int) -> CompiledKernel:
+    """D from images of the panels, of which the elements along k from `start` on count, and from the D before.
+
+    Both D are arrays of 64-bit words (128, words).
+    """
+    shared = a.bytes + b.bytes + 1024
+
+    def emitter(builder: ir.IRBuilder, addresses: Sequence[ir.Value]) -> None:
+        *images, before, after = addresses
+        thread = special_register(builder, "tid.x")
+        block = target_of(builder).local_memory(builder, shared)
+        base = builder.and_(builder.add(builder.ptrtoint(block, I64), index(1023)), index(-1024))
+        descriptors = []
+        for panel, image in zip((a, b), images, strict=True):
+            source = builder.inttoptr(image, I32.as_pointer(GLOBAL))
+            target = builder.inttoptr(base, I32.as_pointer(LOCAL))
+
+            def copy(place: ir.Value, _: object, ends: tuple[ir.Value, ir.Value] = (source, target)) -> list[ir.Value]:
+                start, end = (builder.gep(pointer, [place]) for pointer in ends)
+                builder.store(builder.load(start), end)
+                return []
+
+            counted_loop(builder, thread, index(panel.bytes // 4), index(THREADS), [], copy)
+            address = builder.lshr(builder.and_(base, index(0x3FFFF)), index(4))
+            descriptors.append(builder.add(address, index(panel.descriptor + panel.step(start))))
+            base = builder.add(base, index(panel.bytes))
+        asm(builder, "fence.proxy.async.shared::cta;", "~{memory}", ir.VoidType(), [])
+        target_of(builder).barrier(builder)
+        type_ = ir.FloatType() if row.d.name == "f32" else I32
+        sums = [builder.load(pointer) for pointer in _words(builder, before, type_, row.words)]
+        results = emit.warpgroup_mma(builder, row, *descriptors, sums, a.along_k, b.along_k)
+        for result, pointer in zip(results, _words(builder, after, type_, row.words), strict=True):
+            builder.store(result, pointer)
+
+    return compiled(emitter, 4, THREADS, shared)
+
+
 def run(kernel: CompiledKernel, *arrays: np.ndarray) -> None:
     """Run a probe on copies of the arrays on device 0; the last one gets the result."""
     from tl_dpnp.runtime import cuda_driver_adapter as driver
@@ -115,10 +155,11 @@ def run(kernel: CompiledKernel, *arrays: np.ndarray) -> None:
     from tl_dpnp.runtime.flattening import Int64
     from tl_dpnp.runtime.ptx import link
 
-    function = driver.Function(link(kernel, describe(0)).cubin, kernel.plan.entry, 0, _BYTES)
+    plan = kernel.plan
+    function = driver.Function(link(kernel, describe(0)).cubin, plan.entry, 0, plan.local_memory)
     memories = [driver.Memory(0, array.nbytes) for array in arrays]
     for memory, array in zip(memories, arrays, strict=True):
         memory.write(np.ascontiguousarray(array))
     parameters = driver.Parameters([Int64(memory.address) for memory in memories])
-    function.launcher(1, (LANES, 1, 1), _BYTES, parameters)(0)
+    function.launcher(1, (plan.subgroup_size, 1, 1), plan.local_memory, parameters)(0)
     arrays[-1].flat = memories[-1].read(str(arrays[-1].dtype))

@@ -5,16 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.engine_probes import copy_probe, load_probe, mma_probe, run
+from tests.cuda.engine_probes import copy_probe, load_probe, mma_probe, run, warpgroup_probe
+from tests.kernels import warpgroup_model
 from tests.kernels.mma_model import fragments, matrix, model, random_operands
 from tl_dpnp.kernels.mma.moves import COPIES, MATRIX_LOADS
 from tl_dpnp.kernels.mma.rows import LANES, ROWS
 from tl_dpnp.kernels.mma.sparse import SPARSE_ROWS, metadata_words, pack, selectors
+from tl_dpnp.kernels.mma.warpgroup import THREADS, WARPGROUP_ROWS
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
 from tl_dpnp.runtime.ptx import link
 
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
+
+#: Rows of all types: the narrowest and the widest, and one between; with the layouts of A and B.
+WARPGROUP_CASES = [
+    (name, *layouts) for name, row in WARPGROUP_ROWS.items() if row.n in (8, 80, 256)
+    for layouts in ([(True, True), (False, True), (True, False), (False, False)] if row.transposes and row.n != 8 else
+                    [(True, True)])
+]
 
 
 @pytest.mark.parametrize("name", ROWS | SPARSE_ROWS)
@@ -93,3 +102,23 @@ def test_copies_on_the_device(name):
         for lane in range(LANES):
             expected[lane, lane % (copy.bytes + 1) :] = 0
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("name", "a_along_k", "b_along_k"), WARPGROUP_CASES)
+def test_products_of_warpgroups(name, a_along_k, b_along_k):
+    row = WARPGROUP_ROWS[name]
+    panels = warpgroup_model.panels(row, a_along_k, b_along_k)
+    kernel = warpgroup_probe(row, *panels, row.k)
+    ptx = kernel.binary.decode()
+    assert row.instruction + " {" in ptx
+    assert ".target sm_90a" in ptx
+    link(kernel, H200)
+    if device_count():
+        a, b, before = warpgroup_model.random_operands(row)
+        images = [warpgroup_model.image(panel, element, values, row.k)
+                  for panel, element, values in zip(panels, (row.a, row.b), (a, b.T), strict=True)]
+        words = warpgroup_model.fragments(row, before)
+        result = np.zeros((THREADS, row.words), np.uint64)
+        run(kernel, *images, words, result)
+        expected = warpgroup_model.model(row, panels, images, words, row.k)
+        np.testing.assert_array_equal(result & 0xFFFFFFFF, expected)

@@ -9,9 +9,10 @@ from llvmlite import ir
 from tl_dpnp.kernels.llvm import I32
 from tl_dpnp.kernels.mma.moves import AsyncCopy, MatrixLoad
 from tl_dpnp.kernels.mma.rows import MmaRow, Operand
+from tl_dpnp.kernels.mma.warpgroup import WarpgroupRow
 from tl_dpnp.kernels.targets.nvvm import asm
 
-__all__ = ["create_group", "device_async_copy", "ldmatrix", "mma", "wait", "word_type"]
+__all__ = ["create_group", "device_async_copy", "ldmatrix", "mma", "wait", "warpgroup_mma", "word_type"]
 
 _VOID = ir.VoidType()
 _F32, _F64 = ir.FloatType(), ir.DoubleType()
@@ -46,6 +47,24 @@ def mma(
     text = f"{row.instruction} {', '.join(lists)}{tail};"
     constraints = [f"={_letter(type_)}"] * count + [_letter(value.type) for value in operands]
     return _several(builder, text, ",".join(constraints), [type_] * count, operands, side_effect=False)
+
+
+def warpgroup_mma(
+    builder: ir.IRBuilder, row: WarpgroupRow, a: ir.Value, b: ir.Value, sums: Sequence[ir.Value],
+    a_along_k: bool = True, b_along_k: bool = True,
+) -> list[ir.Value]:
+    """Emit a product of a warpgroup, wait for it, and return a thread's words of D; `sums` are those before.
+
+    `a` and `b` are descriptors of matrices in shared memory, which the asynchronous proxy must see.
+    """
+    assert len(sums) == row.words
+    letter, count = _letter(sums[0].type), len(sums)
+    results = ", ".join(f"${place}" for place in range(count))
+    flags = "".join(f", {flag}" for flag in row.immediates(a_along_k, b_along_k))
+    text = (f"wgmma.fence.sync.aligned; {row.instruction} {{{results}}}, ${2 * count}, ${2 * count + 1}, 1{flags}; "
+            "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;")
+    constraints = [f"={letter}"] * count + [str(place) for place in range(count)] + ["l", "l", "~{memory}"]
+    return _several(builder, text, ",".join(constraints), [sums[0].type] * count, [*sums, a, b], side_effect=True)
 
 
 def ldmatrix(builder: ir.IRBuilder, load: MatrixLoad, address: ir.Value) -> list[ir.Value]:
