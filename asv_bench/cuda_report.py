@@ -27,6 +27,13 @@ _BYTES = 1_600_000_000
 _ROUNDS, _WARM_UP = 15, 3
 _PEERS = ("torch", "cupy-cuda13x", "numba", "numba-cuda", "cuda-bindings")
 
+#: Types, transposes and size of large products.
+LARGE = [
+    *(("bf16", result, transposes, size) for size in (2048, 4096, 8192)
+      for result, transposes in (("bf16", "n.n"), ("bf16", "t.n"), ("f32", "n.n"))),
+    *(("bf16", "bf16", transposes, 4096) for transposes in ("n.t", "t.t")), ("f16", "f16", "n.n", 4096),
+]
+
 Shape = tuple[int, int, int]
 CUBES: tuple[Shape, ...] = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (64, 64, 64), (56, 9, 56))
 _TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -255,6 +262,55 @@ def launches() -> None:
     print(f"a graph of 100 calls replays in {timing.seconds * 1e6:.1f} us ±{spread:.0%}", flush=True)
 
 
+def large_source(element: str, result: str, transposes: str) -> str:
+    """Return C := op(A) op(B) for matrices of any sizes."""
+    a, c = f"memref<{element}x?x?>", f"memref<{result}x?x?>"
+    return f"""func @product(%A: {a}, %B: {a}, %C: {c}) {{
+      gemm.{transposes} 1.0, %A, %B, 0.0, %C : {result}, {a}, {a}, {result}, {c}
+    }}"""
+
+
+def large_products() -> None:
+    """Time large products of bf16 and f16 beside torch.matmul, several calls in a row, so that they overlap."""
+    for element, result, transposes, size in LARGE:
+        dtype, out = _TORCH[element], _TORCH[result]
+        # What is n to us, with columns along memory, is a transpose to PyTorch; so C is computed as its transpose.
+        left, right = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
+        ours, theirs = (torch.full((size, size), float("nan"), device="cuda", dtype=out) for _ in range(2))
+        first, second = (matrix if flag == "n" else matrix.T for matrix, flag in ((right, transposes[2]),
+                                                                                 (left, transposes[0])))
+        kernel = tl_dpnp.compile(large_source(element, result, transposes), target="cuda")
+        views = [tl_dpnp.rev(array) for array in (left, right, ours)]
+        kernel(*views)
+        some = torch.randint(size, (64,), device="cuda")
+        error = relative_error(ours[some], first[some].double() @ second.double())
+        if bool(torch.isnan(ours).any()):
+            error = float("nan")
+        calls = max(1, round(5e12 / size**3 / 2))
+
+        def matmul(first: Any = first, second: Any = second, theirs: Any = theirs, out: Any = out) -> None:
+            if out == first.dtype:
+                torch.matmul(first, second, out=theirs)
+            else:
+                torch.mm(first, second, out_dtype=out)
+
+        def repeated(run: Callable[[], Any], calls: int = calls) -> Callable[[], None]:
+            def several() -> None:
+                for _ in range(calls):
+                    run()
+
+            return several
+
+        timings = interleaved({
+            "ours": repeated(lambda kernel=kernel, views=views: kernel(*views)), "matmul": repeated(matmul)
+        })
+        parts = [f"{name} {2e-12 * size**3 * calls / timing.seconds:.0f} TFLOP/s ±{timing.spread / timing.seconds:.1%}"
+                 for name, timing in timings.items()]
+        ratio = timings["matmul"].seconds / timings["ours"].seconds
+        print(f"{size} {element} -> {result} {transposes}: error {error:.1e}; {'; '.join(parts)}; ratio {ratio:.2f}",
+              flush=True)
+
+
 SECTIONS: dict[str, Callable[[], None]] = {
     "launches": launches,
     "f32": lambda: batches((("f32", "f32"),)),
@@ -265,6 +321,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "f16": lambda: batches((("f16", "f32"),)),
     "fused": fused_sample,
     "volume": volume_chain,
+    "large": large_products,
 }
 
 

@@ -20,7 +20,8 @@ class DeviceDescription:
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
     `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.  `architecture` is what
     the compiler is told to compile for, where it has to be told: "sm_90a".  `copy_engine` says whether there are bulk
-    copies to local memory, which PTX has from Hopper on.
+    copies to local memory, which PTX has from Hopper on, `warpgroup_products` whether there is ``wgmma``, which is
+    Hopper's alone.
     """
 
     name: str
@@ -40,6 +41,7 @@ class DeviceDescription:
     dpas_lanes: int = 0
     architecture: str = ""
     copy_engine: bool = False
+    warpgroup_products: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"
@@ -72,5 +74,5 @@ H200 = DeviceDescription(
     name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
     max_work_group_size=1024, local_memory=227 << 10, compute_units=132, vector_bytes=16, has_fp64=True, has_fp16=True,
     has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
-    copy_engine=True,
+    copy_engine=True, warpgroup_products=True,
 )

@@ -34,6 +34,7 @@ from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -101,7 +102,13 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
     temporaries = local_memory_of(list(placements.values()))
-    work_group = _staged(work_group, function, device, options, temporaries)
+    chooses = options.form is None and not (work_group.is_given or options.schedules or options.debug)
+    work_group = _staged(work_group, function, device, options, temporaries, chooses)
+    tiling = (find_tiling(function, device, work_group.form) if chooses else
+              _tiled(work_group, function, device, options))
+    if tiling is not None:
+        kernel = tiling.launch_plan(_KERNEL_NAME), tiling.shell(_KERNEL_NAME)
+        return LoweredKernel(*kernel, stages, (), tiling.work_group)
     staging = work_group.staging
     kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules), engine)
     local_memory = (
@@ -137,27 +144,45 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
 
 
 def _staged(
-    work_group: WorkGroup, function: ops.Function, device: DeviceDescription, options: LoweringOptions, temporaries: int
+    work_group: WorkGroup, function: ops.Function, device: DeviceDescription, options: LoweringOptions,
+    temporaries: int, chooses: bool,
 ) -> WorkGroup:
-    """Return the work-group for the staged form where that is asked for, or where a CUDA device can choose it.
+    """Return the work-group for the staged form where that is asked for, or where a CUDA device `chooses` it.
 
     Raises LoweringError where it is asked for and not possible.
     """
-    chosen = options.form is None and not (
-        work_group.is_given or options.schedules or options.debug
-    )
-    if options.form != "staged" and not chosen:
+    if options.form != "staged" and not chooses:
         return work_group
     staging = None
     if device.copy_engine and not options.debug:
         staging = find_staging(function, device, temporaries, not options.schedules, options.precision)
     if staging is not None and not work_group.is_given:
         return WorkGroup("staged", staging.layout, staging=staging)
-    if chosen:
+    if chooses:
         return work_group
-    message = (f"@{function.name} cannot run in the staged form on {device.name}: that is for linear algebra on slices "
-               "of batches and elements of groups, on CUDA devices from Hopper on, without attributes and debug=True")
-    raise LoweringError(message, [Diagnostic(message, function.span, "leave form= away")])
+    raise _impossible(function, device, "staged", "linear algebra on slices of batches and elements of groups, on CUDA "
+                      "devices from Hopper on, without")
+
+
+def _tiled(
+    work_group: WorkGroup, function: ops.Function, device: DeviceDescription, options: LoweringOptions
+) -> Tiling | None:
+    """Return the tiled form where it is asked for; raises LoweringError where it is not possible."""
+    if options.form != "tiled":
+        return None
+    if not (work_group.is_given or options.schedules or options.debug):
+        tiling = find_tiling(function, device, None)
+        if tiling is not None:
+            return tiling
+    raise _impossible(function, device, "tiled", "one gemm of matrices of f16 or bf16, on GPUs with wgmma, without "
+                      "schedules,")
+
+
+def _impossible(function: ops.Function, device: DeviceDescription, form: str, what: str) -> LoweringError:
+    """Return the error for a form that was asked for; `what` it is for ends before "attributes"."""
+    message = (f"@{function.name} cannot run in the {form} form on {device.name}: that is for {what} attributes and "
+               "debug=True")
+    return LoweringError(message, [Diagnostic(message, function.span, "leave form= away")])
 
 
 def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Scheduled], limit: int) -> int:

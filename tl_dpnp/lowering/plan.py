@@ -18,6 +18,10 @@ vector form; 1 in the sub-group form), and what the arrays of the call exceed: n
 results past them.  If `checks` is not empty there follow the address of the check record
 and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
 claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
+
+Kernels of the tiled form take other arguments, 64-bit integers and f32: the numbers of tiles along the rows and along
+the columns of a result, the number of panels along k, the number of products; alpha and beta; and the tensor maps of
+the operands and the result, 128 bytes each, by value (`TilePlan`).
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan"]
+__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan", "MatrixMap", "TilePlan"]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
@@ -33,7 +37,8 @@ BEYOND_ONE, BEYOND_ALL = 1, 2
 #: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
 #: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
 #: ``staged``: blocks of threads run several work-groups at a time, and all in the end (`tl_dpnp.lowering.staging`).
-Form = Literal["vector", "subgroup", "staged"]
+#: ``tiled``: blocks of threads compute tiles of one large product, or of a batch of them (`tl_dpnp.lowering.tiled`).
+Form = Literal["vector", "subgroup", "staged", "tiled"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,49 @@ class BoundsCheck:
 
 
 @dataclass(frozen=True)
+class MatrixMap:
+    """What the tensor map of a matrix is made of.
+
+    `parameter` is the position of the memref; its elements follow one another along mode 0, and mode 2 is the batch if
+    it `is_batched`.  A copy moves `box` elements, along modes 0 and 1.
+    """
+
+    parameter: int
+    is_batched: bool
+    box: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """How a kernel of the tiled form is launched for D := alpha L R + beta D.
+
+    D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
+    op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has `tile` rows and
+    columns, a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
+    parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
+    do not take, run in the form `otherwise`; where that is None there is no other.
+    """
+
+    left: MatrixMap
+    right: MatrixMap
+    result: MatrixMap
+    tile: tuple[int, int]
+    depth: int
+    depth_mode: int
+    alpha: float | int
+    beta: float | int
+    least: int
+    otherwise: Form | None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TilePlan:
+        """Rebuild the plan from JSON-serialisable data."""
+        maps = {name: MatrixMap(**{**data[name], "box": tuple(data[name]["box"])})
+                for name in ("left", "right", "result")}
+        return cls(**{**data, **maps, "tile": tuple(data["tile"])})
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """How to launch one compiled kernel.
 
@@ -57,6 +105,8 @@ class LaunchPlan:
     vector form: global (⌈groups / chunk⌉,), local (1,).
     staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
     and at most ⌈groups / teams⌉.
+    tiled form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same time and at
+    most as there are tiles.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for; 0 leaves it to the driver.
     """
@@ -70,6 +120,7 @@ class LaunchPlan:
     teams: int = 1
     checks: tuple[BoundsCheck, ...] = field(default=())
     registers: int = 0
+    tiles: TilePlan | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""
@@ -79,4 +130,5 @@ class LaunchPlan:
     def from_json(cls, data: dict[str, Any]) -> LaunchPlan:
         """Rebuild the plan that `to_json` returned."""
         checks = tuple(BoundsCheck(**check) for check in data.pop("checks", ()))
-        return cls(**data, checks=checks)
+        tiles = data.pop("tiles", None)
+        return cls(**data, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
@@ -30,9 +31,12 @@ class WorkGroup:
     layout: SubgroupLayout
     is_given: bool = False
     staging: Staging | None = None
+    product: TileProduct | None = None
 
     def __str__(self) -> str:
         layout = self.layout
+        if self.product is not None:
+            return str(self.product)
         if self.staging is not None:
             return str(self.staging)
         if self.form == "vector":

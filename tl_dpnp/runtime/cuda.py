@@ -10,7 +10,7 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.lowering.device import H200, DeviceDescription
-from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
 from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.binding import Binding
@@ -19,8 +19,9 @@ from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, look_of, stream_function
 from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
+from tl_dpnp.runtime.cuda_tiles import ALIGNMENT, TileCall, misfit, tile_call
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
-from tl_dpnp.runtime.platforms import DeviceTable
+from tl_dpnp.runtime.platforms import DeviceTable, Launch
 from tl_dpnp.runtime.ptx import linked
 
 __all__ = ["CudaPlatform"]
@@ -55,8 +56,10 @@ class CudaPlatform:
 
     def prepare(
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
-        device: DeviceDescription,
-    ) -> CudaLaunch:
+        device: DeviceDescription, in_form: Callable[[Form], Launch],
+    ) -> Launch:
+        if plan.tiles is not None:
+            return self._prepare_tiles(binding, call, queue, handle, plan, plan.tiles, in_form)
         flat = flatten(binding, call, queue)
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
@@ -65,12 +68,30 @@ class CudaPlatform:
                 f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
             )
         flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
-        arrays = [view.array for argument in call.arguments for view in argument.views]
-        stream = stream_function(arrays, queue.ordinal)
+        stream = _stream(call, queue)
         if not plan.checks:
             return CudaLaunch(handle, queue, flat, call.groups, plan, stream)
         lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
+
+    def _prepare_tiles(
+        self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
+        tiles: TilePlan, in_form: Callable[[Form], Launch],
+    ) -> Launch:
+        """Return the launch of a kernel in the tiled form, or that in the form for what this one does not take.
+
+        Raises `TLBindingError` where there is no other form.
+        """
+        problem = misfit(tiles, binding, call)
+        if problem is None:
+            flat = flatten(binding, call, queue)
+            otherwise = None if tiles.otherwise is None else functools.partial(in_form, tiles.otherwise)
+            tiled = tile_call(tiles, binding, call, flat)
+            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue), otherwise)
+        if tiles.otherwise is None:
+            raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{binding.program.function.name}: "
+                                        f"{problem}", "leave form= away")
+        return in_form(tiles.otherwise)
 
     def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
         event.keep = objects
@@ -87,15 +108,26 @@ class CudaPlatform:
         return DeviceTable(memory, memory.address)
 
 
+def _stream(call: BoundCall, queue: CudaDevice) -> Callable[[], int]:
+    """Return the function that gives the stream of a call's arrays."""
+    return stream_function([view.array for argument in call.arguments for view in argument.views], queue.ordinal)
+
+
 class CudaLaunch:
-    """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`."""
+    """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
+
+    `groups` is the number of work-groups, or of tiles in the tiled form.
+    """
+
+    #: Tensor maps among the arguments.
+    maps = 0
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
         stream: Callable[[], int],
     ) -> None:
         self.queue, self.flat, self.groups, self._stream = queue, flat, groups, stream
-        self._parameters = driver.Parameters(flat.values)
+        self._parameters = driver.Parameters(flat.values, self.maps)
         block = plan.subgroup_size, plan.subgroups, plan.teams
         self._launch = function.launcher(
             _blocks(function, queue, groups, plan), block, plan.local_memory, self._parameters
@@ -129,11 +161,64 @@ class CudaLaunch:
 
 def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: LaunchPlan) -> int:
     """Return the number of thread blocks: one for each work-group, or as many as run at the same time."""
-    if plan.form != "staged":
+    if plan.form not in ("staged", "tiled"):
         return groups
     threads = plan.subgroup_size * plan.subgroups * plan.teams
     running = function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
     return min(running, -(-groups // plan.teams))
+
+
+class TiledLaunch(CudaLaunch):
+    """A launch in the tiled form; `otherwise` makes that for arrays whose addresses tensor maps do not take."""
+
+    maps = 3
+    #: Tensor maps are kept for so many sets of addresses.
+    MOST_MAPS = 64
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan,
+        stream: Callable[[], int], otherwise: Callable[[], Launch] | None,
+    ) -> None:
+        super().__init__(function, queue, call.flat, call.tiles, plan, stream)
+        self._call = call
+        self._otherwise = None if otherwise is None else functools.cache(otherwise)
+        self._known: dict[tuple[int, ...], bytes] = {}
+
+    def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Start the kernel on the current stream of its arrays."""
+        if self._takes(addresses):
+            super().run(arguments, addresses)
+        else:
+            self._other().run(arguments, addresses)
+
+    def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
+        """Start the kernel after events that `start` returned; return one with ``wait()``."""
+        if self._takes(addresses):
+            return super().start(arguments, addresses, depends)
+        event = self._other().start(arguments, addresses, depends)
+        assert isinstance(event, driver.Event)
+        return event
+
+    def _takes(self, addresses: Sequence[int]) -> bool:
+        return tuple(addresses) in self._known or self._call.takes(addresses)
+
+    def _other(self) -> Launch:
+        if self._otherwise is None:
+            raise TLBindingError(f"form='tiled' takes arrays at multiples of {ALIGNMENT} bytes: leave form= away")
+        return self._otherwise()
+
+    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        key = tuple(addresses)
+        maps = self._known.get(key)
+        if maps is None:
+            with driver.current(self.queue.ordinal):
+                maps = self._call.maps(addresses)
+            if len(self._known) >= self.MOST_MAPS:
+                self._known.clear()
+            self._known[key] = maps
+        with self._parameters.lock:
+            self._parameters.set_maps(maps)
+            super()._on(stream, arguments, ())
 
 
 class CheckedLaunch(CudaLaunch):
@@ -166,5 +251,5 @@ def describe(ordinal: int) -> DeviceDescription:
         is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
         compute_units=units, vector_bytes=16, has_fp64=True, has_fp16=True, has_atomic64=True,
         caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
-        copy_engine=major >= 9,
+        copy_engine=major >= 9, warpgroup_products=(major, minor) == (9, 0),
     )

@@ -21,9 +21,12 @@ from tl_dpnp.errors import TLError, UnsupportedError
 
 __all__ = [
     "Event", "Function", "Memory", "Parameters", "attributes", "current", "device_count", "device_name",
-    "driver_version", "ordinal_of",
+    "driver_version", "ordinal_of", "tensor_map",
 ]
 
+#: Types of elements in tensor maps, whose size in bytes is `_MAP_BYTES`.
+_MAP_TYPES = {"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32"}
+_MAP_BYTES = 128
 _SUCCESS = driver.CUresult.CUDA_SUCCESS
 #: What a launch from a thread returns that has not used CUDA before.
 _NO_CONTEXT = (driver.CUresult.CUDA_ERROR_INVALID_CONTEXT, driver.CUresult.CUDA_ERROR_NOT_INITIALIZED)
@@ -91,6 +94,25 @@ def current(ordinal: int) -> Iterator[None]:
         yield
     finally:
         _check(driver.cuCtxPopCurrent())
+
+
+def tensor_map(
+    address: int, element: str, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int]
+) -> bytes:
+    """Return the tensor map of an array: copies move boxes, with a swizzle of 128 bytes, and zeros beyond the array.
+
+    `strides` are those of all dimensions but the first, in bytes; `sizes` and `box` are in elements.
+    """
+    wide, narrow = driver.cuuint64_t, driver.cuuint32_t
+    map_ = _check(driver.cuTensorMapEncodeTiled(
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_MAP_TYPES[element]}"), len(sizes), address,
+        [*map(wide, sizes)], [*map(wide, strides)], [*map(narrow, box)], [narrow(1)] * len(sizes),
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    ))
+    return ctypes.string_at(map_.getPtr(), _MAP_BYTES)
 
 
 class Memory:
@@ -191,18 +213,23 @@ class Function:
 
 
 class Parameters:
-    """The arguments of a kernel in memory that the driver reads at each launch: eight bytes for each."""
+    """The arguments of a kernel in memory that the driver reads at each launch: eight bytes for each.
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    After them come tensor maps, `maps` of them.
+    """
+
+    def __init__(self, values: Sequence[Any], maps: int = 0) -> None:
         #: The arguments as integers: those that are may be assigned.
         self.words = (ctypes.c_uint64 * len(values))()
+        self._maps = (ctypes.c_char * (maps * _MAP_BYTES))()
         first = ctypes.addressof(self.words)
         self._views: dict[type, tuple[Any, int]] = {
             kind: ((kind * (8 // size * len(values))).from_buffer(self.words), 8 // size)
             for kind, size in ((ctypes.c_longlong, 8), (ctypes.c_double, 8), (ctypes.c_float, 4))
         }
         places = [first + 8 * place for place in range(len(values))]
-        self._pointers = (ctypes.c_void_p * len(values))(*places)
+        places += [ctypes.addressof(self._maps) + _MAP_BYTES * number for number in range(maps)]
+        self._pointers = (ctypes.c_void_p * len(places))(*places)
         self.pointers = ctypes.addressof(self._pointers)
         self.lock = threading.RLock()
         for place, value in enumerate(values):
@@ -213,3 +240,7 @@ class Parameters:
         """Write one argument: a `c_longlong`, `c_float` or `c_double`."""
         values, step = self._views[type(value)]
         values[place * step] = value.value
+
+    def set_maps(self, maps: bytes) -> None:
+        """Write the tensor maps, one after another."""
+        self._maps.raw = maps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
@@ -94,6 +95,7 @@ class _Overload:
 
     compiled: CompiledKernel
     device: DeviceDescription
+    form: Form | None = None
     handles: dict[Hashable, Any] = field(default_factory=dict)
 
 
@@ -116,7 +118,7 @@ class Kernel:
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
         self._memo = LaunchMemo()
-        self._overloads: dict[DeviceDescription, _Overload] = {}
+        self._overloads: dict[tuple[DeviceDescription, Form | None], _Overload] = {}
         self._tuned: dict[DeviceDescription, Tuned | None] = {}
         self._stats = Stats()
         self._lock = threading.RLock()
@@ -233,10 +235,16 @@ class Kernel:
         call = self._binding.bind(arguments, group_size)
         return self.prepare(call, self._queue_of(call))
 
-    def prepare(self, call: BoundCall, queue: Any) -> Launch:
-        """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves."""
-        overload, handle = self._handle(queue)
-        return self._platform.prepare(self._binding, call, queue, handle, overload.compiled.plan, overload.device)
+    def prepare(self, call: BoundCall, queue: Any, form: Form | None = None) -> Launch:
+        """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves.
+
+        With `form` it is for the kernel in that form, whatever the options say.
+        """
+        overload, handle = self._handle(queue, form)
+        in_form = partial(self.prepare, call, queue)
+        return self._platform.prepare(
+            self._binding, call, queue, handle, overload.compiled.plan, overload.device, in_form
+        )
 
     def _forget_launches(self) -> None:
         self._memo.clear()
@@ -251,10 +259,10 @@ class Kernel:
 
     # --- compilation -----------------------------------------------------------------------------------------------
 
-    def _handle(self, queue: Any) -> tuple[_Overload, Any]:
+    def _handle(self, queue: Any, form: Form | None = None) -> tuple[_Overload, Any]:
         """Return the compilation for the device of a queue and the kernel that its context has loaded."""
         with self._lock:
-            overload = self._overload(self._platform.describe(queue))
+            overload = self._overload(self._platform.describe(queue), form)
             context = self._platform.context_of(queue)
             if context not in overload.handles:
                 cache = open_cache() if self.options.cache else None
@@ -263,20 +271,23 @@ class Kernel:
                 overload.handles[context] = handle
             return overload, overload.handles[context]
 
-    def _overload(self, device: DeviceDescription, refresh: bool = False) -> _Overload:
-        """Return the compilation for a device, making it if it is not there; the lock is held."""
-        if device not in self._overloads or refresh:
+    def _overload(self, device: DeviceDescription, form: Form | None = None, refresh: bool = False) -> _Overload:
+        """Return the compilation for a device, making it if it is not there; the lock is held.
+
+        A `form` is one that arguments need which the default form does not take.
+        """
+        if (device, form) not in self._overloads or refresh:
             cache = open_cache() if self.options.cache else None
-            compiled = compile_program(self._program, device, self._lowering(device), cache, refresh)
+            compiled = compile_program(self._program, device, self._lowering(device, form), cache, refresh)
             self._stats.cache_path = None if cache is None else cache.folder
             self._stats.compile_seconds += compiled.seconds
             if cache is not None:
                 self._stats.cache_hits += compiled.from_cache
                 self._stats.cache_misses += not compiled.from_cache
-            self._overloads[device] = _Overload(compiled, device)
-        return self._overloads[device]
+            self._overloads[device, form] = _Overload(compiled, device, form)
+        return self._overloads[device, form]
 
-    def _lowering(self, device: DeviceDescription) -> LoweringOptions:
+    def _lowering(self, device: DeviceDescription, form: Form | None = None) -> LoweringOptions:
         """Return what the compiler is asked for: the options, and the schedules that tuning found for the device."""
         with self._lock:
             if device not in self._tuned:
@@ -285,14 +296,15 @@ class Kernel:
                     cache, self._program, device, self.options.lowering
                 )
             tuned = self._tuned[device]
-        return self.options.lowering if tuned is None else tuned.applied_to(self.options.lowering)
+        options = self.options.lowering if tuned is None else tuned.applied_to(self.options.lowering)
+        return options if form is None else replace(options, form=form)
 
     def recompile(self) -> None:
         """Compile again for every device that the kernel was compiled for, and replace it in the disk cache."""
         self._require_device_target("recompile")
         with self._lock:
-            for device in list(self._overloads):
-                self._overload(device, refresh=True)
+            for device, form in list(self._overloads):
+                self._overload(device, form, refresh=True)
             self._forget_launches()
 
     def lower(self, device: DeviceDescription | str | None = None) -> LoweredKernel:
@@ -309,6 +321,9 @@ class Kernel:
         device = device or self._current_device()
         return lowered(self._program, device, self._lowering(device))
 
+    def _lowered(self, overload: _Overload) -> LoweredKernel:
+        return lowered(self._program, overload.device, self._lowering(overload.device, overload.form))
+
     def schedules(self, device: DeviceDescription | None = None) -> dict[str, Schedule]:
         """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
 
@@ -317,7 +332,7 @@ class Kernel:
         return {schedule.name: schedule.copy() for schedule in self.lower(device).schedules}
 
     def _current_device(self) -> DeviceDescription:
-        for device in self._overloads:
+        for device, _ in self._overloads:
             return device
         return self._platform.current_device() if self._queue is None else self._platform.describe(self._queue)
 
@@ -373,8 +388,8 @@ class Kernel:
         with self._lock:
             self._tuned[device] = tuned
             if winner is not None:
-                self._overloads[device] = _Overload(winner.compiled, device)
-                self._overloads[device].handles[self._platform.context_of(queue)] = winner.handle
+                self._overloads[device, None] = _Overload(winner.compiled, device)
+                self._overloads[device, None].handles[self._platform.context_of(queue)] = winner.handle
             self._forget_launches()
         return report
 
@@ -388,7 +403,8 @@ class Kernel:
     @property
     def stats(self) -> Stats:
         """Counts of the disk cache and the time spent compiling, so far."""
-        return replace(self._stats, tuned=sum(self._tuned_schedules(device) is not None for device in self._overloads))
+        tuned = sum(self._tuned_schedules(device) is not None for device, _ in self._overloads)
+        return replace(self._stats, tuned=tuned)
 
     def _tuned_schedules(self, device: DeviceDescription) -> Tuned | None:
         """Return what tuning found for a device, None where that is the default."""
@@ -430,7 +446,7 @@ class Kernel:
         Raises `TLError` for an unknown stage, naming those that there are.
         """
         def look(overload: _Overload) -> str:
-            stages = self.lower(overload.device).stages
+            stages = self._lowered(overload).stages
             if stage is not None and stage not in stages:
                 raise TLError(f"there is no stage {stage!r}; there are {', '.join(stages)}")
             return str(stages[stage or list(stages)[-1]])
@@ -439,11 +455,11 @@ class Kernel:
 
     def inspect_schedule(self, signature: Signature | None = None) -> Any:
         """Return the loop nests and the schedule primitives that were applied to them, as text."""
-        return self._inspect(signature, lambda overload: self.lower(overload.device).schedule)
+        return self._inspect(signature, lambda overload: self._lowered(overload).schedule)
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
         """Return the LLVM IR as text; it is generated again, since only what is made of it is kept."""
-        return self._inspect(signature, lambda overload: llvm_of(self.lower(overload.device), overload.device))
+        return self._inspect(signature, lambda overload: llvm_of(self._lowered(overload), overload.device))
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
         """Return the SPIR-V module as bytes; raises `UnsupportedError` for kernels of other targets."""
@@ -534,7 +550,7 @@ class Kernel:
         if tuned is not None:
             yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"
         if level >= 2:
-            kernel = self.lower(overload.device)
+            kernel = self._lowered(overload)
             yield from (f"  {remark}" for remark in kernel.remarks)
             yield from ("", "schedules:", kernel.schedule)
             if level >= 3:

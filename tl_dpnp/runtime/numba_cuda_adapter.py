@@ -48,7 +48,25 @@ def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
         )
         (ptx,) = library.get_asm_strs(cc=capability)
         ptx = re.sub(rf"\b{re.escape(library._entry_name)}\b", plan.entry, ptx)
+        if plan.tiles is not None:
+            ptx = _with_tensor_maps(ptx, len(shell.arguments) - 3)
         return DeviceCode(ptx.encode(), plan.entry, library.get_llvm_str())
+
+
+def _with_tensor_maps(ptx: str, first: int) -> str:
+    """Return the PTX of a kernel whose parameters from the `first` on are 128 bytes each, instead of integers.
+
+    Numba has no type for tensor maps, and the kernel wants their addresses: those of the parameters themselves
+    (PTX ISA 9.0, section 7.1.2, "Kernel Function Parameter Attributes", and 9.7.9.21, cvta).
+    """
+    for number in range(first, first + 3):
+        name = rf"(\S+_param_{number})\b"
+        ptx, declared = re.subn(rf"\.param \.u64 {name}", r".param .align 64 .b8 \1[128]", ptx)
+        ptx, read = re.subn(rf"ld\.param\.u64\s+(%rd\d+), \[{name}\];",
+                            r"mov.b64 \1, \2;\n\tcvta.param.u64 \1, \1;", ptx)
+        if (declared, read) != (1, 1):
+            raise UnsupportedError(f"numba-cuda writes parameter {number} in another way than its version 0.30.4")
+    return ptx
 
 
 def _capability(device: DeviceDescription) -> tuple[int, int, str]:

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tl_dpnp.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
-    from tl_dpnp.lowering.plan import LaunchPlan
+    from tl_dpnp.lowering.plan import Form, LaunchPlan
     from tl_dpnp.runtime.arguments import BoundCall
     from tl_dpnp.runtime.arrays import ArrayKind
     from tl_dpnp.runtime.binding import Binding
@@ -73,9 +73,10 @@ class Platform(Protocol):
         """Return the kernel for the context of a queue, and whether machine code had to be made for it."""
 
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
+        in_form: Callable[[Form], Launch],
     ) -> Launch:
-        """Return the launch of a loaded kernel with checked arguments."""
+        """Return the launch of a loaded kernel with checked arguments; `in_form` gives it for the kernel in a form."""
 
     def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
         """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime import dpctl_adapter
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
@@ -45,7 +45,8 @@ class SyclPlatform:
         return load_kernel(compiled, device, queue, cache)
 
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
+        in_form: Callable[[Form], Any],
     ) -> Launch:
         return prepare(binding, call, queue, handle, plan, device)
 

@@ -1,0 +1,258 @@
+"""Large products in the tiled form: what is chosen without a GPU, and on one that the results are right."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import tl_dpnp
+from tl_dpnp.lowering.device import H200
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.cuda_driver_adapter import device_count
+
+on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
+TRANSPOSES = ("n.n", "n.t", "t.n", "t.t")
+
+
+def source(
+    element="bf16", result="f32", transposes="n.n", alpha="1.0", beta="0.0", sizes=(None, None, None), batched="",
+):
+    """Return C := alpha op(A) op(B) + beta C, for batches of those of A, B and C that `batched` names."""
+    m, n, k = ("?" if size is None else size for size in sizes)
+    shapes = {"A": (k, m) if transposes[0] == "t" else (m, k), "B": (n, k) if transposes[2] == "t" else (k, n),
+              "C": (m, n)}
+    parameters, views, types = [f"%alpha: {result}", f"%beta: {result}"], [], {}
+    for name, shape in shapes.items():
+        type_ = f"{result if name == 'C' else element}x{shape[0]}x{shape[1]}"
+        if name in batched:
+            parameters.append(f"%{name}: memref<{type_}x?>")
+            types[name] = f"memref<{type_}>" if None not in sizes else f"memref<{type_},strided<1,?>>"
+            if None in sizes:
+                parameters[-1] = f"%{name}: memref<{type_}x?,strided<1,?,?>>"
+            views.append(f"%v{name} = subview %{name}[:,:,%g] : {parameters[-1].partition(': ')[2]}")
+        else:
+            types[name] = f"memref<{type_}>"
+            parameters.append(f"%{name}: {types[name]}")
+    a, b, c = (f"%{'v' if name in batched else ''}{name}" for name in "ABC")
+    newline = "\n"
+    return f"""func @product({', '.join(parameters)}) {{
+      %g = group_id
+      {newline.join(views)}
+      gemm.{transposes} {alpha}, {a}, {b}, {beta}, {c} : {result}, {types['A']}, {types['B']}, {result}, {types['C']}
+    }}"""
+
+
+def only(views):
+    (view,) = views.values()
+    return view
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("element", "result"), [("bf16", "f32"), ("f16", "f16")])
+def test_large_products_run_tiled(element, result, transposes):
+    kernel = tl_dpnp.compile(source(element, result, transposes), target="cuda", cache=False)
+    plan = kernel.lower(H200).plan
+    assert plan.form == "tiled"
+    assert LaunchPlan.from_json(plan.to_json()) == plan
+    ptx = only(kernel.inspect_ptx())
+    # The first operand is op(B) transposed, whose depth goes along memory for n; the second op(A).
+    flags = f"1, 1, 1, {int(transposes[2] == 't')}, {int(transposes[0] == 'n')};"
+    row = rf"wgmma\.mma_async\.sync\.aligned\.m64n256k16\.f32\.{element}\.{element}"
+    assert len(re.findall(rf"{row} .*{flags}", ptx)) == 4
+    for instruction in ("cp.async.bulk.tensor.2d.shared::cluster.global", "cp.async.bulk.tensor.2d.global.shared::cta",
+                        "mbarrier.try_wait.parity", "fence.proxy.async", ".target sm_90a"):
+        assert instruction in ptx
+    assert len(re.findall(r"\.param \.align 64 \.b8 \S+\[128\]", ptx)) == 3
+    assert ("stmatrix" in ptx) == (result == "f16")
+    resources = only(kernel.resources())
+    assert resources.stack == 0
+    assert resources.registers <= 224
+    assert resources.local_memory <= H200.local_memory
+
+
+def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
+    def ptx(**factors):
+        return only(tl_dpnp.compile(source(**factors), target="cuda", cache=False).inspect_ptx())
+
+    assert "mul.f32" not in ptx() + ptx(beta="1.0")
+    assert "mul.f32" in ptx(alpha="%alpha")
+    assert "ld.shared.v2.f32" in ptx(beta="%beta")
+    assert "ld.shared" not in ptx(alpha="2.0")
+
+
+def test_the_sizes_choose_the_tile():
+    def row(*sizes, **more):
+        lowered = tl_dpnp.compile(source(sizes=sizes, **more), target="cuda").lower(H200)
+        return re.search(r"by (\S+):", lowered.source)[1]
+
+    assert row(2048, 2048, 2048) == "m64n256k16_bf16_bf16_f32"
+    assert row(1024, 1024, 1024) == "m64n128k16_bf16_bf16_f32"
+    assert row(128, 4096, 4096, result="bf16") == "m64n128k16_bf16_bf16_f32"
+
+
+@pytest.mark.parametrize("program", [
+    source(sizes=(32, 32, 32)),  # small
+    source().replace("bf16", "f32"),
+    source().replace("gemm.n.n", "gemm.n.n.atomic"),
+    source(beta="%beta").replace("%C: memref<f32x?x?>", "%C: memref<f32x?x?,strided<?,?>>").replace(
+        "f32, memref<f32x?x?>\n", "f32, memref<f32x?x?,strided<?,?>>\n"),
+    source().replace("gemm", "axpby.n 1.0, %C, 1.0, %C : f32, memref<f32x?x?>, f32, memref<f32x?x?>\n gemm"),
+])
+def test_other_programs_do_not(program):
+    assert tl_dpnp.compile(program, target="cuda").lower(H200).plan.form == "subgroup"
+
+
+def test_other_devices_and_wishes():
+    kernel = tl_dpnp.compile(source(), target="cuda")
+    assert kernel.lower(replace(H200, warpgroup_products=False)).plan.form == "subgroup"
+    assert tl_dpnp.compile(source(), target="cuda", debug=True).lower(H200).plan.form == "subgroup"
+    small = tl_dpnp.compile(source(sizes=(32, 32, 32)), target="cuda", form="tiled")
+    assert small.lower(H200).plan.form == "tiled"
+    with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the tiled form on NVIDIA H200"):
+        tl_dpnp.compile(source().replace("bf16", "f32"), target="cuda", form="tiled").lower(H200)
+
+
+def test_batches_of_large_products_run_tiled_and_small_ones_staged():
+    def form(size):
+        program = source(sizes=(size,) * 3, batched="ABC")
+        return tl_dpnp.compile(program, target="cuda").lower(H200).plan.form
+
+    assert [form(size) for size in (64, 512)] == ["staged", "tiled"]
+    kernel = tl_dpnp.compile(source(batched="AC"), target="cuda", cache=False)
+    ptx = only(kernel.inspect_ptx())
+    assert "cp.async.bulk.tensor.3d" in ptx
+    assert "cp.async.bulk.tensor.2d" in ptx
+
+
+# --- on a device -----------------------------------------------------------------------------------------------------
+
+if device_count():
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def matrices(element, *shape, seed=0, pad=0, displaced=0):
+    """Return a matrix, or a batch of them, of small whole numbers whose first mode goes along memory.
+
+    Its columns are `pad` elements apart and the first element `displaced` from the start of memory.
+    """
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    full = (*shape[:1:-1], shape[1], shape[0] + pad)
+    count = int(torch.tensor(full).prod())
+    memory = torch.randint(-3, 4, (count + displaced,), generator=generator, device="cuda").to(DTYPES[element])
+    block = memory[displaced:].reshape(full)
+    return block.permute(*range(len(full) - 1, -1, -1))[: shape[0]]
+
+
+def expected_of(a, b, c, transposes, alpha, beta):
+    """Return alpha op(A) op(B) + beta C for batches as last modes, or none, exact for small whole numbers."""
+    def op(matrix, flag):
+        matrix = matrix.float().movedim(-1, 0) if matrix.dim() == 3 else matrix.float()
+        return matrix.mT if flag == "t" else matrix
+
+    product = op(a, transposes[0]) @ op(b, transposes[2])
+    product = product.movedim(0, -1) if product.dim() == 3 else product
+    return (alpha * product + beta * c.float() if beta else alpha * product).to(c.dtype)
+
+
+def check(kernel, a, b, c, transposes, alpha=1.0, beta=0.0, form="tiled", **more):
+    expected = expected_of(a, b, c, transposes, alpha, beta)
+    if not beta:
+        c.fill_(float("nan"))
+    for _ in range(2):
+        before = c.clone()
+        kernel(alpha, beta, a, b, c, **more)
+        assert torch.equal(c, expected), (c.float() - expected.float()).abs().max()
+        c.copy_(before)
+    assert {signature.form for signature in kernel.signatures} >= {form}
+
+
+def operands(element, result, transposes, m, n, k, *batch):
+    first, second = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n)
+    pads = [-size % 8 for size in (first[0], second[0], m)]
+    return (matrices(element, *first, *batch, seed=1, pad=pads[0]),
+            matrices(element, *second, *batch, seed=2, pad=pads[1]),
+            matrices(result, m, n, *batch, seed=3, pad=pads[2]))
+
+
+#: Sizes with whole tiles, and with parts of them; of one row or column; with more tiles than blocks.
+SIZES = ((256, 128, 64), (512, 768, 320), (197, 331, 75), (1, 2001, 513), (2001, 1, 513), (3000, 3111, 65))
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("element", "result"), [("bf16", "f32"), ("bf16", "bf16"), ("f16", "f32"), ("f16", "f16")])
+def test_tiles_that_fit_and_others(element, result, transposes):
+    for alpha, beta in ((None, None), ("%alpha", "%beta")):
+        factors = {} if alpha is None else {"alpha": alpha, "beta": beta}
+        kernel = tl_dpnp.compile(source(element, result, transposes, **factors), target="cuda")
+        values = () if alpha is None else (0.5, 2.0)
+        for sizes in SIZES:
+            check(kernel, *operands(element, result, transposes, *sizes), transposes, *values)
+
+
+@on_device
+def test_static_sizes_and_narrow_tiles():
+    for result, beta in (("f32", 0.0), ("bf16", 2.0), ("f32", 2.0)):
+        program = source(result=result, sizes=(600, 520, 200), beta=str(beta))
+        kernel = tl_dpnp.compile(program, target="cuda")
+        assert "m64n128k16" in only(kernel.inspect_source())
+        check(kernel, *operands("bf16", result, "n.n", 600, 520, 200), "n.n", beta=beta)
+
+
+@on_device
+def test_batches():
+    for batched in ("ABC", "AC"):
+        kernel = tl_dpnp.compile(source(batched=batched, beta="1.0"), target="cuda")
+        a, b, c = operands("bf16", "f32", "n.n", 300, 450, 200, 7)
+        if batched == "AC":
+            b = b[:, :, 3]
+        check(kernel, a, b, c, "n.n", beta=1.0)
+    kernel = tl_dpnp.compile(source("f16", "f16", sizes=(256, 384, 192), batched="ABC"), target="cuda")
+    check(kernel, *operands("f16", "f16", "n.n", 256, 384, 192, 5), "n.n")
+
+
+@on_device
+def test_what_tensor_maps_do_not_take_runs_in_another_form():
+    kernel = tl_dpnp.compile(source(), target="cuda")
+    asked = tl_dpnp.compile(source(), target="cuda", form="tiled")
+    a, b, c = operands("bf16", "f32", "n.n", 96, 104, 120)
+    odd = matrices("bf16", 96, 120, seed=1, pad=3)  # a stride of 198 bytes
+    displaced = matrices("bf16", 96, 120, seed=1, displaced=1)
+    check(kernel, a, b, c, "n.n")
+    assert [signature.form for signature in kernel.signatures] == ["tiled"]
+    for other in (odd, displaced):
+        check(kernel, other, b, c, "n.n", form="subgroup")
+    with pytest.raises(tl_dpnp.TLBindingError, match="strides of %A are no multiples of 16 bytes"):
+        asked(1.0, 0.0, odd, b, c)
+    with pytest.raises(tl_dpnp.TLBindingError, match="takes arrays at multiples of 16 bytes"):
+        asked(1.0, 0.0, displaced, b, c)
+    # Small products, without a single multiplication, and several work-groups with one result.
+    small = operands("bf16", "f32", "n.n", 16, 8, 24)
+    check(kernel, *small, "n.n", form="subgroup")
+    check(asked, *small, "n.n")
+    empty = a[:, :0], b[:0], c
+    check(kernel, *empty, "n.n", form="subgroup")
+    check(kernel, a, b, c, "n.n", group_size=2)
+
+
+@on_device
+def test_graphs_and_other_arrays():
+    kernel = tl_dpnp.compile(source(beta="1.0"), target="cuda")
+    a, b, c = operands("bf16", "f32", "n.n", 512, 512, 128)
+    once = expected_of(a, b, torch.zeros_like(c), "n.n", 1.0, 0.0)
+    for _ in range(3):
+        c = torch.zeros_like(c)
+        kernel(1.0, 1.0, a, b, c)
+    assert torch.equal(c, once)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(1.0, 1.0, a, b, c)
+        kernel(1.0, 1.0, a, b, c)
+    graph.replay()
+    assert torch.equal(c, 3 * once)
+    event = kernel.submit(1.0, 1.0, a, b, c)
+    event.wait()
+    assert torch.equal(c, 4 * once)

@@ -1,0 +1,174 @@
+"""The tiled form of a kernel: one large product, or a batch of them, tile by tile on warpgroups' tensor cores.
+
+A function can run so if all that it does is one gemm of f16 or bf16 matrices, each a parameter or the work-group's
+slice of one, whose columns are known to be without gaps.  Thread blocks then do not stand for
+work-groups of the language: each computes tiles of any of the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, WARPS, TileProduct
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.plan import Form, LaunchPlan, MatrixMap, TilePlan
+from tl_dpnp.lowering.shell import Argument, Shell
+from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.scalars import F32, INDEX
+
+__all__ = ["Tiling", "find_tiling"]
+
+#: Columns of a tile, the most efficient number first.
+_COLUMNS = (256, 128)
+#: Multiplications from which one product is worth a kernel that fills a GPU: below it, and below another number where
+#: work-groups can run in the staged form, that other form is chosen.  Measured on an H200 with cubes of 64 and of 96.
+_LEAST, _LEAST_STAGED = 1 << 18, 1 << 19
+_ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A matrix of the product: its parameter, and whether it is a slice of it."""
+
+    parameter: int
+    type: MemrefType
+    is_batched: bool
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a function runs in the tiled form: the kernel, and what the launch has to know."""
+
+    product: TileProduct
+    plan: TilePlan
+    function: ops.Function
+
+    @property
+    def work_group(self) -> WorkGroup:
+        """The threads of a block."""
+        return WorkGroup("tiled", SubgroupLayout(32, 1, WARPS), product=self.product)
+
+    def launch_plan(self, name: str) -> LaunchPlan:
+        """Return the launch plan of the kernel with a name."""
+        return LaunchPlan(name, "tiled", 32, WARPS, self.product.used_memory, tiles=self.plan)
+
+    def shell(self, name: str) -> Shell:
+        """Return the kernel, which is one intrinsic."""
+        intrinsic = self.product.intrinsic()
+        numbers = ("rows", "columns", "panels", "products")
+        maps = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
+        arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", F32), Argument("beta", F32),
+                     *(Argument(matrix, INDEX) for matrix in maps))
+        names = ", ".join(argument.name for argument in arguments)
+        text = f"def {name}({names}):\n    {intrinsic.name}({names})\n"
+        legend = tuple((matrix, f"tensor map of {self.function.parameters[entry.parameter]}")
+                       for matrix, entry in maps.items())
+        return Shell(text, name, arguments, {intrinsic.name: intrinsic}, (), legend)
+
+
+def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Tiling | None:
+    """Return how a canonical function runs in the tiled form on a device, or None where it cannot.
+
+    `otherwise` is the form for products that are too small and for arrays that tensor maps do not take; with None none
+    is too small.
+    """
+    if not device.warpgroup_products:
+        return None
+    found = _gemm(function)
+    if found is None:
+        return None
+    gemm, (a, b, c) = found
+    factors = [_factor(function, operand) for operand in (gemm.alpha, gemm.beta)]
+    if any(factor is None for factor in factors):
+        return None
+    alpha, beta = (factor for factor in factors if factor is not None)
+    # The rows of a tile are columns of C, which lie along memory.
+    depth_mode = int(gemm.transposes[1])
+    (n, m), k = c.type.shape, b.type.shape[depth_mode]
+    least = 0 if otherwise is None else _LEAST_STAGED if otherwise == "staged" else _LEAST
+    if m is not None and n is not None and k is not None and m * n * k < least:
+        return None
+    product = TileProduct(
+        b.type.element.name, c.type.element.name, _columns(m, n, device.compute_units),
+        not gemm.transposes[1], gemm.transposes[0], (b.is_batched, a.is_batched, c.is_batched),
+        alpha != 1.0 or isinstance(alpha, int), beta != 0.0 or isinstance(beta, int), device.local_memory,
+    )
+    left, right, result = (MatrixMap(operand.parameter, operand.is_batched, box)
+                           for operand, box in zip((b, a, c), product.boxes, strict=True))
+    tile = TILE_ROWS, product.columns
+    plan = TilePlan(left, right, result, tile, DEPTH, depth_mode, alpha, beta, least, otherwise)
+    return Tiling(product, plan, function)
+
+
+def _gemm(function: ops.Function) -> tuple[ops.Gemm, list[_Operand]] | None:
+    """Return the one gemm of a function, with A, B and C, or None if there is more or its types do not fit."""
+    parameters = {parameter.name: number for number, parameter in enumerate(function.parameters)}
+    slices: dict[str, ops.Subview] = {}
+    groups: set[str] = set()
+    gemm: ops.Gemm | None = None
+    for operation in function.body:
+        match operation:
+            case ops.GroupId(result=result):
+                groups.add(result.name)
+            case ops.Subview(source=source) if source.name in parameters and _is_slice(operation, groups):
+                slices[operation.result.name] = operation
+            case ops.Gemm(atomic=False) if gemm is None:
+                gemm = operation
+            case _:
+                return None
+    if gemm is None:
+        return None
+    operands = [_operand(value, parameters, slices) for value in (*gemm.inputs, gemm.output)]
+    a, b, c = operands
+    if a is None or b is None or c is None:
+        return None
+    names = [operand.type.element.name for operand in (a, b, c)]
+    fits = names[0] in _ELEMENTS and names[1] == names[0] and names[2] in _RESULTS
+    return (gemm, [a, b, c]) if fits and c.parameter not in (a.parameter, b.parameter) else None
+
+
+def _is_slice(operation: ops.Subview, groups: set[str]) -> bool:
+    """Whether a view is a whole matrix of a batch, that of the work-group."""
+    if len(operation.slices) != 3:
+        return False
+    *others, last = operation.slices
+    zero = ops.Constant(0, INDEX)
+    whole = all(not entry.is_index and entry.size is None and entry.offset == zero for entry in others)
+    return whole and last.is_index and isinstance(last.offset, ops.Value) and last.offset.name in groups
+
+
+def _operand(value: ops.Value, parameters: Mapping[str, int], slices: Mapping[str, ops.Subview]) -> _Operand | None:
+    view = slices.get(value.name)
+    name = value.name if view is None else view.source.name
+    type_ = ops.memref_type(value)
+    if name not in parameters or type_.order != 2 or type_.strides[0] != 1:
+        return None
+    return _Operand(parameters[name], type_, view is not None)
+
+
+def _factor(function: ops.Function, operand: ops.Operand) -> float | int | None:
+    """Return a constant, the position of a parameter, or None for what is neither or no f32."""
+    type_ = ops.scalar_type(operand)
+    if not type_.is_float or type_.bits > 32:
+        return None
+    if isinstance(operand, ops.Constant):
+        assert isinstance(operand.value, int | float)
+        return float(operand.value)
+    names = [parameter.name for parameter in function.parameters]
+    return names.index(operand.name) if operand.name in names else None
+
+
+def _columns(rows: int | None, columns: int | None, units: int) -> int:
+    """Return the columns of a tile: those that leave the fewest multiprocessors idle, as far as sizes are known."""
+    if rows is None or columns is None:
+        return _COLUMNS[0]
+
+    def time(width: int) -> int:
+        tiles = -(-rows // TILE_ROWS) * -(-columns // width)
+        return -(-tiles // units) * width
+
+    return min(_COLUMNS, key=time)

@@ -1,0 +1,118 @@
+"""Calls of the tiled form: whether tensor maps take the arrays, and the arguments of the kernel.
+
+Source: CUDA Driver API reference, cuTensorMapEncodeTiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.plan import MatrixMap, TilePlan
+from tl_dpnp.runtime import cuda_driver_adapter as driver
+from tl_dpnp.runtime.arguments import BoundCall, MemrefArgument
+from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.flattening import FlatArguments, Int64, Scalar
+
+__all__ = ["ALIGNMENT", "TileCall", "misfit", "tile_call"]
+
+#: Bytes of which addresses and strides must be multiples, and the bounds of strides (in bytes) and sizes.
+ALIGNMENT, _MOST_STRIDE, _MOST_SIZE = 16, 1 << 40, 1 << 32
+#: Tiles of all products that the kernel counts.
+_MOST_TILES = (1 << 31) - 1
+
+
+class _Matrix(NamedTuple):
+    """A matrix as its tensor map takes it, but for the address, which is that of array `place` of the call.
+
+    Elements have so many `bytes`; sizes are in elements, strides, of all dimensions but the first, in bytes.
+    """
+
+    place: int
+    bytes: int
+    element: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+class TileCall(NamedTuple):
+    """A call of the tiled form: the arguments of the kernel before the tensor maps, the number of tiles, the maps."""
+
+    flat: FlatArguments
+    tiles: int
+    matrices: tuple[_Matrix, ...]
+
+    def maps(self, addresses: Sequence[int]) -> bytes:
+        """Return the tensor maps for arrays at these addresses."""
+        return b"".join(driver.tensor_map(addresses[matrix.place], *matrix[2:]) for matrix in self.matrices)
+
+    def takes(self, addresses: Sequence[int]) -> bool:
+        """Whether tensor maps take arrays at these addresses."""
+        return all(addresses[matrix.place] % ALIGNMENT == 0 for matrix in self.matrices)
+
+
+def _product(tiles: TilePlan, call: BoundCall) -> tuple[int, int, int]:
+    """Return m, n and k of D = L R."""
+    left, result = (call.arguments[entry.parameter].shape for entry in (tiles.left, tiles.result))
+    return result[1], result[0], left[tiles.depth_mode]  # type: ignore[return-value]
+
+
+def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
+    """Return what hinders a call, but for addresses, from the tiled form, or None if nothing does."""
+    m, n, k = _product(tiles, call)
+    if m * n * k < max(1, tiles.least):
+        return f"products of {m} x {n} x {k} are too small"
+    if not tiles.result.is_batched and call.groups != 1:
+        return f"{call.groups} work-groups have one result"
+    if _count(tiles, m, n) * call.groups > _MOST_TILES:
+        return f"{call.groups} products of {m} x {n} have too many tiles"
+    for entry in (tiles.left, tiles.right, tiles.result):
+        matrix = _matrix(entry, binding, call)
+        name = f"%{binding.parameters[entry.parameter].name}"
+        if any(stride % ALIGNMENT for stride in matrix.strides):
+            return f"strides of {name} are no multiples of {ALIGNMENT} bytes"
+        across, *batch = matrix.strides
+        if across < matrix.sizes[0] * matrix.bytes or any(stride <= 0 or stride % across for stride in batch):
+            return f"parts of {name} overlap or are interleaved"
+        if max(matrix.strides) >= _MOST_STRIDE or max(matrix.sizes) > _MOST_SIZE:
+            return f"{name} is too large"
+    return None
+
+
+def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments) -> TileCall:
+    """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
+    m, n, k = _product(tiles, call)
+    values: list[Any] = [Int64(-(-m // tiles.tile[0])), Int64(-(-n // tiles.tile[1])), Int64(-(-k // tiles.depth)),
+                         Int64(call.groups)]
+    scalars = []
+    converters = {scalar.position: scalar.convert for scalar in flat.scalars}
+    for factor in (tiles.alpha, tiles.beta):
+        if isinstance(factor, int):
+            scalars.append(Scalar(len(values), factor, converters[factor]))
+        values.append(None if isinstance(factor, int) else ctypes.c_float(factor))
+    matrices = tuple(_matrix(entry, binding, call) for entry in (tiles.left, tiles.right, tiles.result))
+    return TileCall(FlatArguments(values, (), tuple(scalars), ()), _count(tiles, m, n) * call.groups, matrices)
+
+
+def _count(tiles: TilePlan, m: int, n: int) -> int:
+    """Return the number of tiles of one product."""
+    return math.prod(-(-size // tile) for size, tile in zip((m, n), tiles.tile, strict=True))
+
+
+def _matrix(entry: MatrixMap, binding: Binding, call: BoundCall) -> _Matrix:
+    argument = call.arguments[entry.parameter]
+    type_ = binding.parameters[entry.parameter].type
+    assert isinstance(argument, MemrefArgument)
+    assert isinstance(type_, MemrefType)
+    order = 3 if entry.is_batched else 2
+    before = binding.parameters[: entry.parameter]
+    return _Matrix(
+        sum(isinstance(parameter.type, MemrefType) for parameter in before), type_.element.bytes,
+        type_.element.name,
+        argument.shape[:order], tuple(stride * type_.element.bytes for stride in argument.strides[1:order]),
+        (*entry.box, 1)[:order],
+    )
