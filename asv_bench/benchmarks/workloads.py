@@ -172,11 +172,14 @@ def _quickest(call: Callable[[], object], calls: int = 30) -> float:
 
 
 class Chain(Workload):
-    """D := D + alpha A · Bᵀ · C for 16 × 8, 8 × 8 and 8 × 16 matrices in f32; B and C are the same for the batch."""
+    """D := D + alpha A · Bᵀ · C for 16 × 8, 8 × 8 and 8 × 16 matrices in f32; B and C are the same for the batch.
+
+    With more than one pass, A and D are groups that hold each matrix of the batch so many times.
+    """
 
     _ALPHA = 0.125
 
-    def __init__(self, megabytes: float, passes: int = 1, looped: bool = False) -> None:
+    def __init__(self, megabytes: float, passes: int = 1) -> None:
         source = programs.batched(
             {"A": "f32x16x8", "D": "f32x16x16"},
             f"""
@@ -184,13 +187,30 @@ class Chain(Workload):
             gemm.n.t 1.0, %a, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
             gemm.n.n {self._ALPHA}, %t, %C, 1.0, %d : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
             """,
-            shared={"B": "f32x8x8", "C": "f32x8x16"}, looped=looped,
+            shared={"B": "f32x8x8", "C": "f32x8x16"}, groups=passes > 1,
         )
         batch = int(megabytes * 1e6) // (4 * (16 * 8 + 16 * 16))
         super().__init__(source, {"A": (16, 8), "D": (16, 16)}, "D", "f32", batch, reads_output=True, passes=passes,
                          shared={"B": (8, 8), "C": (8, 16)})
         self.flops = 2 * (16 * 8 * 8 + 16 * 16 * 8) * batch
         self.check()
+
+    def _kernel_arguments(self) -> tuple[Any, ...]:
+        import tl_dpnp
+
+        arguments = {name: tl_dpnp.rev(array) for name, array in self.device.items()}
+        if self.passes > 1:
+            for name in "AD":
+                arguments[name] = tl_dpnp.group([tl_dpnp.rev(matrix) for matrix in self.device[name]] * self.passes)
+        return tuple(arguments.values())
+
+    def tl_dpnp(self) -> None:
+        """Run the compiled kernel."""
+        self.kernel(*self._arguments)
+
+    def check(self) -> None:
+        """Compare the kernel's result with NumPy's; raises `AssertionError` where they differ."""
+        self._compare(lambda: self.kernel(*self._arguments, group_size=self.batch))
 
     def compute(self, xp: Any, arrays: dict[str, Any]) -> None:
         """One product with the small factors multiplied first would be another computation: two products and a sum."""

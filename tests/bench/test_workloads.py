@@ -33,7 +33,7 @@ def test_a_wrong_product_is_noticed():
 
 def test_chains_groups_and_instructions():
     Chain(0.01)
-    Chain(0.01, passes=3, looped=True)
+    Chain(0.01, passes=3)
     Groups(Shape(4, 4, 4), "f32", 5)
     for instruction in Stream.NAMES:
         Stream(instruction, "f32", 0.2)

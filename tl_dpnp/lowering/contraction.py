@@ -6,7 +6,8 @@ A missing axis has one iteration, so that every nest has a loop ``m`` and a loop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
@@ -30,11 +31,13 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
-__all__ = ["Contraction", "contraction_of"]
+__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of"]
 
 #: The names of the operands of a nest, inputs first, the output last.
 _INPUT_NAMES = ("A", "B")
 OUTPUT = "C"
+#: The loop over work-groups that one nest does together, and how many these are.
+JAM, JAMMED = "z", 2
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Contraction:
     """The nest of one instruction before it is scheduled, with its sizes.
 
     `dimensions` maps each run-time size and stride that the nest names to (operand position, "size" or "stride",
-    mode), where positions count the inputs first and the output last.
+    mode), where positions count the inputs first and the output last; (position, "step", 0) is the distance, in
+    elements, to the operand of the next work-group.  The nest does `jam` work-groups at once, in its loop ``z``.
     """
 
     nest: Nest
@@ -52,6 +56,7 @@ class Contraction:
     element: ScalarType
     dimensions: dict[str, tuple[int, str, int]]
     scalars: tuple[Scalar, ...]
+    jam: int = 1
 
 
 def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
@@ -64,8 +69,11 @@ def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
     return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
 
 
-def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
-    """Return the loop nest that defines `operation`."""
+def contraction_of(operation: ops.LinearAlgebra, name: str, moving: Container[str] = ()) -> Contraction:
+    """Return the loop nest that defines `operation`.
+
+    With `moving`, the names of the values that are others in each work-group, it does two work-groups at once.
+    """
     inputs, output_axes = _axes_of(operation)
     types = [ops.memref_type(v) for v in (*operation.inputs, operation.output)]
     # Sums of narrow floats are kept in f32 and rounded once, when they are stored.
@@ -78,8 +86,14 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
         _buffer(names[i], types[i], i, tuple(sizes[axis] for axis in axes), dimensions)
         for i, axes in enumerate([*inputs, output_axes])
     ]
-    accesses = [Access(b, tuple((axis,) for axis in axes)) for b, axes in zip(buffers, inputs, strict=False)]
-    target = Access(buffers[-1], tuple((axis,) for axis in output_axes))
+    axes = [*inputs, output_axes]
+    for i, value in enumerate((*operation.inputs, operation.output)):
+        if value.name in moving:
+            axes[i] += JAM
+            buffers[i] = _jammed(buffers[i], i, dimensions)
+    *accesses, target = (
+        Access(buffer, tuple((axis,) for axis in letters)) for buffer, letters in zip(buffers, axes, strict=True)
+    )
 
     operands = [_converted(access, access.buffer.element, element) for access in accesses]
     product: Expression = operands[0] if len(operands) == 1 else Product(*operands)
@@ -89,7 +103,7 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
     beta = _scalar(operation.beta, "beta", element, scalars)
     body: list[Node] = []
     if depth is not None:
-        total = Access(Buffer("T", element, scope="registers"), (("m",), ("n",)))
+        total = Access(Buffer("T", element, scope="registers"), (("m",), ("n",), *(((JAM,),) if moving else ())))
         update: Expression = Total(total, product)
         if isinstance(product, Product):
             update = MultiplyAdd(product.lhs, product.rhs, total)
@@ -98,8 +112,13 @@ def contraction_of(operation: ops.LinearAlgebra, name: str) -> Contraction:
         product = total
     body.append(_finish(target, element, alpha, product, beta, operation.atomic))
     rows, columns = sizes.get("m", 1), sizes.get("n", 1)
-    nest = Nest(name, _description(operation), (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
-    return Contraction(nest, rows, columns, depth, element, dimensions, tuple(scalars))
+    if moving:
+        body = [Loop(JAM, 0, JAMMED, tuple(body))]
+    description = _description(operation) + (f", for {JAMMED} work-groups" if moving else "")
+    nest = Nest(name, description, (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
+    return Contraction(
+        nest, rows, columns, depth, element, dimensions, tuple(scalars), JAMMED if moving else 1
+    )
 
 
 def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple[int, str, int]]) -> dict[str, Bound]:
@@ -129,6 +148,13 @@ def _buffer(
         else:
             strides.append(stride)
     return Buffer(name, type_.element, tuple(strides), shape=shape)
+
+
+def _jammed(buffer: Buffer, position: int, dimensions: dict[str, tuple[int, str, int]]) -> Buffer:
+    """Return the buffer with one more mode, for the work-group."""
+    step = Dimension(f"{buffer.name}_step")
+    dimensions[step.name] = (position, "step", 0)
+    return replace(buffer, strides=(*buffer.strides, step), shape=(*buffer.shape, JAMMED))
 
 
 def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Expression:

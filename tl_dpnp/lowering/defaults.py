@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tl_dpnp.lowering.contraction import OUTPUT, Contraction
+from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.schedule import Schedule
@@ -26,13 +26,15 @@ _SHORT_STAGED_SUM = 16
 class _Part:
     """One part of a nest that was tiled: its loops, None where the part has none.
 
-    `outer` is the loop over the tiles: of rows, or of columns where the rows are not tiled.
+    `outer` is the loop over the tiles: of rows, or of columns where the rows are not tiled; `jam` that over
+    work-groups.
     """
 
     rows: str
     columns: str | None
     reduction: str | None
     outer: str
+    jam: str | None = None
 
 
 def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling | None = None) -> Schedule:
@@ -48,7 +50,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
         return schedule
     for buffer, modes in _strided_along_rows(contraction):
         _pack(schedule, buffer, modes, width)
-    schedule.reorder("n", "m")
+    schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
     prefetched = False
     for part in _tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
@@ -57,7 +59,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
             single = schedule.is_static(part.outer) and _count(schedule, part.outer) == 1
             loop = reduction or (tile.outer if single else part.outer)
-            if not prefetched and schedule.is_static(loop):
+            if not prefetched and contraction.jam == 1 and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
                 schedule.prefetch(loop)
                 prefetched = True
@@ -192,16 +194,18 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
     """
     reduction = None if contraction.depth is None else "k"
     rows = "m.1" if deal else "m"
+    jam = JAM if contraction.jam > 1 else None
     tile = min(tile, contraction.columns) if isinstance(contraction.columns, int) else tile
     split = schedule.split("n", tile)
-    parts = [_Part(rows, split.inner, reduction, split.outer)]
+    parts = [_Part(rows, split.inner, reduction, split.outer, jam)]
     if split.remainder is not None:
         rest = _Part(
-            split.renamed.get(rows, rows), None, reduction and split.renamed[reduction], split.remainder
+            split.renamed.get(rows, rows), None, reduction and split.renamed[reduction], split.remainder,
+            jam and split.renamed[jam],
         )
         if isinstance(contraction.columns, int):
             again = schedule.split(split.remainder, contraction.columns % tile)
-            parts.append(_Part(rest.rows, again.inner, rest.reduction, again.outer))
+            parts.append(_Part(rest.rows, again.inner, rest.reduction, again.outer, rest.jam))
         else:
             parts.append(rest)
     if deal:
@@ -219,7 +223,7 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
         if isinstance(rows, int) and rows <= factor:
             break
         split = schedule.split(rest.rows, factor)
-        tiles.append(_Part(split.inner, rest.columns, rest.reduction, split.outer))
+        tiles.append(_Part(split.inner, rest.columns, rest.reduction, split.outer, rest.jam))
         if split.remainder is None:
             return tiles
         rest = _Part(
@@ -227,6 +231,7 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
             rest.columns and split.renamed[rest.columns],
             rest.reduction and split.renamed[rest.reduction],
             rest.outer,
+            rest.jam and split.renamed[rest.jam],
         )
     return [*tiles, rest]
 
@@ -250,6 +255,8 @@ def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, unroll: i
     for renamed in copies:
         _fill_vectors(schedule, rows and renamed.get(rows, rows),
                       tile.columns and renamed.get(tile.columns, tile.columns), width)
+        if tile.jam is not None:
+            schedule.unroll(renamed.get(tile.jam, tile.jam))
     if tile.reduction is not None:
         return _unroll_reduction(schedule, tile.reduction, depth, unroll)
     return None

@@ -21,6 +21,8 @@ from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
+from tl_dpnp.lowering.jam import moving_values
+from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
@@ -30,7 +32,7 @@ from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
-from tl_dpnp.lowering.shell import KernelCall, Shell, write_shell
+from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
@@ -44,7 +46,6 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
-#: Vector operations from the prefetch of an operand to its use, about as long as memory takes; work-groups and bytes
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
 #: page of its own; work-groups and bytes in between at most, so that what was fetched is still in the nearest cache.
 _OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 48 << 10
@@ -60,7 +61,7 @@ class LoweredKernel:
 
     `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
     kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
-    has and the kernel does not use.
+    has and the kernel does not use.  `jammed` are the loop nests that do two work-groups at once, where there are any.
     """
 
     plan: LaunchPlan
@@ -69,6 +70,7 @@ class LoweredKernel:
     schedules: tuple[Schedule, ...]
     work_group: WorkGroup
     remarks: tuple[str, ...] = ()
+    jammed: tuple[Schedule, ...] = ()
 
     @property
     def source(self) -> str:
@@ -79,7 +81,7 @@ class LoweredKernel:
     @property
     def schedule(self) -> str:
         """The scheduled loop nest of each collective instruction."""
-        return "\n\n".join(map(str, self.schedules))
+        return "\n\n".join(map(str, (*self.schedules, *self.jammed)))
 
 
 def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
@@ -114,12 +116,21 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
     )
+    jammed = []
+    if work_group.form == "vector" and not options.debug and not options.schedules and (
+        aligned(local_memory) + local_memory <= device.local_memory
+    ):
+        moving = moving_values(function, device.vector_bytes)
+        if moving:
+            jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
+            local_memory += aligned(local_memory)
     product = None if staging is None else staging.product
     maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory, product)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
+        _KernelMaker(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
@@ -132,7 +143,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     remarks = tuple(on_tensor_cores) + tuple(
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )
-    return LoweredKernel(plan, shell, stages, tuple(kernel.schedule for kernel in kernels), work_group, remarks)
+    schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
+    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, twice)
 
 
 def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,17 @@ class Scheduled:
     remark: str | None = None
 
 
-def contractions_of(function: ops.Function) -> list[tuple[ops.LinearAlgebra, Contraction]]:
-    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on."""
+def contractions_of(
+    function: ops.Function, moving: Container[str] = ()
+) -> list[tuple[ops.LinearAlgebra, Contraction]]:
+    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on.
+
+    `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
+    """
     found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
+    suffix = "_jammed" if moving else ""
     return [
-        (operation, contraction_of(operation, f"{type(operation).__name__.lower()}_{number}"))
+        (operation, contraction_of(operation, f"{type(operation).__name__.lower()}_{number}{suffix}", moving))
         for number, operation in enumerate(found)
     ]
 
@@ -65,14 +71,16 @@ def schedule_instructions(
     vector_bytes: int,
     given: Mapping[str, str],
     engine: MatrixEngine = NO_ENGINE,
+    moving: Container[str] = (),
 ) -> list[Scheduled]:
     """Schedule each instruction of a canonical function, in source order.
 
-    `given` are the user's schedules as `resolve_schedules` returns them.  Raises ScheduleError, with the place of the
+    `given` are the user's schedules as `resolve_schedules` returns them; with `moving`, as `contraction_of` takes it,
+    each nest does two work-groups at once.  Raises ScheduleError, with the place of the
     instruction, for a schedule that does not fit the work-group.
     """
     result = []
-    for operation, contraction in contractions_of(function):
+    for operation, contraction in contractions_of(function, moving):
         own = engine.at(operation.precision)
         try:
             if contraction.nest.name in given:

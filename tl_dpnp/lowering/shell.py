@@ -8,7 +8,7 @@ to it (64 bits in Numba), all others go through intrinsics that keep their type.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,8 @@ from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
+from tl_dpnp.lowering.contraction import JAMMED
+from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
@@ -26,7 +28,7 @@ from tl_dpnp.lowering.text import MemrefText, Text, add, bytes_of, literal, mult
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, ScalarType, rounded_number
 
-__all__ = ["Argument", "KernelCall", "KernelMaker", "Shell", "argument_type", "write_shell"]
+__all__ = ["Argument", "Shell", "argument_type", "write_shell"]
 
 
 @dataclass(frozen=True)
@@ -35,26 +37,6 @@ class Argument:
 
     name: str
     type: ScalarType
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
-
-    `dimensions` lists (operand position, "size" or "stride", mode) in the order of the parameters; `scalars` the
-    operands of the instruction that are passed as values.  If it `prefetches`, its last arguments are which caches the
-    call exceeds (`tl_dpnp.lowering.plan`) and the distances to the operands that can be fetched.
-    """
-
-    intrinsic: Intrinsic
-    dimensions: tuple[tuple[int, str, int], ...]
-    scalars: tuple[ops.Operand, ...]
-    comment: str
-    prefetches: bool = False
-
-
-#: Makes the micro-kernel of an instruction, given its operands.
-KernelMaker = Callable[[ops.LinearAlgebra, Sequence[MemrefText]], KernelCall]
 
 
 @dataclass(frozen=True)
@@ -85,14 +67,16 @@ def write_shell(
     debug: bool,
     parameters: Sequence[str],
     groups_ahead: int,
+    make_jammed: KernelMaker | None = None,
 ) -> Shell:
     """Return the shell of `function`, which is in canonical form and has its barriers.
 
     `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).  The operands
-    that are prefetched are those of the work-group that is `groups_ahead` further.
+    that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`, two work-groups
+    are done at once by its kernels where the arrays lie in one core's caches, which has half the local memory for each.
     """
     return _Writer(
-        function, name, work_group, placements, local_memory, make_kernel, debug, parameters, groups_ahead
+        function, name, work_group, placements, local_memory, make_kernel, debug, parameters, groups_ahead, make_jammed
     ).write()
 
 
@@ -107,6 +91,7 @@ class _Writer:
     debug: bool
     first_parameters: Sequence[str]
     groups_ahead: int
+    make_jammed: KernelMaker | None
     lines: list[str] = field(default_factory=list)
     indent: int = 1
     values: dict[str, str] = field(default_factory=dict)
@@ -121,6 +106,8 @@ class _Writer:
     spmd: bool = False
     #: Loops around the current position, counted from ``foreach`` inwards.
     loops: int = 0
+    #: Whether two work-groups are done at once.
+    jammed: bool = False
 
     # --- the frame ---------------------------------------------------------------------------------------------------
 
@@ -135,6 +122,12 @@ class _Writer:
         elif self.work_group.form == "vector":
             self.line(f"group = {self.call(intrinsics.first_group(), 'chunk')}")
             self.line(f"last = {self.call(intrinsics.mathematics('min', INDEX, 2), 'group + chunk', 'groups')}")
+            if self.make_jammed is not None:
+                self.jammed = True
+                with self.block(f"while beyond == 0 and group + {JAMMED} <= last:"):
+                    self.region(self.function.body)
+                    self.line(f"group = group + {JAMMED}")
+                self.jammed = False
             with self.block("while group < last:"):
                 self.region(self.function.body)
                 self.line("group = group + 1")
@@ -349,7 +342,11 @@ class _Writer:
         load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
         address = self.assign(add(self.call(load, table, index), bytes_of(offset, type_.element)))
         ahead: Text | None = None
-        if index == "group" and self.work_group.form == "vector":
+        step: Text | None = None
+        if index == "group" and self.jammed:
+            distance = f"{self.call(load, table, add(index, 1))} - {self.call(load, table, index)}"
+            step = self.assign(f"({distance}) >> {type_.element.bytes.bit_length() - 1}")
+        elif index == "group" and self.work_group.form == "vector":
             following = self.call(intrinsics.mathematics("min", INDEX, 2), f"group + {self.groups_ahead}", "last - 1")
             ahead = self.assign(f"{self.call(load, table, following)} - {self.call(load, table, index)}")
         dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
@@ -365,7 +362,7 @@ class _Writer:
 
         sizes = tuple(resolve(entry) for entry in type_.shape)
         strides = tuple(resolve(entry) for entry in type_.strides)
-        self.memrefs[operation.result.name] = MemrefText(type_, GLOBAL, address, sizes, strides, ahead)
+        self.memrefs[operation.result.name] = MemrefText(type_, GLOBAL, address, sizes, strides, ahead, step=step)
 
     def store(self, operation: ops.Store) -> None:
         memref = self.memrefs[operation.target.name]
@@ -391,7 +388,8 @@ class _Writer:
         if staging is not None:
             address = self.bind(add(address, multiply("team", staging.temporaries)))
             alignment = math.gcd(staging.temporaries, 64)
-        self.memrefs[result.name] = MemrefText(type_, space, address, sizes, strides, alignment=alignment)
+        step = self.local_memory // JAMMED // type_.element.bytes if self.jammed else None
+        self.memrefs[result.name] = MemrefText(type_, space, address, sizes, strides, alignment=alignment, step=step)
 
     # --- views -------------------------------------------------------------------------------------------------------
 
@@ -401,12 +399,13 @@ class _Writer:
 
     def view(
         self, result: ops.Value, source: MemrefText, address: Text, sizes: Sequence[Text], strides: Sequence[Text],
-        ahead: Text | None,
+        ahead: Text | None, step: Text | None = None,
     ) -> None:
         """Define a view by what the shell knows of it; what its type knows comes first."""
         type_ = ops.memref_type(result)
         shape, layout = prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
-        self.memrefs[result.name] = MemrefText(type_, source.space, address, shape, layout, ahead)
+        step = source.step if step is None else step
+        self.memrefs[result.name] = MemrefText(type_, source.space, address, shape, layout, ahead, step=step)
 
     def subview(self, operation: ops.Subview) -> None:
         if self.staged_view(operation.result):
@@ -439,7 +438,8 @@ class _Writer:
         ahead = source.ahead
         if len(moves) == 1 and ahead is None:
             ahead = bytes_of(multiply(moves[0], self.groups_ahead), element)
-        self.view(operation.result, source, address, sizes, strides, ahead)
+        step = moves[0] if self.jammed and moves else None
+        self.view(operation.result, source, address, sizes, strides, ahead, step)
 
     def expand(self, operation: ops.Expand) -> None:
         source = self.memrefs[operation.source.name]
@@ -524,11 +524,15 @@ class _Writer:
     def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
         memrefs = [self.memrefs[value.name] for value in (*operation.inputs, operation.output)]
         self.check_shapes(operation)
-        kernel = self.make_kernel(operation, memrefs)
+        jammed = self.make_jammed if self.jammed else None
+        kernel = (jammed or self.make_kernel)(operation, memrefs)
         arguments: list[Text] = [memref.address for memref in memrefs]
         for position, what, mode in kernel.dimensions:
             memref = memrefs[position]
-            arguments.append(memref.sizes[mode] if what == "size" else memref.strides[mode])
+            known = {"size": memref.sizes, "stride": memref.strides, "step": (memref.step,)}
+            entry = known[what][mode]
+            assert entry is not None
+            arguments.append(entry)
         arguments += [self.operand(scalar) for scalar in kernel.scalars]
         if kernel.prefetches:
             arguments.append("beyond")

@@ -25,7 +25,8 @@ class MemrefText:
     """A memref in the shell: where it lives, its address or its offset in temporary memory, its sizes and strides.
 
     `ahead` is the distance in bytes to the same memref of the next work-group, or None where the shell does not know
-    it, or where it is the same memory.  Its address is a multiple of `alignment` bytes.
+    it, or where it is the same memory.  `step` is the distance in elements to that of the second work-group where two
+    run at once, and None where they share it.  Its address is a multiple of `alignment` bytes.
     """
 
     type: MemrefType
@@ -35,6 +36,7 @@ class MemrefText:
     strides: tuple[Text, ...]
     ahead: Text | None = None
     alignment: int = 1
+    step: Text | None = None
 
     @property
     def can_be_fetched(self) -> bool:

@@ -22,6 +22,8 @@ __all__ = [
 _ACCUMULATORS = {64: 21, 32: 10, 16: 10}
 #: The same where rows that are left over share vectors, since elements of B that are put together take more.
 _ACCUMULATORS_SHARED = {64: 18, 32: 9, 16: 9}
+#: Those that the tiles of two work-groups take together; what a chain keeps between its products stays in the others.
+_ACCUMULATORS_JAMMED = {64: 12, 32: 6, 16: 6}
 #: Vectors that a tile is high, and the number of columns up to which it may be twice as high; one column may be four
 #: times as high, since what it is made of is best read in the order of memory.
 _TILE_VECTORS, _FEW_COLUMNS = 2, 10
@@ -66,7 +68,8 @@ def rest_of_rows(rows: Bound, width: int) -> int:
 def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
     """Return the default tiling for the vector form."""
     width = vector_width(contraction, vector_bytes)
-    registers = _ACCUMULATORS[vector_bytes]
+    registers = _ACCUMULATORS[vector_bytes] if contraction.jam == 1 else (
+        _ACCUMULATORS_JAMMED[vector_bytes] // contraction.jam)
     vectors = _tile_height(contraction, width)
     most = min(_MOST_COLUMNS_OF_A_ROW if vectors == 1 else _MOST_COLUMNS, registers // vectors)
     rest = rest_of_rows(contraction.rows, width)
@@ -77,7 +80,9 @@ def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
         shared = max(1, min(_MOST_COLUMNS_OF_A_ROW, int(_ACCUMULATORS_SHARED[vector_bytes] / (full + rest / width))))
         most = shared if contraction.rows < vectors * width else min(most, shared)
     columns = _tile_width(contraction.columns, most, rest, width)
-    products = vectors * columns if not rest else (vectors - 1) * columns + -(-columns * rest // width)
+    products = contraction.jam * vectors * columns
+    if rest:
+        products = (vectors - 1) * columns + -(-columns * rest // width)
     # What reads each element once waits for memory, and prefetches best in small portions.
     unroll = 1 if contraction.columns == 1 and vectors > 1 else unrolling(contraction.depth, products)
     return Tiling(vectors, columns, unroll)

@@ -49,7 +49,7 @@ def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int 
 def exceeds_caches(call: BoundCall, device: DeviceDescription, cores: int | None = None) -> bool:
     """Return whether the arrays of a call take more than the caches that the cores have for themselves (level 2).
 
-    `cores` is how many of them count, by default all.
+    `cores` is how many of them count, by default all.  What a group has several times counts once.
     """
     total = 0
     for argument in call.arguments:
@@ -57,7 +57,7 @@ def exceeds_caches(call: BoundCall, device: DeviceDescription, cores: int | None
             case MemrefArgument(view=view):
                 total += view.nbytes
             case GroupArgument(views=views):
-                total += sum(view.nbytes for view in views)
+                total += sum({view.address: view.nbytes for view in views}.values())
             case None:
                 pass
     own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
