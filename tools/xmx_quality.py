@@ -2,66 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import tl_dpnp
+from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
+from tl_dpnp.scalars import Precision
 
 _SHAPE = (256, 192, 512)
-#: Tiles in blocks of rows and columns and steps along k, and registers of a thread.
-_TILES = [
+#: Tiles in blocks of rows and columns and steps along k, and registers of a thread, where blocks are read.
+_BLOCKS = [
     (2, 2, 1, 128), (2, 4, 1, 128), (2, 4, 4, 128), (4, 4, 1, 256), (4, 4, 2, 256), (4, 4, 4, 256), (3, 8, 2, 256),
     (4, 6, 1, 256), (4, 6, 2, 256), (4, 6, 4, 256), (4, 6, 2, 128), (4, 7, 2, 256),
 ]
-#: The same where blocks are not read.
-_SMALL_TILES = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), (2, 2, 1, 256)]
-
+#: The same where single elements are loaded.
+_ELEMENTS = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), (2, 2, 1, 256)]
 #: The same where loads take several elements.
-_WIDE_TILES = [
+_SEVERAL = [
     (2, 1, 1, 128), (2, 2, 4, 256), (4, 2, 1, 256), (4, 2, 2, 256), (4, 2, 4, 256), (4, 2, 4, 128), (4, 3, 4, 256),
     (4, 4, 4, 256),
 ]
+#: The same where operands are packed in local memory.
+_STAGED = [(2, 2, 1, 128), (2, 2, 2, 256), (2, 4, 2, 256), (4, 3, 1, 256), (4, 4, 1, 256), (4, 4, 2, 256)]
 
 #: How operands are loaded, by what a remark says of it.
-_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "reads of blocks"}
+_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "reads of blocks",
+          "staged": "local memory"}
+#: Operands of products by default: types, transposes, precision.
+_DEFAULTS = [
+    (element, transposes, precision)
+    for element, precision in (("bf16", None), ("i8", None), ("f32", "high"), ("f32", "default"))
+    for transposes in ("nn", "nt", "tn", "tt")
+]
 
 
-def _gemm(transposed: bool) -> str:
+def _gemm(element: str, transposes: str) -> str:
     m, n, k = _SHAPE
-    second, letter = (f"memref<bf16x{n}x{k}>", "t") if transposed else (f"memref<bf16x{k}x{n}>", "n")
-    first, result = f"memref<bf16x{m}x{k}>", f"memref<f32x{m}x{n}>"
-    return (f"func @gemm(%A: {first}, %B: {second}, %C: {result}) {{ gemm.n.{letter} 1.0, %A, %B, 0.0, %C : f32,"
-            f" {first}, {second}, f32, {result} }}")
+    first, second = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+    total, one, zero = ("f32", "1.0", "0.0") if element != "i8" else ("i32", "1", "0")
+    a, b = (f"memref<{element}x{rows}x{columns}>" for rows, columns in (first, second))
+    c = f"memref<{total}x{m}x{n}>"
+    return (f"func @gemm(%A: {a}, %B: {b}, %C: {c}) {{ gemm.{transposes[0]}.{transposes[1]} {one}, %A, %B, {zero}, %C :"
+            f" {total}, {a}, {b}, {total}, {c} }}")
 
 
-def _row(device: str, lanes: int, tile: tuple[int, int, int, int], transposed: bool = False) -> str:
-    rows, columns, steps, registers = tile
-    name = f"dpas_f32_bf16_bf16_8x{lanes}x16_tile_{rows}x{columns}x{steps}"
-
-    def tensorize(schedule: tl_dpnp.Schedule) -> None:
-        schedule.tensorize("m", name)
-
-    kernel = tl_dpnp.compile(_gemm(transposed), schedule={"gemm_0": tensorize})
+def _row(device: str, kernel: tl_dpnp.Kernel, operands: str, tile: str, registers: int | None = None) -> str:
     found = kernel.resources(device=device, registers=registers)
     (remark,) = kernel.lower(device).remarks
     loads = next(name for name, text in _LOADS.items() if text in remark)
     cells = (
-        device, f"{rows * lanes} x {8 * columns} x {16 * steps}", loads, found.registers,
-        sum(found.loop.values()), found.loop["dpas"], found.loop["send"], found.scratch, f"{found.dpas_share:.0%}",
-        f"{found.busy_share:.0%}",
+        device, operands, tile, loads, found.registers, sum(found.loop.values()), found.loop["dpas"],
+        found.loop["send"], found.scratch, found.local_memory, f"{found.dpas_share:.0%}", f"{found.busy_share:.0%}",
     )
     return f"| {' | '.join(map(str, cells))} |"
 
 
+def _given(
+    device: str, lanes: int, tile: tuple[int, int, int, int], transposes: str = "nn", staged: bool = False
+) -> str:
+    """Return the row of a product of bf16 with this tile."""
+    rows, columns, steps, registers = tile
+    name = f"dpas_f32_bf16_bf16_8x{lanes}x16_tile_{rows}x{columns}x{steps}" + ("_staged" if staged else "")
+
+    def tensorize(schedule: tl_dpnp.Schedule) -> None:
+        schedule.tensorize("m", name)
+
+    kernel = tl_dpnp.compile(_gemm("bf16", transposes), schedule={"gemm_0": tensorize})
+    size = f"{rows * lanes} x {8 * columns} x {16 * steps}"
+    return _row(device, kernel, f"bf16 {transposes}", size, registers)
+
+
+def _default(device: str, element: str, transposes: str, precision: Precision | None) -> str:
+    """Return the row of a product as it is by default."""
+    kernel = tl_dpnp.compile(_gemm(element, transposes), precision=precision)
+    micro_kernel = whole_micro_kernel(kernel.lower(device).schedules[0].nest)
+    assert micro_kernel is not None
+    size = f"{micro_kernel.tile_rows} x {micro_kernel.tile_columns} x {micro_kernel.depth}"
+    return _row(device, kernel, " ".join([element, *([precision] if precision else []), transposes]), size)
+
+
 def main() -> None:
-    """Print the table as Markdown."""
-    print("| device | tile | loads | registers | loop | dpas | send | scratch bytes | by count | serial |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for tile in _TILES:
-        print(_row("pvc", 16, tile))
-    for tile in _SMALL_TILES:
-        print(_row("pvc", 16, tile, transposed=True))
-    for tile in _WIDE_TILES:
-        print(_row("dg2", 8, tile))
-    for tile in _SMALL_TILES:
-        print(_row("dg2", 8, tile, transposed=True))
+    """Print the tables as Markdown."""
+    head = ("device", "operands", "tile", "loads", "registers", "loop", "dpas", "send", "scratch", "local memory",
+            "by count", "serial")
+    for table in (_tiles(), _defaults()):
+        print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+        for row in table:
+            print(row)
+        print()
+
+
+def _tiles() -> Iterator[str]:
+    for device, lanes, tiles in (("pvc", 16, _BLOCKS), ("dg2", 8, _SEVERAL)):
+        yield from (_given(device, lanes, tile) for tile in tiles)
+        yield from (_given(device, lanes, tile, "nt") for tile in _ELEMENTS)
+        for transposes in ("nn", "nt"):
+            yield from (_given(device, lanes, tile, transposes, staged=True) for tile in _STAGED)
+
+
+def _defaults() -> Iterator[str]:
+    for device in ("pvc", "dg2"):
+        yield from (_default(device, *operands) for operands in _DEFAULTS)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tl_dpnp import ScheduleError, TLError, TLTypeError
+from tl_dpnp import ScheduleError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.scalars import SCALAR_TYPES
 
 LANES = pytest.mark.parametrize("lanes", [8, 16])
@@ -117,6 +117,57 @@ def test_loads_of_several_elements(m, k, tile):
         z = on_device(np.ones((m, n), np.float32))
         kernel(*(shifted(array, by) for array, by in zip((x, y), shifts, strict=True)), z)
         np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
+
+
+@pytest.mark.parametrize(
+    ("types", "transposes", "shape", "row", "tile", "lanes"),
+    [
+        (("bf16", "bf16", "f32"), "nn", (72, 40, 100), "8x8x16", "2x2x2", 8),
+        (("f16", "f16", "f32"), "tt", (70, 38, 65), "8x16x16", "1x2x2", 16),
+        (("i8", "u8", "i32"), "nt", (72, 40, 160), "8x8x32", "2x1x2", 8),
+        (("u8", "i8", "i32"), "tn", (80, 9, 128), "8x16x32", "2x1x1", 16),
+        (("f32", "f32", "f32"), "nt", (72, 36, 56), "8x16x8", "1x1x2", 16),
+    ],
+)
+def test_operands_packed_in_local_memory(types, transposes, shape, row, tile, lanes):
+    """Several sub-groups pack pieces of the operands; addresses that are no multiples of 4 take ordinary loads."""
+    random = np.random.default_rng(6)
+    (a, b, c), (m, n, k) = types, shape
+    shape_a, shape_b = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+    kinds = [f"memref<{name}x{rows}x{columns}>"
+             for name, (rows, columns) in zip(types, (shape_a, shape_b, (m, n)), strict=True)]
+    one, zero = ("1.0", "0.0") if c == "f32" else ("1", "0")
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {one},"
+            f" %A, %B, {zero}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
+    elements, terms = (f"{b}_{a}", "") if a != "f32" else ("tf32_tf32", "_from_f32_by_1")
+    name = f"dpas_{c}_{elements}_{row}_tile_{tile}{terms}_staged"
+    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, precision="default", cache=False, schedule={
+        "gemm_0": functools.partial(tensorized, name)})
+    assert kernel.lower().plan.subgroups > 1
+    assert "operands by way of local memory" in kernel.diagnostics(2)
+    x, y = matrix(random, a, shape_a), matrix(random, b, shape_b)
+    left, right = computed(x, a), computed(y, b)
+    expected = (left.T if transposes[0] == "t" else left) @ (right.T if transposes[1] == "t" else right)
+    for shifts in ((0, 0), (1, 0)):
+        z = on_device(np.ones((m, n), SCALAR_TYPES[c].storage))
+        kernel(*(shifted(array, by) for array, by in zip((x, y), shifts, strict=True)), z)
+        np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
+
+
+def test_local_memory_that_staging_takes_beside_temporaries():
+    """A temporary that leaves no room for it changes the default; a schedule that asks for it is an error."""
+    kinds = ["memref<bf16x64x64>", "memref<bf16x64x64>", "memref<f32x64x64>", "memref<bf16x128x120>"]
+    text = (f"func @f(%A: {kinds[0]}, %C: {kinds[2]}) {{ %t = alloca -> {kinds[3]}\n%s = subview %t[0:64,0:64] :"
+            f" {kinds[3]}\naxpby.n 1.0, %A, 0.0, %s : bf16, {kinds[0]}, bf16, memref<bf16x64x64,strided<1,128>>\n"
+            f"gemm.n.n 1.0, %A, %s, 0.0, %C : f32, {kinds[0]}, memref<bf16x64x64,strided<1,128>>, f32, {kinds[2]} }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=8, cache=False)
+    limit = tl_dpnp.devices()[0].local_memory
+    assert kernel.lower().plan.local_memory <= limit
+    name = "dpas_f32_bf16_bf16_8x8x16_tile_2x2x4_staged"
+    schedule = {"gemm_1": functools.partial(tensorized, name)}
+    kernel = tl_dpnp.compile(text, emulate_dpas=8, cache=False, schedule=schedule)
+    with pytest.raises(UnsupportedError, match="bytes of copies in local memory"):
+        kernel.lower()
 
 
 def shifted(array, by):

@@ -5,20 +5,25 @@ A nest that is a product, as written, is tensorized whole: the micro-kernel has 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
+from tl_dpnp.kernels.dpas.local_tiles import staged_bytes, staged_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.scalars import F32, I32, Precision, ScalarType
 
 __all__ = [
-    "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of", "micro_kernel_of",
-    "multiplies_by_zero", "operand_names", "product_in", "remark", "whole_micro_kernel",
+    "MOST_SUBGROUPS", "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of",
+    "extent_of_tiles", "micro_kernel_of", "multiplies_by_zero", "operand_names", "product_in", "remark",
+    "whole_micro_kernel",
 ]
 
 #: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
@@ -28,6 +33,15 @@ _LARGE, _SMALL = (4, 4), (2, 1)
 _WIDE = (4, 2)
 #: Steps of the loop over k with reads of blocks, where they divide it.
 _STEPS = (4, 2)
+#: Tiles in blocks and steps of staged products, the best first, by the lanes (``python -m tools.xmx_quality``), and the
+#: registers that their values may take: beyond, the compiler begins to use scratch memory.
+_STAGED = {
+    8: ((4, 4, 1), (4, 3, 1), (4, 2, 2), (2, 4, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+    16: ((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 3, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+}
+_MOST_REGISTERS = {8: 198, 16: 212}
+#: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
+MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
 #: Elements that DPAS takes, by the names of the language's types.
 _OPERANDS = ("bf16", "f16", "i8", "u8")
 
@@ -38,12 +52,14 @@ class MatrixEngine:
 
     `precision` is what products of f32 matrices may lose: "highest" leaves them to multiply-adds of f32, "high" makes
     each operand a sum of three bf16, "default" rounds operands to tf32 where there is that, else to bf16.
-    `emulated` computes lane by lane what the engine would.
+    `emulated` computes lane by lane what the engine would.  `local_memory` are the bytes that a product may take to
+    stage its operands.
     """
 
     lanes: int
     precision: Precision = "highest"
     emulated: bool = False
+    local_memory: int = 0
 
     def at(self, precision: Precision | None) -> MatrixEngine:
         """Return the engine with the precision of one instruction, None for its own."""
@@ -54,10 +70,11 @@ class MatrixEngine:
 NO_ENGINE = MatrixEngine(0)
 
 
-def engine_of(device: DeviceDescription, options: LoweringOptions) -> MatrixEngine:
-    """Return the matrix engine to compile for; one with 0 lanes is none."""
+def engine_of(device: DeviceDescription, options: LoweringOptions, temporaries: int = 0) -> MatrixEngine:
+    """Return the matrix engine to compile for, where temporaries take bytes of local memory; one of 0 lanes is none."""
     lanes = options.emulate_dpas or device.dpas_lanes
-    return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas))
+    rest = device.local_memory - aligned(temporaries)
+    return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas), local_memory=rest)
 
 
 @dataclass(frozen=True)
@@ -130,8 +147,13 @@ def operand_names(kernel: MicroKernel) -> tuple[str, str]:
     return kernel.row.source1.name, kernel.row.source2.name
 
 
-def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None:
-    """Return the micro-kernel for a nest, or None where the engine has none for it."""
+def default_micro_kernel(
+    nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None = None
+) -> MicroKernel | None:
+    """Return the micro-kernel for a nest, or None where the engine has none for it.
+
+    Without the layout of the work-group, that is one which has a sub-group for each tile.
+    """
     product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
     if product is None or not engine.lanes or multiplies_by_zero(product):
         return None
@@ -147,6 +169,9 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
         return None
     blocks = _no_blocks(product, row, terms) is None
     wide = None if terms or blocks else _wide_kernel(product, row)
+    staged = None if blocks else _staged_kernel(product, row, terms, engine.local_memory, layout)
+    if staged is not None and (wide is None or _extent(product, staged, layout) != (1, 1)):
+        return staged
     if wide is not None:
         return wide
     most_rows, most_columns = _LARGE if blocks else _SMALL
@@ -154,6 +179,36 @@ def default_micro_kernel(nest: Nest, engine: MatrixEngine) -> MicroKernel | None
     if blocks and isinstance(k, int):
         steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+
+
+def _staged_kernel(
+    product: NestProduct, row: DpasRow, terms: int, local_memory: int, layout: SubgroupLayout | None
+) -> MicroKernel | None:
+    """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is short."""
+    m, n, k = product.m.stop, product.n.stop, product.k.stop
+    for rows, columns, steps in _STAGED[row.execution_size]:
+        kernel = MicroKernel(
+            row, _blocks(m, row.execution_size, rows), _blocks(n, row.repeat, columns), steps, terms, staged=True)
+        if isinstance(k, int) and k <= 2 * kernel.depth:
+            continue
+        extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
+        if all(_fits(product, kernel, extent, local_memory) for extent in extents):
+            return kernel
+    return None
+
+
+def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
+    """Whether a staged product of so many sub-groups has the local memory and the registers that it takes."""
+    (m, n, k), (a, b) = (product.m, product.n, product.k), (product.a, product.b)
+    lines = ((_strides(a, m.variable, k.variable), m.stop), (_strides(b, n.variable, k.variable), n.stop))
+    return (staged_bytes(kernel, *extent) <= local_memory
+            and staged_registers(kernel, *extent, lines) <= _MOST_REGISTERS[kernel.row.execution_size])
+
+
+def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> tuple[int, int]:
+    if layout is not None:
+        return layout.rows, layout.columns
+    return extent_of_tiles([(product.m.stop, product.n.stop, kernel)])
 
 
 def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
@@ -205,6 +260,7 @@ def remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None = None) ->
     if used is not None:
         why = _no_blocks(product, used.row, used.terms)
         loads = (
+            "way of local memory, packed there" if used.staged else
             "reads of blocks, in global memory" if why is None else
             "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
         )
@@ -244,6 +300,15 @@ def _strides(access: Access, first: str, second: str) -> tuple[object, ...]:
     """Return the strides of a matrix along two loops."""
     strides = {names[0]: stride for names, stride in zip(access.indices, access.buffer.strides, strict=True)}
     return strides.get(first, 0), strides.get(second, 0)
+
+
+def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tuple[int, int]:
+    """Return rows and columns of sub-groups such that each has a tile of the largest product, of known sizes m x n."""
+    rows, columns = 1, 1
+    for m, n, kernel in products:
+        rows = max(rows, -(-m // kernel.tile_rows) if isinstance(m, int) else _UNKNOWN)
+        columns = max(columns, -(-n // kernel.tile_columns) if isinstance(n, int) else _UNKNOWN)
+    return min(rows, MOST_SUBGROUPS[0]), min(columns, MOST_SUBGROUPS[1])
 
 
 def _blocks(size: Bound, block: int, most: int) -> int:

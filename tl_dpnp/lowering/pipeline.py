@@ -40,7 +40,7 @@ from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations, vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
-from tl_dpnp.scalars import INDEX
+from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["STAGES", "LoweredKernel", "lower"]
 
@@ -93,17 +93,17 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     """
     stages = {"parsed": print_function(function)}
     check_requirements(function, device)
-    engine = engine_of(device, options)
     canonical = canonicalize(function)
+    placements = place_temporaries(canonical, device.local_memory)
+    temporaries = local_memory_of(list(placements.values()))
+    engine = engine_of(device, options, temporaries)
     work_group = choose_work_group(function, device, options.form, micro_kernels_of(canonical, engine))
     function = canonical
     stages["canonical"] = print_function(function)
-    placements = place_temporaries(function, device.local_memory)
     memory = "".join(f"; {placement}\n" for placement in placements.values())
     stages["memory"] = memory + print_function(function)
     function = insert_barriers(function, placements)
     stages["barriers"] = print_function(function)
-    temporaries = local_memory_of(list(placements.values()))
     chooses = options.form is None and not (work_group.is_given or options.schedules or options.debug)
     work_group = _staged(work_group, function, device, options, temporaries, chooses)
     tiling = (find_tiling(function, device, work_group.form) if chooses else
@@ -276,6 +276,9 @@ class _KernelMaker:
             for name, offset in realized.offsets.items():
                 element, place = realized.nest.buffers[name].element, index(first + offset)
                 pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
+            words = None
+            if realized.scratch and not realized.offsets:
+                words = memory_pointer(builder, U32, LOCAL, index(first), self.local_memory)
             ahead = None
             if prefetches:
                 beyond = next(given)
@@ -287,7 +290,7 @@ class _KernelMaker:
                 stored = None if staged is None or moved is None else (staged, moved[0])
                 ahead = Ahead(wanted, distances, streams, stored)
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
-            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments)
+            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
 
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)

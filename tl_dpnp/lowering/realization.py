@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.errors import ScheduleError
+from tl_dpnp.kernels.dpas.local_tiles import staged_bytes
 from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -23,7 +24,10 @@ __all__ = ["Realized", "realize"]
 
 @dataclass(frozen=True)
 class Realized:
-    """A nest to emit; `offsets` are the places of its copies in the `scratch` bytes of local memory that it takes."""
+    """A nest to emit; `offsets` are the places of its copies in the `scratch` bytes of local memory that it takes.
+
+    The pieces of a staged product take all of it.
+    """
 
     nest: Nest
     offsets: dict[str, int]
@@ -43,7 +47,7 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"{nest.name}: {kernel.name} runs on sub-groups of {kernel.row.execution_size} lanes; the work-group "
                 f"has sub-groups of {layout.lanes}"
             )
-        return Realized(nest, {}, 0)
+        return Realized(nest, {}, staged_bytes(kernel, layout.rows, layout.columns) if kernel.staged else 0)
     _check_lanes(nest, layout)
     if layout.lanes * layout.subgroups > 1:
         for leaf in leaves(nest.body):

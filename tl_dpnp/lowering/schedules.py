@@ -89,7 +89,9 @@ def schedule_instructions(
                 schedule = staged_schedule(contraction, work_group.layout)
             elif work_group.form == "vector":
                 schedule = vector_schedule(contraction, vector_bytes)
-            elif work_group.layout.lanes == engine.lanes and (kernel := default_micro_kernel(contraction.nest, own)):
+            elif work_group.layout.lanes == engine.lanes and (
+                kernel := default_micro_kernel(contraction.nest, own, work_group.layout)
+            ):
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", kernel.name)
             else:

@@ -12,6 +12,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import MOST_SUBGROUPS, extent_of_tiles
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.lowering.staging import Staging
 
@@ -19,8 +20,6 @@ __all__ = ["WorkGroup", "choose_work_group"]
 
 #: Sub-group sizes in the order of preference where the function leaves the choice.
 _PREFERRED_SIZES = (16, 8, 32, 4, 64)
-#: Sub-groups that a default work-group has at most along rows and along columns.
-_MOST_ROWS, _MOST_COLUMNS = 4, 4
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def choose_work_group(
     if function.work_group_size is not None:
         rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
     elif products and products[0][1].row.execution_size == size:
-        rows, columns = _extent_of_tiles(products)
+        rows, columns = extent_of_tiles([(nest.rows, nest.columns, kernel) for nest, kernel in products])
     else:
         rows, columns = _default_extent(function, size, device.max_work_group_size)
     layout = SubgroupLayout(size, rows, columns)
@@ -101,16 +100,6 @@ def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: in
                  f"make it a multiple of one of {supported}")
 
 
-def _extent_of_tiles(products: Sequence[tuple[Contraction, MicroKernel]]) -> tuple[int, int]:
-    """Return rows and columns of sub-groups such that each has a tile of the largest product; 2 where it is unknown."""
-    rows, columns = 1, 1
-    for contraction, kernel in products:
-        m, n = contraction.rows, contraction.columns
-        rows = max(rows, -(-m // kernel.tile_rows) if isinstance(m, int) else 2)
-        columns = max(columns, -(-n // kernel.tile_columns) if isinstance(n, int) else 2)
-    return min(rows, _MOST_ROWS), min(columns, _MOST_COLUMNS)
-
-
 def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int, int]:
     """Return rows and columns of sub-groups such that the largest output has a tile for each."""
     rows, columns = 1, 1
@@ -119,7 +108,7 @@ def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int,
             shape = (*ops.memref_type(operation.output).shape, 1, 1)
             rows = max(rows, -(-(shape[0] or size) // size))
             columns = max(columns, -(-(shape[1] or 1) // 8))
-    rows, columns = min(rows, _MOST_ROWS), min(columns, _MOST_COLUMNS)
+    rows, columns = (min(pair) for pair in zip((rows, columns), MOST_SUBGROUPS, strict=True))
     while rows * columns * size > limit:
         columns, rows = max(1, columns // 2), rows if columns > 1 else rows // 2
     return rows, columns

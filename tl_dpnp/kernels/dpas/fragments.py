@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, constant, index
+from tl_dpnp.kernels.llvm import I32, builtin, constant, index
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 from tl_dpnp.scalars import F32, ScalarType
 
@@ -47,6 +47,7 @@ class Loader:
     builder: ir.IRBuilder
     kernel: MicroKernel
     lane: ir.Value
+    emulated: bool
 
     def a(self, matrix: Matrix, row: ir.Value, k: ir.Value, end: ir.Value | None) -> list[ir.Value]:
         """Load DPAS's B: this lane's row of A from k on.  Elements from `end` on are zero; all are there for None."""
@@ -138,11 +139,18 @@ class Loader:
             return [self.builder.select(self.is_finite(word), rounded, word)]
         result = []
         for number in range(self.kernel.terms):
-            bits = bf16_from_f32(self.builder, value)
+            bits = self.rounded(value)
             result.append(bits)
             if number + 1 < self.kernel.terms:
                 value = self.builder.fsub(value, f32_from_bf16(self.builder, bits))
         return result
+
+    def rounded(self, value: ir.Value) -> ir.Value:
+        """Return an f32 as bf16, by the instruction of the devices that have DPAS."""
+        if self.emulated:
+            return bf16_from_f32(self.builder, value)
+        name = "_Z25intel_convert_f32_to_bf16f"
+        return builtin(self.builder, name, ir.IntType(16), [value], ("nounwind", "readnone"))
 
     def is_finite(self, word: ir.Value) -> ir.Value:
         """Whether the bits of an f32 are those of a finite number."""

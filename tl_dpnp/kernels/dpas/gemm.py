@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from tl_dpnp.kernels.dpas.block_reads import BlockReader, Blocks, blocks_of_a, b
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.local_tiles import LocalTile, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.wide_loads import WideLoader, takes_wide_loads
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
+from tl_dpnp.scalars import F32
 
 __all__ = ["Product", "SubGroup", "emit_product", "uniform"]
 
@@ -59,14 +62,23 @@ def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
 
 
 def emit_product(
-    builder: ir.IRBuilder, kernel: MicroKernel, product: Product, place: SubGroup, finish: Finish, emulated: bool
+    builder: ir.IRBuilder, kernel: MicroKernel, product: Product, place: SubGroup, finish: Finish, emulated: bool,
+    scratch: ir.Value | None = None,
 ) -> None:
     """Emit the sums of products; `finish` stores each, and is called where the row and the column are inside C.
 
     Tiles are dealt out to the sub-groups.  Lanes and columns beyond C compute on copies of the last ones, so that the
-    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.
+    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.  A staged kernel takes words
+    of local memory, `scratch`; all sub-groups of the work-group go through its tiles together.
     """
-    emitter = _Emitter(builder, kernel, product, place, finish, emulated)
+    emitter = _Emitter(builder, kernel, product, place, finish, emulated, scratch)
+    if kernel.staged:
+        whole = SubGroup(place.lane, index(0), index(0), 1, 1)
+        _dealt(builder, product.m, emitter.rows_together, whole.row, 1, lambda first_row: _dealt(
+            builder, product.n, emitter.columns_together, whole.column, 1,
+            lambda first_column: emitter.by_local_memory(first_row, first_column),
+        ))
+        return
     _dealt(builder, product.m, kernel.tile_rows, place.row, place.rows, lambda first_row: _dealt(
         builder, product.n, kernel.tile_columns, place.column, place.columns,
         lambda first_column: emitter.tile(first_row, first_column),
@@ -97,6 +109,7 @@ class _Emitter:
     place: SubGroup
     finish: Finish
     emulated: bool
+    scratch: ir.Value | None = None
 
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
@@ -158,7 +171,7 @@ class _Emitter:
         """Emit a tile from ordinary loads; of several elements where `wide`, if there are enough along k."""
         kernel, product, builder = self.kernel, self.product, self.builder
         dpas = kernel.row
-        loader = Loader(builder, kernel, self.place.lane)
+        loader = Loader(builder, kernel, self.place.lane, self.emulated)
         places = self.rows_of(first_row, lane_blocks, wide)
         rows = [self.inside(row, product.m, self.rows_together, beyond=i - lane_blocks if wide else -1)
                 for i, row in enumerate(places)]
@@ -231,6 +244,112 @@ class _Emitter:
         sums = counted_loop(builder, index(0), size_value(product.k), index(kernel.steps * dpas.k),
                             [*self.zeros(count), *a, *b], add, runs_at_least_once=True, unrolled=False)[:count]
         self.store(self.rows_of(first_row, kernel.lane_blocks), first_column, sums)
+
+    def by_local_memory(self, first_row: ir.Value, first_column: ir.Value) -> None:
+        """Emit the tiles of all sub-groups from operands that they pack in local memory together.
+
+        Where sizes, strides or addresses that are known at run time only do not allow it, each loads its own.
+        """
+        kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
+        pieces = piece_words(kernel, place.rows, place.columns)
+        b = Matrix(product.b.pointer, product.b.element, (product.b.strides[1], product.b.strides[0]))
+        operands = [(product.a, product.m, first_row), (b, product.n, first_column)]
+        needed = [None if matrix.element == F32 else needed_for_words(matrix.strides, size, piece)
+                  for piece, (matrix, size, _) in zip(pieces, operands, strict=True)]
+        row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
+        column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
+
+        def together() -> None:
+            assert self.scratch is not None
+            subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
+            item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
+            items = kernel.row.execution_size * place.rows * place.columns
+            bases = [self.scratch, builder.gep(self.scratch, [index(pieces[0].size)])]
+            tiles = [
+                LocalTile(builder, Loader(builder, kernel, place.lane, self.emulated), piece, matrix, first, size, item,
+                          items, base, found is not None)
+                for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
+            ]
+            self.store(self.rows_of(row, kernel.lane_blocks), column, self.over_pieces(*tiles))
+
+        conditions = [
+            builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
+            for found in needed for value, divisor in found or () if not isinstance(value, int)
+        ]
+        narrow = [matrix.pointer for (matrix, *_), found in zip(operands, needed, strict=True) if found is not None]
+        if narrow:
+            conditions.append(is_aligned(builder, *narrow))
+        if not isinstance(product.k, int):
+            conditions.append(builder.icmp_signed(">", product.k, index(0)))
+        if not conditions:
+            together()
+            return
+        with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
+            with possible:
+                together()
+            with otherwise:
+                if narrow:
+                    self.in_parts(row, column)
+                else:  # there is nothing to sum
+                    zeros = self.zeros(kernel.lane_blocks * kernel.column_blocks)
+                    self.store(self.rows_of(row, kernel.lane_blocks), column, zeros)
+
+    def over_pieces(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
+        """Return the sums over all pieces of k, which is not 0.
+
+        Each iteration loads a piece while it multiplies the one before, and has one barrier.  The first piece is what k
+        leaves over, so that all others are whole.
+        """
+        kernel, k, builder = self.kernel, self.product.k, self.builder
+        depth, size, start = kernel.depth, a.piece.size + b.piece.size, ir.Constant(I32, 0)
+        count = kernel.lane_blocks * kernel.column_blocks
+        first_row = builder.mul(self.place.row, index(kernel.lane_blocks))
+        first_column = builder.mul(self.place.column, index(kernel.column_blocks))
+
+        def multiply(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
+            for step in range(kernel.steps):
+                left = [a.fragment(first_row, i, step, offset) for i in range(kernel.lane_blocks)]
+                results: list[list[ir.Value]] = [[] for _ in kernel.products]
+                for j in range(kernel.column_blocks):
+                    right = b.fragment(first_column, j, step, offset)
+                    for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
+                        first = number * count + len(result)
+                        result += self.multiply(sums[first : first + kernel.lane_blocks], left, right, products)
+                sums = [total for result in results for total in result]
+            return list(sums)
+
+        def piece(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            offset, *sums = carried
+            other = builder.sub(ir.Constant(I32, size), offset)
+            fetched = [tile.fetch(k) for tile in (a, b)]
+            sums = multiply(offset, sums)
+            for tile, values in zip((a, b), fetched, strict=True):
+                tile.commit(values, other)
+            self.barrier()
+            return [other, *sums]
+
+        exact = isinstance(k, int) and k % depth == 0
+        whole = self.multiple(k - 1 if isinstance(k, int) else builder.sub(k, index(1)), depth)
+        # What was read of the last tile, or by the instruction before, is overwritten.
+        self.barrier()
+        for tile in (a, b):
+            if exact:
+                tile.commit(tile.fetch(size_value(whole)), start)
+            else:
+                tile.fill(size_value(whole), size_value(k), start)
+        self.barrier()
+        carried = [start, *self.zeros(count * len(kernel.products))]
+        if whole != 0:
+            carried = counted_loop(builder, index(0), size_value(whole), index(depth), carried, piece,
+                                   runs_at_least_once=isinstance(k, int), unrolled=False)
+        sums = multiply(carried[0], carried[1:])
+        if len(kernel.products) > 1:
+            sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
+        return sums
+
+    def barrier(self) -> None:
+        """Order accesses to local memory within the work-group."""
+        builtin(self.builder, "_Z7barrierj", ir.VoidType(), [ir.Constant(I32, 1)], ("nounwind", "convergent"))
 
     @property
     def rows_together(self) -> int:

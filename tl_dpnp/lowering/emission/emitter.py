@@ -247,7 +247,9 @@ class _Emitter:
             self.memory.forget()
             del self.registers[key], self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
 
-        emit_product(self.builder, kernel, product_of(parts, self.arguments), place, finish, self.engine.emulated)
+        product = product_of(parts, self.arguments)
+        emit_product(
+            self.builder, kernel, product, place, finish, self.engine.emulated, self.arguments.scratch)
 
     def place_on_engine(self) -> SubGroup:
         lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns

@@ -43,7 +43,8 @@ class NestArguments:
     """What a nest is applied to: the address of each buffer, its run-time sizes and strides, its scalars.
 
     Without `ahead` a ``prefetch`` in a schedule has no effect.  `alignments` are what addresses are known to be
-    multiples of, in bytes, where that is more than an element.
+    multiples of, in bytes, where that is more than an element.  `scratch` points to the words of local memory that a
+    staged product takes.
     """
 
     pointers: Mapping[str, ir.Value]
@@ -51,6 +52,7 @@ class NestArguments:
     scalars: Mapping[str, ir.Value]
     ahead: Ahead | None = None
     alignments: Mapping[str, int] = field(default_factory=dict)
+    scratch: ir.Value | None = None
 
 
 @dataclass
