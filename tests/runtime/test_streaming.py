@@ -74,3 +74,26 @@ def test_elements_of_any_size(monkeypatch, element):
     kernel = tl_dpnp.compile(SOURCE.format(m=35, n=13, beta=0, t=element))
     kernel(*map(tl_dpnp.rev, (a, b, c)))
     np.testing.assert_array_equal(c.asnumpy(), b.asnumpy() @ a.asnumpy())
+
+
+TRANSPOSED = """
+func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x64x{n}x?>) {{
+  %g = group_id
+  %x = subview %a[:,:,%g] : memref<f64x48x64x?>
+  %y = subview %b[:,:,%g] : memref<f64x48x{n}x?>
+  %z = subview %c[:,:,%g] : memref<f64x64x{n}x?>
+  gemm.t.n 1, %x, %y, 0, %z : f64, memref<f64x48x64>, memref<f64x48x{n}>, f64, memref<f64x64x{n}>
+}}"""
+
+
+@pytest.mark.parametrize("beyond", [False, True], ids=["in cache", "from memory"])
+@pytest.mark.parametrize("n", [8, 16, 40])
+def test_a_transposed_factor_is_copied_for_one_tile_of_rows_at_a_time(monkeypatch, n, beyond):
+    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: beyond)
+    generator = np.random.default_rng(n)
+    a, b = (generator.integers(-4, 5, shape).astype(np.float64) for shape in ((5, 64, 48), (5, n, 48)))
+    result = dpnp.full((5, n, 64), np.nan)
+    kernel = tl_dpnp.compile(TRANSPOSED.format(n=n))
+    kernel(*(tl_dpnp.rev(dpnp.asarray(x)) for x in (a, b)), tl_dpnp.rev(result))
+    assert "within=n.0" in kernel.lower().schedule
+    np.testing.assert_array_equal(result.asnumpy(), b @ a.swapaxes(1, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
@@ -16,6 +16,8 @@ __all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
 
 #: Bytes of a copy of an operand that is read across its columns.
 _MOST_PACKED = 1 << 17
+#: Bytes of such a copy that is made at once where tiles of rows can have their own.
+_LARGEST_COPY = 1 << 14
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 #: K loops up to this length are unrolled whole in the staged form.
@@ -48,7 +50,9 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
     if _sums_in_lanes(contraction, width):
         _sum_in_lanes(schedule, contraction, width)
         return schedule
-    for buffer, modes in _strided_along_rows(contraction):
+    strided = _strided_along_rows(contraction)
+    panels = _in_panels(contraction, tiling, width, strided)
+    for buffer, modes in strided if not panels else ():
         _pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
     prefetched = False
@@ -63,7 +67,21 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
                 # The first tile is the one that runs most often.
                 schedule.prefetch(loop)
                 prefetched = True
+    if panels:
+        # A copy of all rows would not stay in the nearest cache; that of a tile of rows serves all tiles of columns.
+        schedule.reorder("m.0", "n.0")
+        for buffer, modes in strided:
+            _pack(schedule, buffer, modes, width, "n.0")
     return schedule
+
+
+def _in_panels(contraction: Contraction, tiling: Tiling, width: int, strided: Sequence[tuple[str, object]]) -> bool:
+    """Whether matrices that are read across their columns are copied for one tile of rows after the other."""
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int) and strided):
+        return False
+    whole = rows % (tiling.vectors * width) == 0 and columns % tiling.columns == 0
+    return whole and rows > tiling.vectors * width and rows * depth * contraction.element.bytes > _LARGEST_COPY
 
 
 def _sums_in_lanes(contraction: Contraction, width: int) -> bool:
@@ -110,10 +128,10 @@ def _strided_along_rows(contraction: Contraction) -> list[tuple[str, tuple[int, 
     return list(found.items())
 
 
-def _pack(schedule: Schedule, buffer: str, modes: tuple[int, int], width: int) -> None:
+def _pack(schedule: Schedule, buffer: str, modes: tuple[int, int], width: int, within: str | None = None) -> None:
     """Read a copy of a matrix that is consecutive along the rows of C, made by transposing squares in registers."""
     rows, others = modes
-    copy = schedule.cache_read(buffer, "registers")
+    copy = schedule.cache_read(buffer, "registers", within)
     schedule.transform_layout(copy, rows, others)
     schedule.storage_align(copy, others, width, 0)
     outer, inner = schedule.loops_of(copy)

@@ -25,7 +25,7 @@ _LEAST_STAGED, _LARGEST_TILE = 2 * CACHE_LINE, 1 << 14
 class StagedResult:
     """A result that is computed elsewhere, and the loops over tiles of its columns, from the first to the last.
 
-    A column has `column` elements, a tile up to `tile`.
+    A column has `column` elements, a tile up to `tile`.  Without loops the whole result is one tile.
     """
 
     buffer: Buffer
@@ -35,7 +35,7 @@ class StagedResult:
 
 
 def staged_result(nest: Nest) -> StagedResult | None:
-    """Return the operand that may be computed elsewhere, one tile of its columns after the other."""
+    """Return the operand that may be computed elsewhere, one tile of its columns after the other or all at once."""
     for buffer in _only_stored(nest):
         if _is_one_piece(buffer):
             loops = _loops_over_columns(nest, buffer)
@@ -46,6 +46,8 @@ def staged_result(nest: Nest) -> StagedResult | None:
                 max(tiles) * buffer.element.bytes <= _LARGEST_TILE
             ):
                 return StagedResult(buffer, frozenset(loop.variable for loop in loops), column, max(tiles))
+            if not loops and buffer.elements * buffer.element.bytes <= _LARGEST_TILE:
+                return StagedResult(buffer, frozenset(), column, buffer.elements)
     return None
 
 

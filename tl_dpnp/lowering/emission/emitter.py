@@ -96,7 +96,7 @@ def emit_nest(
     }
     pointers = {**arguments.pointers, **private}
     arguments = replace(arguments, pointers=pointers)
-    staged = StagedStores.start(builder, arguments)
+    staged = StagedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
     memory = Memory(builder, arguments, variables, vector_width)
     emitter = _Emitter(

@@ -26,16 +26,20 @@ class StagedStores:
     writer: LineWriter
 
     @staticmethod
-    def start(builder: ir.IRBuilder, arguments: NestArguments) -> StagedStores | None:
-        """Return what stores the result of a nest, None where it is not staged."""
+    def start(
+        builder: ir.IRBuilder, arguments: NestArguments, pointers: dict[str, ir.Value]
+    ) -> StagedStores | None:
+        """Return what stores the result of a nest, None where it is not staged; `pointers` are those of its code."""
         ahead = arguments.ahead
         if ahead is None or ahead.staged is None:
             return None
         result, distance = ahead.staged
         buffer = result.buffer
-        target = arguments.pointers[buffer.name]
+        target = pointers[buffer.name]
         writer = LineWriter.start(builder, buffer.element, target, buffer.elements, result.tile)
         if_then(builder, ahead.streams, lambda: writer.fetch(distance))
+        if not result.loops:
+            pointers[buffer.name] = builder.select(ahead.streams, writer.area(index(0)), target)
         return StagedStores(result, ahead.streams, writer)
 
     def run(self, loop: Loop, value: Variable, pointers: dict[str, ir.Value], body: Callable[[], None]) -> None:
@@ -55,4 +59,9 @@ class StagedStores:
 
     def finish(self) -> None:
         """Store what is left."""
-        if_then(self.writer.builder, self.wanted, self.writer.finish)
+        def store() -> None:
+            if not self.result.loops:
+                self.writer.write(index(0), index(self.result.buffer.elements))
+            self.writer.finish()
+
+        if_then(self.writer.builder, self.wanted, store)
