@@ -127,7 +127,7 @@ def is_lossless(source: ScalarType, target: ScalarType) -> bool:
     """Return whether every value of `source` is exactly a value of `target` of the same or a wider kind.
 
     This is the promotion that linear-algebra operands may use: i8 → i32, u8 → i32, f32 → f64, f16 → f32,
-    bf16 → f32, f32 → c32; also integers into floats whose significand holds them (i16 → f32).
+    bf16 → f32, f32 → c32; also integers into floats whose significand holds them (i16 → f32, i8 → f16).
     """
     if source == target or {source, target} == {I64, INDEX}:
         return True
@@ -136,7 +136,7 @@ def is_lossless(source: ScalarType, target: ScalarType) -> bool:
     if target.is_integer:
         return source.is_integer and target.minimum <= source.minimum and source.maximum <= target.maximum
     if source.is_integer:
-        return source.bits - (source.kind == "signed") <= target.mantissa and target != F16
+        return source.bits - (source.kind == "signed") <= target.mantissa
     if source.is_complex and not target.is_complex:
         return False
     return source.mantissa <= target.mantissa and source.exponent <= target.exponent

@@ -28,6 +28,9 @@ TYPES = {
     "bf16": ("bf16", "bf16", "f32", None), "bf16-bf16": ("bf16", "bf16", "bf16", None),
     "f16": ("f16", "f16", "f32", None), "f16-f16": ("f16", "f16", "f16", None),
     "i8": ("i8", "i8", "i32", None), "u8": ("u8", "i8", "i32", None),
+    "i4": ("i4", "i4", "i32", None), "u4-i8": ("u4", "i8", "i32", None), "i8-i4": ("i8", "i4", "i32", None),
+    "i2": ("i2", "i2", "i32", None), "u2-i4": ("u2", "i4", "i32", None), "i8-u2": ("i8", "u2", "i32", None),
+    "u2-u8": ("u2", "u8", "i32", None),
     "f32-highest": ("f32", "f32", "f32", "highest"), "f32-high": ("f32", "f32", "f32", "high"),
     "f32-default": ("f32", "f32", "f32", "default"),
 }
@@ -79,9 +82,24 @@ def _kind(name: str, rows: object, columns: object, strides: str = "") -> str:
     return f"memref<{name}x{rows}x{columns}{strides}>"
 
 
+def _whole(shape: tuple[int, int, int], types: str, transposes: str) -> tuple[int, int, int]:
+    """Return m, n and k, made larger such that integers below 8 bits fill whole bytes."""
+    a, b = (SCALAR_TYPES[name].per_byte for name in TYPES[types][:2])
+    factors = {"m": 1, "n": 1, "k": 1}
+    for mode, factor in (("mk"[transposes[0] == "t"], a), ("kn"[transposes[1] == "t"], b)):
+        factors[mode] = max(factors[mode], factor)
+    m, n, k = (-(-size // factor) * factor for size, factor in zip(shape, factors.values(), strict=True))
+    return m, n, k
+
+
 def _sizes(step: int) -> tuple[tuple[int, int, int], ...]:
     sizes = range(1, 71, step)
     return tuple(shape for size in sizes for shape in ((size, 9, 35), (18, size, 20), (10, 7, size)))
+
+
+def _strides(name: str) -> str:
+    """Return strides that are known at the call only, as far as a type allows that."""
+    return ",strided<1,?>" if SCALAR_TYPES[name].is_subbyte else ",strided<?,?>"
 
 
 def _constant(value: int, name: str) -> str:
@@ -94,10 +112,12 @@ def cases(kind: str, types: str, step: int) -> Iterator[Case]:
     if kind == "chain":
         yield _chain(types)
         return
+    narrow = max(SCALAR_TYPES[name].per_byte for name in (a, b))  # as many bytes along k as other types have
     for transposes in map("".join, itertools.product("nt", repeat=2)):
         gemm = f"gemm.{transposes[0]}.{transposes[1]}"
         if kind == "static":
             for number, (m, n, k) in enumerate(_STATIC):
+                m, n, k = _whole((m, n, k * narrow), types, transposes)
                 first = (k, m) if transposes[0] == "t" else (m, k)
                 second = (n, k) if transposes[1] == "t" else (k, n)
                 x, y, z = _kind(a, *first), _kind(b, *second), _kind(c, m, n)
@@ -106,7 +126,7 @@ def cases(kind: str, types: str, step: int) -> Iterator[Case]:
                         f" {_constant(beta, c)}, %C : {c}, {x}, {y}, {c}, {z} }}")
                 yield Case(kind, types, transposes, text, ((m, n, k),), (alpha, beta))
             continue
-        x, y, z = (_kind(name, "?", "?", ",strided<?,?>" if kind == "strided" else "") for name in (a, b, c))
+        x, y, z = (_kind(name, "?", "?", _strides(name) if kind == "strided" else "") for name in (a, b, c))
         head, operands, body = f"%al: {c}, %be: {c}, ", ("%A", "%B", "%C"), ""
         if kind == "groups":
             operands = ("%a", "%b", "%c")
@@ -117,7 +137,8 @@ def cases(kind: str, types: str, step: int) -> Iterator[Case]:
                                for name, type_ in zip(operands, (x, y, z), strict=True))
         text = (f"func @f({head}{parameters}) {{ {body}{gemm} %al, {operands[0]}, {operands[1]}, %be, {operands[2]} :"
                 f" {c}, {x}, {y}, {c}, {z} }}")
-        yield Case(kind, types, transposes, text, _sizes(step))
+        shapes = dict.fromkeys(_whole(shape, types, transposes) for shape in _sizes(step))
+        yield Case(kind, types, transposes, text, tuple(shapes))
 
 
 def _chain(types: str) -> Case:
@@ -145,12 +166,16 @@ def _chain(types: str) -> Case:
 def _stored(values: Any, name: str) -> Any:
     if name == "bf16":
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    if SCALAR_TYPES[name].is_subbyte:
+        return tl_dpnp.pack(values.astype(np.int8), name)
     return values.astype(SCALAR_TYPES[name].storage)
 
 
 def _computed(values: Any, name: str) -> Any:
     if name == "bf16":
         values = (values.astype(np.uint32) << 16).view(np.float32)
+    if SCALAR_TYPES[name].is_subbyte:
+        values = tl_dpnp.unpack(values, name)
     return values.astype(np.float64)
 
 
@@ -162,13 +187,16 @@ class Runner:
 
     def matrix(self, name: str, shape: tuple[int, int], strided: bool, ordinary: bool, most: int = 5) -> Any:
         """Return a matrix of small whole numbers, or of normally distributed floats, on the device."""
-        low = 0 if SCALAR_TYPES[name].kind == "unsigned" else -most
-        values = self.random.normal(size=shape) if ordinary else self.random.integers(low, most + 1, shape)
+        scalar = SCALAR_TYPES[name]
+        low, high = (max(-most, scalar.minimum), min(most, scalar.maximum)) if scalar.is_integer else (-most, most)
+        values = self.random.normal(size=shape) if ordinary else self.random.integers(low, high + 1, shape)
+        stored = _stored(values.astype(np.float64), name)
         if not strided:
-            return dpt.asarray(_stored(values.astype(np.float64), name), order="F")
-        whole = dpt.zeros((2 * shape[0], shape[1] + 3), dtype=SCALAR_TYPES[name].storage, order="F")
-        view = whole[: 2 * shape[0] : 2, 3:]
-        view[...] = dpt.asarray(_stored(values.astype(np.float64), name))
+            return dpt.asarray(stored, order="F")
+        rows, columns = stored.shape
+        whole = dpt.zeros((2 * rows, columns + 3), dtype=scalar.storage, order="F")
+        view = whole[1 : rows + 1, 3:] if scalar.is_subbyte else whole[: 2 * rows : 2, 3:]
+        view[...] = dpt.asarray(stored)
         return view
 
     def scalar(self, value: int, name: str) -> Any:

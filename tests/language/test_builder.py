@@ -10,7 +10,7 @@ import pytest
 from tests.language.test_reference_examples import FUSED_KERNEL
 from tl_dpnp.errors import TLVerifyError
 from tl_dpnp.language import ALL, FunctionBuilder, build_module, group, memref, parse, print_module
-from tl_dpnp.scalars import BF16, C32, F32, F64, I32, INDEX
+from tl_dpnp.scalars import BF16, C32, F32, F64, I4, I32, INDEX
 
 M, V = memref(F32, 4, 4), memref(F32, 4)
 
@@ -219,3 +219,37 @@ def test_unfinished_region() -> None:
     b = FunctionBuilder("f")
     with pytest.raises(TLVerifyError, match="still inside a region"), b.for_(0, 4):
         b.build()
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "default"])
+def test_precision(precision: str) -> None:
+    b = FunctionBuilder("f", A=M, v=V)
+    b.gemm(1.0, b.A, b.A, 0.0, b.A, transpose_a=True, precision=precision)
+    b.gemv(1.0, b.A, b.v, 0.0, b.v, precision=precision)
+    text = f"""func @f(%A: {M}, %v: {V}) {{
+      gemm.t.n.{precision} 1.0, %A, %A, 0.0, %A : f32, {M}, {M}, f32, {M}
+      gemv.n.{precision} 1.0, %A, %v, 0.0, %v : f32, {M}, {V}, f32, {V}
+    }}"""
+    assert b.build() == parse(text)
+    assert print_module(b.build()) == print_module(parse(text))
+
+
+def test_precision_of_other_products() -> None:
+    b = FunctionBuilder("f", A=memref(BF16, 4, 4), C=M)
+    with pytest.raises(TLVerifyError, match=r"\.high is for products of f32, not of bf16, bf16, f32"):
+        b.gemm(1.0, b.A, b.A, 0.0, b.C, precision="high")
+    with pytest.raises(TLVerifyError, match="gemm has no precision 'low'(.|\n)*there are highest, high, default"):
+        b.gemm(1.0, b.C, b.C, 0.0, b.C, precision="low")  # type: ignore[arg-type]
+
+
+def test_integers_below_8_bits() -> None:
+    A = memref(I4, 8, 4)
+    b = FunctionBuilder("f", A=A, C=memref(I32, 4, 4))
+    b.gemm(1, b.A, b.A, 0, b.C, transpose_a=True)
+    assert b.build() == parse(
+        f"func @f(%A: {A}, %C: memref<i32x4x4>) {{ gemm.t.n 1, %A, %A, 0, %C : i32, {A}, {A}, i32, memref<i32x4x4> }}"
+    )
+    with pytest.raises(TLVerifyError, match="%0 has type i4, which only cast takes"):
+        b.store(b.load(b.A, 0, 0), b.C, 0, 0)
+    with pytest.raises(TLVerifyError, match="the size 3 of mode 0 ends inside a byte"):
+        FunctionBuilder("f", A=memref(I4, 3))

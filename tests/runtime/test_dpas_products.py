@@ -293,16 +293,27 @@ PLAIN = ("func @f(%A: memref<bf16x16x16>, %C: memref<f32x16x16>) { gemm.n.n 1.0,
         ({}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "the device has no DPAS"),
         ({"emulate_dpas": 8}, "dpas_f32_bf16_bf16_8x16x16_tile_1x1x1", "has DPAS of 8 lanes"),
         ({"emulate_dpas": 16}, "dpas_f32_f16_f16_8x16x16_tile_1x1x1", "it multiplies bf16 and bf16 into f32"),
-        ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_5x16x16_tile_1x1x1",
-         "SPIR-V has no vectors of 5 elements"),
-        ({"emulate_dpas": 8}, "dpas_f32_tf32_tf32_8x8x8_tile_1x1x1_from_f32_by_1", "Xe-HPG has no tf32"),
-        ({"emulate_dpas": 16}, "dpas_i32_i1_i1_8x16x64_tile_1x1x1", "no function for 1-bit integers"),
         ({"emulate_dpas": 16}, "dpas_f32_bf16_bf16_9x16x16_tile_1x1x1", "there is no instruction"),
     ],
 )
 def test_wrong_use_is_an_error(options, name, message):
     with pytest.raises(ScheduleError, match=message):
         tl_dpnp.compile(PLAIN, schedule={"gemm_0": functools.partial(tensorized, name)}, cache=False, **options).lower()
+
+
+@pytest.mark.parametrize(
+    ("lanes", "name", "message"),
+    [
+        (16, "dpas_f32_bf16_bf16_5x16x16_tile_1x1x1", "SPIR-V has no vectors of 5 elements"),
+        (8, "dpas_f32_tf32_tf32_8x8x8_tile_1x1x1_from_f32_by_1", "Xe-HPG has no tf32"),
+        (16, "dpas_i32_i1_i1_8x16x64_tile_1x1x1", "no function for 1-bit integers"),
+        (16, "dpas_i32_i2_i8_1x16x32_tile_1x1x1", "A has 4 bits for each lane, which is no type"),
+    ],
+)
+def test_forms_out_of_reach_say_why(lanes, name, message):
+    schedule = {"gemm_0": functools.partial(tensorized, name)}
+    with pytest.raises(UnsupportedError, match=rf"gemm_0: dpas_\w+ cannot be reached: .*{message}"):
+        tl_dpnp.compile(PLAIN, schedule=schedule, cache=False, emulate_dpas=lanes).lower()
 
 
 def test_a_subgroup_that_does_not_fit_computes_without_the_engine_or_refuses_it():

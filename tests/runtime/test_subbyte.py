@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import dpctl.tensor as dpt
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tl_dpnp
+from tests.runtime.test_offline import needs_tools
 from tl_dpnp import LayoutError, TLBindingError, TLBoundsError, TLTypeError, pack, unpack
 from tl_dpnp.scalars import SCALAR_TYPES
 
@@ -107,6 +109,8 @@ def test_products(types, form):
     random = np.random.default_rng(3)
     for number, transposes in enumerate(itertools.product("nt", repeat=2)):
         static = number in (0, 3)
+        if form == "subgroup" and number in (0, 2):
+            continue  # single elements, whatever the layout
         text, _ = product(types, transposes, (20, 12, 28), static)
         kernel = tl_dpnp.compile(text, form=form)
         for shape in ((20, 12, 28),) if static else ((20, 12, 28), (4, 32, 8), (36, 4, 20)):
@@ -119,14 +123,12 @@ def test_products(types, form):
 
 
 @pytest.mark.parametrize("target", ["sycl", "reference"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "i8", "u8"])
 def test_conversions(name, target):
-    """Every element type that an element converts to, by a cast and by linear algebra."""
+    """Elements convert by a cast and by linear algebra, to integers and floats that hold them."""
     random = np.random.default_rng(4)
     values = numbers(random, name, (8, 3))
-    for result in ("i8", "u8", "i16", "i32", "i64", "bf16", "f32", "f64"):
-        if result == "u8" and name[0] == "i":
-            continue
+    for result in ("f16",) if "8" in name else ("u8" if name[0] == "u" else "i8", "i32", "bf16", "f64"):
         one, zero = ("1.0", "0.0") if SCALAR_TYPES[result].is_float else ("1", "0")
         small, large = f"memref<{name}x8x3>", f"memref<{result}x8x3>"
         kernel = tl_dpnp.compile(f"""
@@ -201,6 +203,65 @@ def test_a_loop_over_blocks_of_the_sum():
     assert (dpt.to_numpy(z) == a.T @ b).all()
     with pytest.raises(TLBoundsError, match="what is left of a size or offset of mode 0 in a byte of 2 elements"):
         tl_dpnp.compile(text, debug=True)(5, on_device(a, "i4"), on_device(b, "i4"), z)
+
+
+# --- the matrix engine -----------------------------------------------------------------------------------------------
+
+ENGINE = [
+    # A and B, transposes, lanes, (m, n, k), and how operands are loaded
+    ("i4", "u4", "tn", 16, (40, 20, 288), "reads of blocks"),
+    ("u2", "i4", "tn", 16, (36, 9, 512), "reads of blocks"),
+    ("i8", "i2", "nn", 16, (40, 20, 44), "single elements"),
+    ("i2", "u8", "nt", 8, (20, 9, 35), "single elements"),
+    ("i4", "i4", "nt", 8, (10, 6, 64), "single elements"),
+    ("u4", "i2", "tn", 8, (19, 1, 68), "single elements"),
+]
+
+
+def engine_kernel(a, b, transposes, shape, **options):
+    text, shapes = product((a, b, "i32"), transposes, shape, True)
+    return tl_dpnp.compile(text, cache=False, **options), shapes
+
+
+@pytest.mark.parametrize(("a", "b", "transposes", "lanes", "shape", "loads"), ENGINE)
+def test_products_on_the_matrix_engine(a, b, transposes, lanes, shape, loads):
+    """Emulated: tiles and k end inside of DPAS's, values are the largest and smallest as well."""
+    kernel, shapes = engine_kernel(a, b, transposes, shape, emulate_dpas=lanes)
+    assert f"dpas_i32_{b}_{a}_" in kernel.lower().schedule
+    assert f"operands by {'loads of ' if loads == 'single elements' else ''}{loads}" in kernel.diagnostics(2)
+    random = np.random.default_rng(7)
+    values = [numbers(random, name, sizes) for name, sizes in zip((a, b, "i32"), shapes, strict=True)]
+    x, y, z = (on_device(array, name) for array, name in zip(values, (a, b, "i32"), strict=True))
+    kernel(x, y, z)
+    left, right = (array.T if letter == "t" else array for array, letter in zip(values, transposes, strict=False))
+    np.testing.assert_array_equal(dpt.to_numpy(z), 2 * (left @ right) + 2 * values[2])
+
+
+def test_products_at_odd_addresses():
+    """Bytes that are no multiple of 4 take other loads than blocks."""
+    kernel, _ = engine_kernel("i4", "i4", "tn", (32, 16, 256), emulate_dpas=16)
+    random = np.random.default_rng(8)
+    memory = [dpt.asarray(random.integers(0, 256, 128 * columns + 8).astype(np.uint8)) for columns in (32, 16)]
+    for shifts in ((0, 0), (4, 8), (1, 0), (0, 3)):
+        x, y = (dpt.usm_ndarray((128, columns), dtype="uint8", buffer=buffer, offset=shift, strides=(1, 128))
+                for buffer, columns, shift in zip(memory, (32, 16), shifts, strict=True))
+        z = dpt.zeros((32, 16), dtype="int32", order="F")
+        kernel(x, y, z)
+        left, right = (unpack(dpt.to_numpy(array), "i4").astype(np.int32) for array in (x, y))
+        np.testing.assert_array_equal(dpt.to_numpy(z), 2 * (left.T @ right))
+
+
+@needs_tools
+@pytest.mark.parametrize("device", ["pvc", "dg2"])
+@pytest.mark.parametrize(("a", "b", "names"), [
+    ("i4", "u2", "s4:u2"), ("u4", "u4", "u4:u4"), ("i8", "i4", "b:s4"), ("i2", "u8", "s2:ub"),
+])
+def test_the_instruction_has_the_precisions_of_the_operands(a, b, names, device):
+    kernel, _ = engine_kernel(a, b, "tn", (64, 32, 1024))
+    assert kernel.resources(device=device).loop["dpas"] >= (64 if device == "pvc" else 2)
+    found = {re.findall(r":(\w+)", line)[2:4] == names.split(":")
+             for line in kernel.inspect_asm(device).splitlines() if " dpas." in line}
+    assert found == {True}
 
 
 # --- arrays ----------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ _MOST_REGISTERS = {8: 198, 16: 212}
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
 #: Elements that DPAS takes, by the names of the language's types.
-_OPERANDS = ("bf16", "f16", "i8", "u8")
+_OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,11 @@ class NestProduct:
     b: Access
     total: Access
     finish: Assign
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether elements of an operand share bytes."""
+        return self.a.buffer.element.is_subbyte or self.b.buffer.element.is_subbyte
 
 
 def product_in(m: Loop) -> NestProduct | None:
@@ -162,11 +167,13 @@ def default_micro_kernel(
         return None
     accumulator, a, b, terms = found
     m, columns, k = product.m.stop, product.n.stop, product.k.stop
-    repeat = next(r for r in (8, 4, 2, 1) if not isinstance(columns, int) or columns > r // 2)
     # The language's A is the second source of DPAS, B the first.
-    row = find_row(engine.lanes, accumulator, b, a, repeat)
-    if row is None or row.unreachable is not None:
+    found_rows = [find_row(engine.lanes, accumulator, b, a, repeat) for repeat in (1, 2, 4, 8)
+                  if repeat == 8 or (isinstance(columns, int) and columns <= repeat)]
+    row = next((row for row in found_rows if row is not None and row.unreachable is None), None)
+    if row is None:
         return None
+    repeat = row.repeat
     blocks = _no_blocks(product, row, terms) is None
     wide = None if terms or blocks else _wide_kernel(product, row)
     staged = None if blocks else _staged_kernel(product, row, terms, engine.local_memory, layout)
@@ -186,6 +193,8 @@ def _staged_kernel(
 ) -> MicroKernel | None:
     """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is short."""
     m, n, k = product.m.stop, product.n.stop, product.k.stop
+    if product.is_packed:
+        return None
     for rows, columns, steps in _STAGED[row.execution_size]:
         kernel = MicroKernel(
             row, _blocks(m, row.execution_size, rows), _blocks(n, row.repeat, columns), steps, terms, staged=True)

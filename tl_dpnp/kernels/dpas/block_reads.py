@@ -18,7 +18,7 @@ from typing import Literal
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.functions import operand_types
-from tl_dpnp.kernels.dpas.rows import DEPTH, DpasRow
+from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes
 
 __all__ = ["BlockReader", "Blocks", "blocks_of_a", "blocks_of_b", "is_aligned"]
@@ -36,7 +36,8 @@ class Blocks:
     """How fragments of a matrix are read: its shape, and that of a block.
 
     ``plain``: rows of the block are the rows of DPAS's first operand.  ``packed``: columns are lanes, rows packed in
-    32 bits.  ``transposed``: rows are lanes, of elements of 32 bits.  Sizes are in elements of the matrix.
+    32 bits.  ``transposed``: rows are lanes, of elements of 32 bits.  Sizes are in elements of the matrix, of which
+    those of less than 8 bits are taken for bytes.
     """
 
     kind: Literal["plain", "packed", "transposed"]
@@ -78,7 +79,15 @@ def _checked(
     row: DpasRow, kind: Literal["plain", "packed", "transposed"], bits: int, width: object, height: object,
     pitch: object, block_width: int, block_height: int,
 ) -> Blocks | None:
-    if row.execution_size != 16 or bits not in (8, 16):
+    if bits < 8:
+        # Elements that follow one another along k are bytes to the message; a fragment has the same bits.
+        per_byte, bits = 8 // bits, 8
+        sizes = (width, pitch)
+        if kind == "packed" or not all(isinstance(size, int) and size % per_byte == 0 for size in sizes):
+            return None
+        width, pitch = (size // per_byte for size in sizes if isinstance(size, int))
+        block_width //= per_byte
+    if row.execution_size != 16 or bits not in (8, 16) or row.a_elements < row.repeat:
         return None
     if not (isinstance(width, int) and isinstance(height, int) and isinstance(pitch, int)) or pitch < width:
         return None
@@ -127,8 +136,8 @@ class BlockReader:
     def step(self, blocks: Blocks) -> ir.Value:
         """Return what the header of the next block along k differs by."""
         if blocks.kind == "packed":
-            return self.spread({_ROW: constant(I32, self.row.k)})
-        return self.spread({_COLUMN: constant(I32, self.row.k * blocks.bits // blocks.unit_bits)})
+            return self.spread({_ROW: constant(I32, blocks.block_height)})
+        return self.spread({_COLUMN: constant(I32, blocks.block_width * blocks.bits // blocks.unit_bits)})
 
     def spread(self, fields: dict[int, ir.Value]) -> ir.Value:
         """Return a value whose lanes are the fields of a header, 0 where there is none."""
@@ -190,7 +199,7 @@ class BlockReader:
                 word = builder.or_(word, builder.shl(part, constant(I32, place * blocks.bits)))
             return word
 
-        count = self.row.repeat if blocks.kind == "plain" else DEPTH
+        count = lanes(type_)
         if count == 1:
             return element(0)
         result = ir.Constant(type_, ir.Undefined)

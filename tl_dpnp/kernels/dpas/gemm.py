@@ -15,6 +15,7 @@ from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
 from tl_dpnp.kernels.dpas.wide_loads import WideLoader, takes_wide_loads
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.scalars import F32
@@ -171,7 +172,7 @@ class _Emitter:
         """Emit a tile from ordinary loads; of several elements where `wide`, if there are enough along k."""
         kernel, product, builder = self.kernel, self.product, self.builder
         dpas = kernel.row
-        loader = Loader(builder, kernel, self.place.lane, self.emulated)
+        of_a, of_b = self.loader(product.a), self.loader(product.b)
         places = self.rows_of(first_row, lane_blocks, wide)
         rows = [self.inside(row, product.m, self.rows_together, beyond=i - lane_blocks if wide else -1)
                 for i, row in enumerate(places)]
@@ -181,10 +182,10 @@ class _Emitter:
         groups = [columns[j : j + dpas.repeat] for j in range(0, len(columns), dpas.repeat)]
 
         def add(k: ir.Value, sums: list[ir.Value], end: ir.Value | None) -> list[ir.Value]:
-            a = [loader.a(product.a, row, k, end) for row in rows]
+            a = [of_a.a(product.a, row, k, end) for row in rows]
             results: list[list[ir.Value]] = [[] for _ in kernel.products]
             for group in groups:
-                b = loader.b(product.b, group, k, end)
+                b = of_b.b(product.b, group, k, end)
                 for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
                     first = number * count + len(result)
                     result += self.multiply(sums[first : first + lane_blocks], a, b, products)
@@ -215,6 +216,12 @@ class _Emitter:
         if len(kernel.products) > 1:
             sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
         self.store(places, first_column, sums)
+
+    def loader(self, matrix: Matrix) -> Loader | PackedLoader:
+        """Return what loads single elements of a matrix."""
+        if matrix.element.is_subbyte:
+            return PackedLoader(self.builder, self.kernel.row, self.place.lane)
+        return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
 
     def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:
         """Emit a tile from reads of blocks, which give zeros outside of the matrices."""

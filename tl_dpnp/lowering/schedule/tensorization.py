@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
 from tl_dpnp.lowering.matrix_engine import multiplies_by_zero, operand_names, product_in
@@ -41,7 +42,7 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
 def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
     """Replace a whole nest, which must be a product of the micro-kernel's types."""
     if kernel.row.unreachable is not None:
-        raise draft.error(f"{kernel.row} cannot be reached: {kernel.row.unreachable}")
+        raise UnsupportedError(f"{draft.nest.name}: {kernel.row} cannot be reached: {kernel.row.unreachable}")
     m = draft.loop(loop)
     product = product_in(m)
     whole = len(draft.nest.body) == 1 and draft.nest.body[0] == m
@@ -52,6 +53,7 @@ def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
         names == operand_names(kernel) and product.total.buffer.element.name == kernel.row.destination,
         f"it multiplies {names[0]} and {names[1]} into {product.total.buffer.element}",
     )
+    draft.require(not (kernel.staged and product.is_packed), "elements that share bytes are not packed in local memory")
     draft.require(not multiplies_by_zero(product), "its sums are multiplied by 0, and the compiler takes them away")
     k = replace(product.k, kind="tensorized")
     n = replace(product.n, kind="tensorized", body=tuple(k if node == product.k else node for node in product.n.body))
