@@ -238,7 +238,7 @@ def test_precision_of_other_products() -> None:
     b = FunctionBuilder("f", A=memref(BF16, 4, 4), C=M)
     with pytest.raises(TLVerifyError, match=r"\.high is for products of f32, not of bf16, bf16, f32"):
         b.gemm(1.0, b.A, b.A, 0.0, b.C, precision="high")
-    with pytest.raises(TLVerifyError, match="gemm has no precision 'low'(.|\n)*there are highest, high, default"):
+    with pytest.raises(TLVerifyError, match=r"gemm has no precision 'low'(.|\n)*there are highest, high, default"):
         b.gemm(1.0, b.C, b.C, 0.0, b.C, precision="low")  # type: ignore[arg-type]
 
 

@@ -302,8 +302,8 @@ class Schedule:
 
         The loop must match the meaning of the instruction: its extents, its element types and its accesses.  The
         instructions are listed in `tl_dpnp.kernels.instructions`.  A whole nest that is a product can be a micro-kernel
-        of DPAS, by its name (`tl_dpnp.kernels.dpas.micro_kernel`).  Raises UnsupportedError, with the reason, for a form
-        of DPAS that no function of the compiler leads to.
+        of DPAS, by its name (`tl_dpnp.kernels.dpas.micro_kernel`).  Raises UnsupportedError, with the reason, for a
+        form of DPAS that no function of the compiler leads to.
         """
         self._apply(
             Step("tensorize", (loop, instruction)), lambda d: tensorization.tensorize(d, loop, instruction)
