@@ -7,12 +7,14 @@ half the distance between the quartiles.  The arrays of a section are many times
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import unittest.mock
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,9 +272,18 @@ def large_source(element: str, result: str, transposes: str) -> str:
     }}"""
 
 
-def large_products() -> None:
+def without_wgmma() -> None:
+    """Time large products as they are on devices without wgmma."""
+    from tl_dpnp.runtime import cuda
+
+    device = dataclasses.replace(cuda.describe(0), warpgroup_products=False)
+    with unittest.mock.patch.object(cuda, "describe", return_value=device):
+        large_products([case for case in LARGE if case[:2] == ("bf16", "bf16")])
+
+
+def large_products(cases: Sequence[tuple[str, str, str, int]]) -> None:
     """Time large products of bf16 and f16 beside torch.matmul, several calls in a row, so that they overlap."""
-    for element, result, transposes, size in LARGE:
+    for element, result, transposes, size in cases:
         dtype, out = _TORCH[element], _TORCH[result]
         # What is n to us, with columns along memory, is a transpose to PyTorch; so C is computed as its transpose.
         left, right = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
@@ -321,7 +332,8 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "f16": lambda: batches((("f16", "f32"),)),
     "fused": fused_sample,
     "volume": volume_chain,
-    "large": large_products,
+    "large": lambda: large_products(LARGE),
+    "mma": without_wgmma,
 }
 
 

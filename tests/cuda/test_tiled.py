@@ -8,9 +8,15 @@ from dataclasses import replace
 import pytest
 
 import tl_dpnp
-from tl_dpnp.lowering.device import H200
+from tl_dpnp.language.parser import parse
+from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.tiled import find_tiling
+from tl_dpnp.runtime import cuda
+from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
+from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.ptx import link
 
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 TRANSPOSES = ("n.n", "n.t", "t.n", "t.t")
@@ -106,12 +112,31 @@ def test_other_programs_do_not(program):
 
 def test_other_devices_and_wishes():
     kernel = tl_dpnp.compile(source(), target="cuda")
-    assert kernel.lower(replace(H200, warpgroup_products=False)).plan.form == "subgroup"
+    assert kernel.lower(replace(H200, copy_engine=False, warpgroup_products=False)).plan.form == "subgroup"
     assert tl_dpnp.compile(source(), target="cuda", debug=True).lower(H200).plan.form == "subgroup"
     small = tl_dpnp.compile(source(sizes=(32, 32, 32)), target="cuda", form="tiled")
     assert small.lower(H200).plan.form == "tiled"
     with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the tiled form on NVIDIA H200"):
         tl_dpnp.compile(source().replace("bf16", "f32"), target="cuda", form="tiled").lower(H200)
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_devices_without_wgmma_multiply_by_warps(transposes):
+    for local_memory, tile in ((H200.local_memory, "128 x 256"), (99 << 10, "128 x 128")):
+        device = replace(H200, warpgroup_products=False, local_memory=local_memory)
+        program = Program(parse(source("f16", "f32", transposes, beta="%beta")).functions[0])
+        compiled = compile_program(program, device, LoweringOptions(), None)
+        assert f"by m16n8k16_f16_f16_f32: tiles of {tile}" in compiled.source
+        ptx = compiled.binary.decode()
+        assert "wgmma" not in ptx
+        assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 4 * 4 * 8
+        flags = {"ldmatrix.sync.aligned.m8n8.x4.trans": (transposes[0] == "n") + (transposes[2] == "t"),
+                 "ldmatrix.sync.aligned.m8n8.x4.shared": (transposes[0] == "t") + (transposes[2] == "n")}
+        assert {name: ptx.count(name) // 16 for name in flags} == flags
+        resources = link(compiled, H200).resources
+        assert resources.stack == 0
+        assert resources.local_memory <= local_memory
+    assert find_tiling(program.function, replace(device, local_memory=48 << 10), "subgroup") is None
 
 
 def test_batches_of_large_products_run_tiled_and_small_ones_staged():
@@ -131,6 +156,17 @@ def test_batches_of_large_products_run_tiled_and_small_ones_staged():
 if device_count():
     torch = pytest.importorskip("torch", exc_type=ImportError)
     DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+@pytest.fixture(params=["wgmma", "mma.sync", "mma.sync with little memory"])
+def engine(request, monkeypatch):
+    """Let the device be described as one that multiplies in another way as well."""
+    described = cuda.describe(0)
+    if request.param != "wgmma":
+        memory = 99 << 10 if "little" in request.param else described.local_memory
+        other = replace(described, warpgroup_products=False, local_memory=memory)
+        monkeypatch.setattr(cuda, "describe", lambda _ordinal: other)
+    return request.param
 
 
 def matrices(element, *shape, seed=0, pad=0, displaced=0):
@@ -184,7 +220,7 @@ SIZES = ((256, 128, 64), (512, 768, 320), (197, 331, 75), (1, 2001, 513), (2001,
 @on_device
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 @pytest.mark.parametrize(("element", "result"), [("bf16", "f32"), ("bf16", "bf16"), ("f16", "f32"), ("f16", "f16")])
-def test_tiles_that_fit_and_others(element, result, transposes):
+def test_tiles_that_fit_and_others(engine, element, result, transposes):
     for alpha, beta in ((None, None), ("%alpha", "%beta")):
         factors = {} if alpha is None else {"alpha": alpha, "beta": beta}
         kernel = tl_dpnp.compile(source(element, result, transposes, **factors), target="cuda")
@@ -194,16 +230,16 @@ def test_tiles_that_fit_and_others(element, result, transposes):
 
 
 @on_device
-def test_static_sizes_and_narrow_tiles():
+def test_static_sizes_and_narrow_tiles(engine):
     for result, beta in (("f32", 0.0), ("bf16", 2.0), ("f32", 2.0)):
         program = source(result=result, sizes=(600, 520, 200), beta=str(beta))
         kernel = tl_dpnp.compile(program, target="cuda")
-        assert "m64n128k16" in only(kernel.inspect_source())
+        assert "tiles of 128 x 128" in only(kernel.inspect_source())
         check(kernel, *operands("bf16", result, "n.n", 600, 520, 200), "n.n", beta=beta)
 
 
 @on_device
-def test_batches():
+def test_batches(engine):
     for batched in ("ABC", "AC"):
         kernel = tl_dpnp.compile(source(batched=batched, beta="1.0"), target="cuda")
         a, b, c = operands("bf16", "f32", "n.n", 300, 450, 200, 7)

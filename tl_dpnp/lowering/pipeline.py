@@ -186,8 +186,8 @@ def _tiled(
         tiling = find_tiling(function, device, None)
         if tiling is not None:
             return tiling
-    raise _impossible(function, device, "tiled", "one gemm of matrices of f16 or bf16, on GPUs with wgmma, without "
-                      "schedules,")
+    raise _impossible(function, device, "tiled", "one gemm of matrices of f16 or bf16, on CUDA devices from Hopper "
+                      "on, without schedules,")
 
 
 def _impossible(function: ops.Function, device: DeviceDescription, form: str, what: str) -> LoweringError:

@@ -1,4 +1,4 @@
-"""The tiled form of a kernel: one large product, or a batch of them, tile by tile on warpgroups' tensor cores.
+"""The tiled form of a kernel: one large product, or a batch of them, tile by tile on tensor cores.
 
 A function can run so if all that it does is one gemm of f16 or bf16 matrices, each a parameter or the work-group's
 slice of one, whose columns are known to be without gaps.  Thread blocks then do not stand for
@@ -7,10 +7,12 @@ work-groups of the language: each computes tiles of any of the products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, WARPS, TileProduct
+from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, TileProduct
+from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
+from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
@@ -27,6 +29,8 @@ _COLUMNS = (256, 128)
 #: Multiplications from which one product is worth a kernel that fills a GPU: below it, and below another number where
 #: work-groups can run in the staged form, that other form is chosen.  Measured on an H200 with cubes of 64 and of 96.
 _LEAST, _LEAST_STAGED = 1 << 18, 1 << 19
+#: Stages without which nothing comes while products are computed.
+_LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 
@@ -50,11 +54,11 @@ class Tiling:
     @property
     def work_group(self) -> WorkGroup:
         """The threads of a block."""
-        return WorkGroup("tiled", SubgroupLayout(32, 1, WARPS), product=self.product)
+        return WorkGroup("tiled", SubgroupLayout(32, 1, self.product.warps), product=self.product)
 
     def launch_plan(self, name: str) -> LaunchPlan:
         """Return the launch plan of the kernel with a name."""
-        return LaunchPlan(name, "tiled", 32, WARPS, self.product.used_memory, tiles=self.plan)
+        return LaunchPlan(name, "tiled", 32, self.product.warps, self.product.used_memory, tiles=self.plan)
 
     def shell(self, name: str) -> Shell:
         """Return the kernel, which is one intrinsic."""
@@ -76,7 +80,7 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
     `otherwise` is the form for products that are too small and for arrays that tensor maps do not take; with None none
     is too small.
     """
-    if not device.warpgroup_products:
+    if not device.copy_engine:
         return None
     found = _gemm(function)
     if found is None:
@@ -92,11 +96,17 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
     least = 0 if otherwise is None else _LEAST_STAGED if otherwise == "staged" else _LEAST
     if m is not None and n is not None and k is not None and m * n * k < least:
         return None
-    product = TileProduct(
-        b.type.element.name, c.type.element.name, _columns(m, n, device.compute_units),
-        not gemm.transposes[1], gemm.transposes[0], (b.is_batched, a.is_batched, c.is_batched),
-        alpha != 1.0 or isinstance(alpha, int), beta != 0.0 or isinstance(beta, int), device.local_memory,
-    )
+    kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
+    products = [
+        kind(b.type.element.name, c.type.element.name, columns, not gemm.transposes[1], gemm.transposes[0],
+             (b.is_batched, a.is_batched, c.is_batched), alpha != 1.0 or isinstance(alpha, int),
+             beta != 0.0 or isinstance(beta, int), device.local_memory)
+        for columns in _COLUMNS
+    ]
+    fitting = {product.columns: product for product in products if product.stages >= _LEAST_STAGES}
+    if not fitting:
+        return None
+    product = fitting[_columns(m, n, device.compute_units, list(fitting))]
     left, right, result = (MatrixMap(operand.parameter, operand.is_batched, box)
                            for operand, box in zip((b, a, c), product.boxes, strict=True))
     tile = TILE_ROWS, product.columns
@@ -162,13 +172,13 @@ def _factor(function: ops.Function, operand: ops.Operand) -> float | int | None:
     return names.index(operand.name) if operand.name in names else None
 
 
-def _columns(rows: int | None, columns: int | None, units: int) -> int:
+def _columns(rows: int | None, columns: int | None, units: int, widths: Sequence[int]) -> int:
     """Return the columns of a tile: those that leave the fewest multiprocessors idle, as far as sizes are known."""
     if rows is None or columns is None:
-        return _COLUMNS[0]
+        return widths[0]
 
     def time(width: int) -> int:
         tiles = -(-rows // TILE_ROWS) * -(-columns // width)
         return -(-tiles // units) * width
 
-    return min(_COLUMNS, key=time)
+    return min(widths, key=time)

@@ -1,0 +1,96 @@
+"""Tiles by warpgroups: two of them, each with 64 rows, multiply with ``wgmma`` from shared memory, one more warp loads.
+
+Source: PTX ISA 9.0, section 9.7.15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.mma.rows import ELEMENTS
+from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, DEPTH, TileProduct
+from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow
+
+__all__ = ["WarpgroupTiles"]
+
+#: The thread that loads, and the warpgroups before it.
+_LOADER = 2 * THREADS
+_RELEASE = "mbarrier.arrive.shared::cta.b64 _, [used];"
+
+
+@dataclass(frozen=True)
+class WarpgroupTiles(TileProduct):
+    """See `TileProduct`; the sums of a thread are those of one block of 16 rows and all columns."""
+
+    @property
+    def row(self) -> WarpgroupRow:
+        return WarpgroupRow(self.columns, 16, ELEMENTS[self.element], ELEMENTS[self.element], ELEMENTS["f32"])
+
+    @property
+    def _groups(self) -> int:
+        return _LOADER // THREADS
+
+    @property
+    def _group_threads(self) -> int:
+        return THREADS
+
+    @property
+    def _group_columns(self) -> int:
+        return self.columns
+
+    @property
+    def _most_buffers(self) -> int:
+        return 4
+
+    @property
+    def _registers(self) -> str:
+        return f".reg .f32 d<{self.row.words}>; .reg .b64 da, db, ha, hb;"
+
+    @property
+    def warps(self) -> int:
+        return _LOADER // 32 + 1
+
+    @property
+    def _synchronize(self) -> str:
+        return f"add.u32 x, group, 1; bar.sync x, {THREADS};"
+
+    def _prepare(self) -> list[str]:
+        left, right = self.panels
+        return [
+            f"mov.b64 ha, {left.descriptor:#x}; mov.b64 hb, {right.descriptor:#x};",
+            f"and.b32 x, thread, {THREADS - 1}; setp.eq.u32 one, x, 0;",
+            f"mul.lo.u32 cm, group, {BOX_ROWS}; mov.u32 cn, 0;",
+            "shr.u32 y, thread, 5; and.b32 y, y, 3; shl.b32 y, y, 4;",
+        ]
+
+    def _start(self) -> list[str]:
+        return [f"setp.ge.u32 p, thread, {_LOADER}; @p bra LOADER;"]
+
+    def _load(self) -> list[str]:
+        return [f"LOADER: setp.ne.u32 p, thread, {_LOADER}; @p bra DONE;",
+                "NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(), "mov.u32 step, 0;",
+                "PANELS:", *self._bring(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra PANELS;",
+                "add.u32 tile, tile, blocks; bra NEXT;"]
+
+    def _consume(self, meanwhile: list[str]) -> list[str]:
+        left, right = self.panels
+        row = self.row
+        flags = ", ".join(map(str, row.immediates(self.left_along_k, self.right_along_k)))
+        sums = ", ".join(f"d{i}" for i in range(row.words))
+        products = []
+        for k in range(0, DEPTH, row.k):
+            products.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
+            if k + row.k < DEPTH:
+                products.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
+        return [
+            f"add.u32 right, left, {left.bytes}; mad.lo.u32 left, group, {left.offset(BOX_ROWS, 0)}, left;",
+            "shr.u32 left, left, 4; shr.u32 right, right, 4;",
+            "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
+            "wgmma.fence.sync.aligned;", *products, "wgmma.commit_group.sync.aligned;", *meanwhile,
+            # The instructions before these have read their stage: it may be filled again.
+            "wgmma.wait_group.sync.aligned 1;",
+            f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {_RELEASE} KEPT: mov.u32 used, empty;",
+        ]
+
+    def _finish_products(self) -> list[str]:
+        return ["wgmma.wait_group.sync.aligned 0;", f"@!one bra LAST; {_RELEASE} LAST:"]
