@@ -1,7 +1,8 @@
-"""A large matrix product on an NVIDIA GPU in five stages, from plain loops to double buffers: each is a schedule.
+"""A large matrix product on an NVIDIA GPU in stages, from plain loops to double buffers: each is a schedule.
 
-A work-group of 8 warps computes a tile of 128 x 128 elements of C, all in f32.  It needs PyTorch, whose product
-(cuBLAS, without tf32) is timed beside the stages.
+A work-group of 8 warps computes a tile of 128 x 128 elements of C, all in f32.  The last stage has no schedule:
+products of bf16 run on tensor cores by themselves.  It needs PyTorch, whose products (cuBLAS, without tf32) are timed
+beside the stages.
 
     python examples/cuda_gemm_stages.py --size 4096
 """
@@ -105,6 +106,15 @@ def double_buffered(schedule):
     vectorized(schedule, buffers=2)
 
 
+def on_tensor_cores(size):
+    """Return the same product of bf16, as one work-group of the language."""
+    matrix = f"memref<bf16x{size}x{size}>"
+    return f"""
+    func @gemm(%A: {matrix}, %B: {matrix}, %C: {matrix}) {{
+      gemm.n.n 1.0, %A, %B, 0.0, %C : bf16, {matrix}, {matrix}, bf16, {matrix}
+    }}"""
+
+
 STAGES = [naive, thread_tile, blocked, vectorized, double_buffered]
 
 
@@ -134,8 +144,17 @@ def main():
         error = float((c[:64].double() - expected).norm() / expected.norm())
         assert error < 1e-5, f"{stage.__name__} is wrong: relative error {error}"
         assert not bool(torch.isnan(c).any()), f"{stage.__name__} leaves elements out"
+    halves = [matrix.bfloat16() for matrix in (a, b, c)]
+    kernel = tl_dpnp.compile(on_tensor_cores(size), target="cuda")
+    candidates["tensor cores"] = lambda: kernel(*map(tl_dpnp.rev, halves))
+    candidates["tensor cores"]()
+    expected = halves[1][:64].double() @ halves[0].double()
+    error = float((halves[2][:64].double() - expected).norm() / expected.norm())
+    assert error < 1e-2, f"the product of bf16 is wrong: relative error {error}"
+    candidates["torch.mm of bf16"] = lambda: torch.mm(halves[1], halves[0])
     candidates["torch.mm"] = lambda: torch.mm(b, a, out=other)
-    candidates["torch.mm"]()  # the first call sets cuBLAS up
+    for peer in ("torch.mm of bf16", "torch.mm"):
+        candidates[peer]()  # the first call sets cuBLAS up
 
     times = {name: [] for name in candidates}
     for _ in range(options.rounds):
@@ -146,14 +165,15 @@ def main():
             stop.record()
             stop.synchronize()
             times[name].append(start.elapsed_time(stop))
-    print(f"C := A · B, {size} x {size} x {size}, f32, on {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    print(f"C := A · B, {size} x {size} x {size}, on {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     print(f"{'stage':20}{'ms':>10}{'TFLOP/s':>10}{'of mm':>10}{'spread':>10}")
-    best = statistics.median(times["torch.mm"])
+    of_f32 = {"torch.mm", *(stage.__name__ for stage in STAGES)}
     for name, values in times.items():
+        best = statistics.median(times["torch.mm" if name in of_f32 else "torch.mm of bf16"])
         median = statistics.median(values)
         spread = (max(values) - min(values)) / median
         print(f"{name:20}{median:10.3f}{2e-9 * size**3 / median:10.2f}{best / median:10.2f}{spread:10.1%}")
-    print(f"\nchecked {len(STAGES)} schedules of the same program against float64")
+    print(f"\nchecked {len(STAGES)} schedules of the same program, and that of bf16, against float64")
 
 
 if __name__ == "__main__":

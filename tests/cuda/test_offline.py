@@ -177,3 +177,5 @@ def test_the_stages_of_a_large_product_compile():
         assert resources.registers <= 128  # two work-groups of a multiprocessor
         assert (resources.local_memory > 0) == (stage.__name__ in ("blocked", "vectorized", "double_buffered"))
         assert ("st.shared.v4" in ptx) == (stage.__name__ in ("vectorized", "double_buffered"))
+    kernel = tl_dpnp.compile(example["on_tensor_cores"](1024), target="cuda", cache=False)
+    assert "wgmma.mma_async" in only(kernel.inspect_ptx())

@@ -65,8 +65,9 @@ def test_large_products_run_tiled(element, result, transposes):
     ptx = only(kernel.inspect_ptx())
     # The first operand is op(B) transposed, whose depth goes along memory for n; the second op(A).
     flags = f"1, 1, 1, {int(transposes[2] == 't')}, {int(transposes[0] == 'n')};"
-    row = rf"wgmma\.mma_async\.sync\.aligned\.m64n256k16\.f32\.{element}\.{element}"
-    assert len(re.findall(rf"{row} .*{flags}", ptx)) == 4
+    for columns in (128, 256):
+        row = rf"wgmma\.mma_async\.sync\.aligned\.m64n{columns}k16\.f32\.{element}\.{element}"
+        assert len(re.findall(rf"{row} .*{flags}", ptx)) == 4
     for instruction in ("cp.async.bulk.tensor.2d.shared::cluster.global", "cp.async.bulk.tensor.2d.global.shared::cta",
                         "mbarrier.try_wait.parity", "fence.proxy.async", ".target sm_90a"):
         assert instruction in ptx
@@ -89,13 +90,16 @@ def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
 
 
 def test_the_sizes_choose_the_tile():
-    def row(*sizes, **more):
-        lowered = tl_dpnp.compile(source(sizes=sizes, **more), target="cuda").lower(H200)
-        return re.search(r"by (\S+):", lowered.source)[1]
+    plan = tl_dpnp.compile(source(), target="cuda").lower(H200).plan.tiles
+    assert [(shape.rows, shape.columns) for shape in plan.shapes] == [(128, 256), (128, 128)]
 
-    assert row(2048, 2048, 2048) == "m64n256k16_bf16_bf16_f32"
-    assert row(1024, 1024, 1024) == "m64n128k16_bf16_bf16_f32"
-    assert row(128, 4096, 4096, result="bf16") == "m64n128k16_bf16_bf16_f32"
+    def columns(m, n, products=1):
+        return plan.shapes[plan.shape_for(m, n, products, H200.compute_units)].columns
+
+    # 128 and 256 tiles, 32 and 64 tiles; tiles that are half empty; many small products.
+    assert [columns(2048, 2048), columns(1024, 1024), columns(8192, 8192)] == [256, 128, 256]
+    assert [columns(8192, 128), columns(128, 8192)] == [128, 128]
+    assert [columns(128, 128, 1000), columns(256, 256, 1000)] == [128, 256]
 
 
 @pytest.mark.parametrize("program", [
@@ -122,17 +126,17 @@ def test_other_devices_and_wishes():
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 def test_devices_without_wgmma_multiply_by_warps(transposes):
-    for local_memory, tile in ((H200.local_memory, "128 x 256"), (99 << 10, "128 x 128")):
+    for local_memory, tiles in ((H200.local_memory, ["128 x 256", "128 x 128"]), (99 << 10, ["128 x 128"])):
         device = replace(H200, warpgroup_products=False, local_memory=local_memory)
         program = Program(parse(source("f16", "f32", transposes, beta="%beta")).functions[0])
         compiled = compile_program(program, device, LoweringOptions(), None)
-        assert f"by m16n8k16_f16_f16_f32: tiles of {tile}" in compiled.source
+        assert re.findall(r"m16n8k16_f16_f16_f32: tiles of (\d+ x \d+)", compiled.source) == tiles
         ptx = compiled.binary.decode()
         assert "wgmma" not in ptx
-        assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 4 * 4 * 8
+        assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == len(tiles) * 4 * 4 * 8
         flags = {"ldmatrix.sync.aligned.m8n8.x4.trans": (transposes[0] == "n") + (transposes[2] == "t"),
                  "ldmatrix.sync.aligned.m8n8.x4.shared": (transposes[0] == "t") + (transposes[2] == "n")}
-        assert {name: ptx.count(name) // 16 for name in flags} == flags
+        assert {name: ptx.count(name) // 16 // len(tiles) for name in flags} == flags
         resources = link(compiled, H200).resources
         assert resources.stack == 0
         assert resources.local_memory <= local_memory
@@ -230,11 +234,10 @@ def test_tiles_that_fit_and_others(engine, element, result, transposes):
 
 
 @on_device
-def test_static_sizes_and_narrow_tiles(engine):
+def test_static_sizes(engine):
     for result, beta in (("f32", 0.0), ("bf16", 2.0), ("f32", 2.0)):
         program = source(result=result, sizes=(600, 520, 200), beta=str(beta))
         kernel = tl_dpnp.compile(program, target="cuda")
-        assert "tiles of 128 x 128" in only(kernel.inspect_source())
         check(kernel, *operands("bf16", result, "n.n", 600, 520, 200), "n.n", beta=beta)
 
 

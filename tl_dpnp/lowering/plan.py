@@ -19,9 +19,9 @@ results past them.  If `checks` is not empty there follow the address of the che
 and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
 claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
 
-Kernels of the tiled form take other arguments, 64-bit integers and f32: the numbers of tiles along the rows and along
-the columns of a result, the number of panels along k, the number of products; alpha and beta; and the tensor maps of
-the operands and the result, 128 bytes each, by value (`TilePlan`).
+Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
+tiles along the rows and along the columns of a result, the number of panels along k, the number of products; alpha and
+beta; and the tensor maps of the operands and the result, 128 bytes each, by value (`TilePlan`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan", "MatrixMap", "TilePlan"]
+__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan", "MatrixMap", "TilePlan", "TileShape"]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
@@ -58,12 +58,29 @@ class MatrixMap:
     """What the tensor map of a matrix is made of.
 
     `parameter` is the position of the memref; its elements follow one another along mode 0, and mode 2 is the batch if
-    it `is_batched`.  A copy moves `box` elements, along modes 0 and 1.
+    it `is_batched`.
     """
 
     parameter: int
     is_batched: bool
-    box: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Rows and columns of a tile, and what a block takes for it: warps, and bytes of local memory.
+
+    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1.
+    """
+
+    rows: int
+    columns: int
+    boxes: tuple[tuple[int, int], ...]
+    warps: int
+    local_memory: int
+
+    def tiles(self, m: int, n: int) -> int:
+        """Return the number of tiles of an m x n matrix."""
+        return -(-m // self.rows) * -(-n // self.columns)
 
 
 @dataclass(frozen=True)
@@ -71,8 +88,8 @@ class TilePlan:
     """How a kernel of the tiled form is launched for D := alpha L R + beta D.
 
     D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
-    op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has `tile` rows and
-    columns, a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
+    op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
+    a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
     parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
     do not take, run in the form `otherwise`; where that is None there is no other.
     """
@@ -80,7 +97,7 @@ class TilePlan:
     left: MatrixMap
     right: MatrixMap
     result: MatrixMap
-    tile: tuple[int, int]
+    shapes: tuple[TileShape, ...]
     depth: int
     depth_mode: int
     alpha: float | int
@@ -88,12 +105,23 @@ class TilePlan:
     least: int
     otherwise: Form | None
 
+    def shape_for(self, m: int, n: int, products: int, units: int) -> int:
+        """Return which of the shapes leaves the fewest of a GPU's multiprocessors idle, for m x n matrices.
+
+        A tile takes the time of its columns and of 64 more (measured on an H200).
+        """
+        def time(number: int) -> int:
+            shape = self.shapes[number]
+            return -(-shape.tiles(m, n) * products // units) * (shape.columns + 64)
+
+        return min(range(len(self.shapes)), key=time)
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TilePlan:
         """Rebuild the plan from JSON-serialisable data."""
-        maps = {name: MatrixMap(**{**data[name], "box": tuple(data[name]["box"])})
-                for name in ("left", "right", "result")}
-        return cls(**{**data, **maps, "tile": tuple(data["tile"])})
+        maps = {name: MatrixMap(**data[name]) for name in ("left", "right", "result")}
+        shapes = tuple(TileShape(**{**shape, "boxes": tuple(map(tuple, shape["boxes"]))}) for shape in data["shapes"])
+        return cls(**{**data, **maps, "shapes": shapes})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ work-groups of the language: each computes tiles of any of the products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, TileProduct
@@ -17,14 +17,14 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.plan import Form, LaunchPlan, MatrixMap, TilePlan
+from tl_dpnp.lowering.plan import Form, LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.shell import Argument, Shell
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, INDEX
 
 __all__ = ["Tiling", "find_tiling"]
 
-#: Columns of a tile, the most efficient number first.
+#: Columns of tiles, the most efficient number first.
 _COLUMNS = (256, 128)
 #: Multiplications from which one product is worth a kernel that fills a GPU: below it, and below another number where
 #: work-groups can run in the staged form, that other form is chosen.  Measured on an H200 with cubes of 64 and of 96.
@@ -45,33 +45,41 @@ class _Operand:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a function runs in the tiled form: the kernel, and what the launch has to know."""
+    """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
 
-    product: TileProduct
+    products: tuple[TileProduct, ...]
     plan: TilePlan
     function: ops.Function
 
     @property
     def work_group(self) -> WorkGroup:
-        """The threads of a block."""
-        return WorkGroup("tiled", SubgroupLayout(32, 1, self.product.warps), product=self.product)
+        """The threads of a block, at most."""
+        return WorkGroup("tiled", SubgroupLayout(32, 1, self._warps), tiles=self.products)
+
+    @property
+    def _warps(self) -> int:
+        return max(shape.warps for shape in self.plan.shapes)
 
     def launch_plan(self, name: str) -> LaunchPlan:
         """Return the launch plan of the kernel with a name."""
-        return LaunchPlan(name, "tiled", 32, self.product.warps, self.product.used_memory, tiles=self.plan)
+        local_memory = max(shape.local_memory for shape in self.plan.shapes)
+        return LaunchPlan(name, "tiled", 32, self._warps, local_memory, tiles=self.plan)
 
     def shell(self, name: str) -> Shell:
-        """Return the kernel, which is one intrinsic."""
-        intrinsic = self.product.intrinsic()
-        numbers = ("rows", "columns", "panels", "products")
+        """Return the kernel: an intrinsic for each shape."""
+        intrinsics = [product.intrinsic() for product in self.products]
+        numbers = ("shape", "rows", "columns", "panels", "products")
         maps = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
         arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", F32), Argument("beta", F32),
                      *(Argument(matrix, INDEX) for matrix in maps))
-        names = ", ".join(argument.name for argument in arguments)
-        text = f"def {name}({names}):\n    {intrinsic.name}({names})\n"
+        names = [argument.name for argument in arguments]
+        lines = [f"def {name}({', '.join(names)}):"]
+        for number, intrinsic in enumerate(intrinsics):
+            lines += [f"    if shape == {number}:", f"        {intrinsic.name}({', '.join(names[1:])})"]
         legend = tuple((matrix, f"tensor map of {self.function.parameters[entry.parameter]}")
                        for matrix, entry in maps.items())
-        return Shell(text, name, arguments, {intrinsic.name: intrinsic}, (), legend)
+        by_name = {intrinsic.name: intrinsic for intrinsic in intrinsics}
+        return Shell("\n".join([*lines, ""]), name, arguments, by_name, (), legend)
 
 
 def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Tiling | None:
@@ -103,15 +111,14 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
              beta != 0.0 or isinstance(beta, int), device.local_memory)
         for columns in _COLUMNS
     ]
-    fitting = {product.columns: product for product in products if product.stages >= _LEAST_STAGES}
+    fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES)
     if not fitting:
         return None
-    product = fitting[_columns(m, n, device.compute_units, list(fitting))]
-    left, right, result = (MatrixMap(operand.parameter, operand.is_batched, box)
-                           for operand, box in zip((b, a, c), product.boxes, strict=True))
-    tile = TILE_ROWS, product.columns
-    plan = TilePlan(left, right, result, tile, DEPTH, depth_mode, alpha, beta, least, otherwise)
-    return Tiling(product, plan, function)
+    shapes = tuple(TileShape(TILE_ROWS, product.columns, product.boxes, product.warps, product.used_memory)
+                   for product in fitting)
+    left, right, result = (MatrixMap(operand.parameter, operand.is_batched) for operand in (b, a, c))
+    plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least, otherwise)
+    return Tiling(fitting, plan, function)
 
 
 def _gemm(function: ops.Function) -> tuple[ops.Gemm, list[_Operand]] | None:
@@ -170,15 +177,3 @@ def _factor(function: ops.Function, operand: ops.Operand) -> float | int | None:
         return float(operand.value)
     names = [parameter.name for parameter in function.parameters]
     return names.index(operand.name) if operand.name in names else None
-
-
-def _columns(rows: int | None, columns: int | None, units: int, widths: Sequence[int]) -> int:
-    """Return the columns of a tile: those that leave the fewest multiprocessors idle, as far as sizes are known."""
-    if rows is None or columns is None:
-        return widths[0]
-
-    def time(width: int) -> int:
-        tiles = -(-rows // TILE_ROWS) * -(-columns // width)
-        return -(-tiles // units) * width
-
-    return min(widths, key=time)

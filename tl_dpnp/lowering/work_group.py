@@ -30,12 +30,12 @@ class WorkGroup:
     layout: SubgroupLayout
     is_given: bool = False
     staging: Staging | None = None
-    product: TileProduct | None = None
+    tiles: tuple[TileProduct, ...] = ()
 
     def __str__(self) -> str:
         layout = self.layout
-        if self.product is not None:
-            return str(self.product)
+        if self.tiles:
+            return f"tiled form, by {', or '.join(map(str, self.tiles))}"
         if self.staging is not None:
             return str(self.staging)
         if self.form == "vector":

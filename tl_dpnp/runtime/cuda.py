@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class CudaPlatform:
         if problem is None:
             flat = flatten(binding, call, queue)
             otherwise = None if tiles.otherwise is None else functools.partial(in_form, tiles.otherwise)
-            tiled = tile_call(tiles, binding, call, flat)
+            tiled = tile_call(tiles, binding, call, flat, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue), otherwise)
         if tiles.otherwise is None:
             raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{binding.program.function.name}: "
@@ -179,7 +180,8 @@ class TiledLaunch(CudaLaunch):
         self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan,
         stream: Callable[[], int], otherwise: Callable[[], Launch] | None,
     ) -> None:
-        super().__init__(function, queue, call.flat, call.tiles, plan, stream)
+        chosen = replace(plan, subgroups=call.shape.warps, local_memory=call.shape.local_memory)
+        super().__init__(function, queue, call.flat, call.tiles, chosen, stream)
         self._call = call
         self._otherwise = None if otherwise is None else functools.cache(otherwise)
         self._known: dict[tuple[int, ...], bytes] = {}

@@ -6,12 +6,11 @@ Source: CUDA Driver API reference, cuTensorMapEncodeTiled.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.plan import MatrixMap, TilePlan
+from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
@@ -42,6 +41,7 @@ class _Matrix(NamedTuple):
 class TileCall(NamedTuple):
     """A call of the tiled form: the arguments of the kernel before the tensor maps, the number of tiles, the maps."""
 
+    shape: TileShape
     flat: FlatArguments
     tiles: int
     matrices: tuple[_Matrix, ...]
@@ -68,10 +68,10 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
         return f"products of {m} x {n} x {k} are too small"
     if not tiles.result.is_batched and call.groups != 1:
         return f"{call.groups} work-groups have one result"
-    if _count(tiles, m, n) * call.groups > _MOST_TILES:
+    if max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups > _MOST_TILES:
         return f"{call.groups} products of {m} x {n} have too many tiles"
-    for entry in (tiles.left, tiles.right, tiles.result):
-        matrix = _matrix(entry, binding, call)
+    for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
+        matrix = _matrix(entry, box, binding, call)
         name = f"%{binding.parameters[entry.parameter].name}"
         if any(stride % ALIGNMENT for stride in matrix.strides):
             return f"strides of {name} are no multiples of {ALIGNMENT} bytes"
@@ -83,27 +83,25 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
     return None
 
 
-def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments) -> TileCall:
+def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments, units: int) -> TileCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(tiles, call)
-    values: list[Any] = [Int64(-(-m // tiles.tile[0])), Int64(-(-n // tiles.tile[1])), Int64(-(-k // tiles.depth)),
-                         Int64(call.groups)]
+    number = tiles.shape_for(m, n, call.groups, units)
+    shape = tiles.shapes[number]
+    counts = [-(-size // part) for size, part in ((m, shape.rows), (n, shape.columns), (k, tiles.depth))]
+    values: list[Any] = [*map(Int64, (number, *counts, call.groups))]
     scalars = []
     converters = {scalar.position: scalar.convert for scalar in flat.scalars}
     for factor in (tiles.alpha, tiles.beta):
         if isinstance(factor, int):
             scalars.append(Scalar(len(values), factor, converters[factor]))
         values.append(None if isinstance(factor, int) else ctypes.c_float(factor))
-    matrices = tuple(_matrix(entry, binding, call) for entry in (tiles.left, tiles.right, tiles.result))
-    return TileCall(FlatArguments(values, (), tuple(scalars), ()), _count(tiles, m, n) * call.groups, matrices)
+    maps = (tiles.left, tiles.right, tiles.result)
+    matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))
+    return TileCall(shape, FlatArguments(values, (), tuple(scalars), ()), shape.tiles(m, n) * call.groups, matrices)
 
 
-def _count(tiles: TilePlan, m: int, n: int) -> int:
-    """Return the number of tiles of one product."""
-    return math.prod(-(-size // tile) for size, tile in zip((m, n), tiles.tile, strict=True))
-
-
-def _matrix(entry: MatrixMap, binding: Binding, call: BoundCall) -> _Matrix:
+def _matrix(entry: MatrixMap, box: tuple[int, int], binding: Binding, call: BoundCall) -> _Matrix:
     argument = call.arguments[entry.parameter]
     type_ = binding.parameters[entry.parameter].type
     assert isinstance(argument, MemrefArgument)
@@ -114,5 +112,5 @@ def _matrix(entry: MatrixMap, binding: Binding, call: BoundCall) -> _Matrix:
         sum(isinstance(parameter.type, MemrefType) for parameter in before), type_.element.bytes,
         type_.element.name,
         argument.shape[:order], tuple(stride * type_.element.bytes for stride in argument.strides[1:order]),
-        (*entry.box, 1)[:order],
+        (*box, 1)[:order],
     )

@@ -132,8 +132,7 @@ class TileProduct(ABC):
     # --- places ------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return (f"tiled form, by {self.row.name}: tiles of {TILE_ROWS} x {self.columns}, {self.stages} stages of "
-                f"{self._stage} bytes")
+        return f"{self.row.name}: tiles of {TILE_ROWS} x {self.columns}, {self.stages} stages of {self._stage} bytes"
 
     @cached_property
     def panels(self) -> tuple[Panel, Panel]:
@@ -177,7 +176,7 @@ class TileProduct(ABC):
         return *(panel.box for panel in self.panels), (self.box_columns, BOX_ROWS)
 
     def intrinsic(self) -> Intrinsic:
-        """``tile_product(rows, columns, steps, products, alpha, beta, left, right, result)``.
+        """``tile_product_columns(rows, columns, steps, products, alpha, beta, left, right, result)``.
 
         Those are the tiles of a column and of a row of tiles, the panels along k, the matrices of the batch, factors,
         and the addresses of tensor maps.
@@ -187,7 +186,7 @@ class TileProduct(ABC):
             asm(b, self.text, "l,l,l,l,f,f,l,l,l,r,~{memory}", ir.VoidType(), [*arguments, shared])
 
         types = (INDEX, INDEX, INDEX, INDEX, F32, F32, INDEX, INDEX, INDEX)
-        return Intrinsic("tile_product", types, None, emit)
+        return Intrinsic(f"tile_product_{self.columns}", types, None, emit)
 
     # --- the text ----------------------------------------------------------------------------------------------------
 
