@@ -6,7 +6,7 @@ Each stage is printed and kept, so that a user can see what every pass did.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -20,6 +20,7 @@ from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.divide import divide
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.jam import moving_values
 from tl_dpnp.lowering.kernel_call import KernelCall
@@ -28,7 +29,7 @@ from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
@@ -97,7 +98,15 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     placements = place_temporaries(canonical, device.local_memory)
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)
-    work_group = choose_work_group(function, device, options.form, micro_kernels_of(canonical, engine))
+    form: Form | None = "vector" if options.form == "divided" else options.form
+    work_group = choose_work_group(function, device, form, micro_kernels_of(canonical, engine))
+    division = None
+    if work_group.form == "vector" and not (options.debug or options.schedules):
+        division = divide(canonical, device)
+    if options.form == "divided":
+        if division is None:
+            raise _impossible(function, device, "divided", "one product of known sizes on CPUs, without schedules,")
+        canonical = division.function
     function = canonical
     stages["canonical"] = print_function(function)
     memory = "".join(f"; {placement}\n" for placement in placements.values())
@@ -139,6 +148,10 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
         1 if staging is None else staging.teams, shell.checks, registers,
     )
+    if options.form == "divided" and division is not None:
+        plan = replace(plan, form="divided", parts=division.parts)
+    elif division is not None:
+        plan = replace(plan, divides=True)
     on_tensor_cores = [] if product is None else [f"tensor cores compute: {product.row.name}"]
     remarks = tuple(on_tensor_cores) + tuple(
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark

@@ -38,7 +38,8 @@ BEYOND_ONE, BEYOND_ALL = 1, 2
 #: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
 #: ``staged``: blocks of threads run several work-groups at a time, and all in the end (`tl_dpnp.lowering.staging`).
 #: ``tiled``: blocks of threads compute tiles of one large product, or of a batch of them (`tl_dpnp.lowering.tiled`).
-Form = Literal["vector", "subgroup", "staged", "tiled"]
+#: ``divided``: as ``vector``, but several work-items share a work-group (`tl_dpnp.lowering.divide`).
+Form = Literal["vector", "subgroup", "staged", "tiled", "divided"]
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ class LaunchPlan:
     `entry` names the kernel in its SPIR-V module.  SYCL ranges, where `groups` is the number of work-groups:
     sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
     vector form: global (⌈groups / chunk⌉,), local (1,).
+    divided form: the same for groups · parts; `divides` says of a plan for the vector form that there is a divided one.
     staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
     and at most ⌈groups / teams⌉.
     tiled form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same time and at
@@ -149,6 +151,8 @@ class LaunchPlan:
     checks: tuple[BoundsCheck, ...] = field(default=())
     registers: int = 0
     tiles: TilePlan | None = None
+    parts: int = 1
+    divides: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""

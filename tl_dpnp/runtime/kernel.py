@@ -569,6 +569,10 @@ def _reference_target(program: Program, options: KernelOptions) -> ReferenceTarg
 def _plan_lines(plan: LaunchPlan) -> Iterable[str]:
     if plan.form == "vector":
         yield "  one work-item computes a work-group, with vectors"
+        if plan.divides:
+            yield "  where there are few work-groups, several work-items share each"
+    elif plan.form == "divided":
+        yield f"  {plan.parts} work-items share a work-group, with vectors"
     else:
         yield f"  {plan.subgroups} sub-groups of {plan.subgroup_size} work-items compute a work-group"
     yield f"  {plan.work} vector multiply-adds and {plan.local_memory} bytes of local memory for each work-group"

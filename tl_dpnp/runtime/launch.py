@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
@@ -39,7 +39,7 @@ def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int 
 
     They have `least_work` together if there are that many.
     """
-    if plan.form != "vector":
+    if plan.form not in ("vector", "divided"):
         return 1
     work = max(1, plan.work)
     balanced = -(-groups // (_ITEMS_PER_UNIT * compute_units))
@@ -190,18 +190,26 @@ class CheckedLaunch(Launch):
 
 
 def prepare(
-    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription
+    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription,
+    in_form: Callable[[Form], Launch],
 ) -> Launch:
-    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
+    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`).
+
+    `in_form` gives the launch for the kernel in another form: the divided one, where there are too few work-groups to
+    balance the load, and each is worth a work-item or more.
+    """
+    if plan.divides and 0 < call.groups < _ITEMS_PER_UNIT * device.compute_units and plan.work >= _LEAST_WORK:
+        return in_form("divided")
+    groups = call.groups * plan.parts
     flat = flatten(binding, call, queue)
     small = binding.program.has_fixed_work and not exceeds_caches(call, device, 1)
-    chunk = chunk_of(plan, call.groups, device.compute_units, _LEAST_WORK if small else 0)
+    chunk = chunk_of(plan, groups, device.compute_units, _LEAST_WORK if small else 0)
     beyond = BEYOND_ALL if exceeds_caches(call, device) else BEYOND_ONE if exceeds_caches(call, device, 1) else 0
-    flat.values.extend((Int64(call.groups), Int64(chunk), Int64(beyond)))
-    if plan.form == "vector":
-        ranges = [-(-call.groups // chunk)], [1]
+    flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
+    if plan.form in ("vector", "divided"):
+        ranges = [-(-groups // chunk)], [1]
     else:
-        ranges = [call.groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
+        ranges = [groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
     if math.prod(ranges[0]) > _MOST_WORK_ITEMS:
         name = binding.program.function.name
         raise binding.program.error(

@@ -48,7 +48,7 @@ class SyclPlatform:
         self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
         in_form: Callable[[Form], Any],
     ) -> Launch:
-        return prepare(binding, call, queue, handle, plan, device)
+        return prepare(binding, call, queue, handle, plan, device, in_form)
 
     def recent_calls(self, written: Sequence[int]) -> RecentCalls:
         return RecentCalls(written)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
@@ -132,11 +132,14 @@ class Workbench:
     def build(self, choice: Choice) -> None:
         """Compile and load a choice; only the default, which will be needed anyway, is kept in the disk cache."""
         options = Tuned(self.schedules(choice), "", 1).applied_to(self.options)
-        cache = self.cache if choice == self.default else None
+        self.ready[choice] = self._built(options, self.cache if choice == self.default else None)
+
+    def _built(self, options: LoweringOptions, cache: DiskCache | None) -> Ready:
         compiled = compile_program(self.binding.program, self.device, options, cache)
         handle, _ = load_kernel(compiled, self.device, self.queue, cache)
-        launch = prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device)
-        self.ready[choice] = Ready(compiled, handle, launch)
+        launch = prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device,
+                         lambda form: self._built(replace(options, form=form), cache).launch)
+        return Ready(compiled, handle, launch)
 
     def sample(self, choice: Choice) -> float:
         """Return the median time of some calls, in seconds, waiting included."""

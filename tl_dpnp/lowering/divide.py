@@ -1,0 +1,106 @@
+"""The divided form: several work-items of a CPU share the one product of a work-group, where there are few of those.
+
+It is the vector form of another function, in which a work-group computes some of the columns of the result, or where
+these are few, some of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.rewrite import map_operation, replace_body
+from tl_dpnp.scalars import INDEX
+
+__all__ = ["Division", "divide"]
+
+#: Columns that a part has at least, so that elements of the first factor are loaded for several; vectors that it is
+#: high where rows are divided.
+_LEAST_COLUMNS, _LEAST_VECTORS = 8, 2
+#: Parts for each core at most.
+_PARTS_PER_CORE = 4
+#: What may stand beside the product: nothing that writes, and nothing that runs in regions.
+_BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.Arith, ops.Cast, ops.Math)
+
+
+@dataclass(frozen=True)
+class Division:
+    """A function whose work-groups are `parts` of those of another, in order."""
+
+    function: ops.Function
+    parts: int
+
+
+def divide(function: ops.Function, device: DeviceDescription) -> Division | None:
+    """Return the division of a canonical function of one product of known size, None for others."""
+    products = [operation for operation in function.body if isinstance(operation, ops.Gemm)]
+    if len(products) != 1 or not all(isinstance(operation, (*_BESIDE, ops.Gemm)) for operation in function.body):
+        return None
+    (product,) = products
+    rows, columns = ops.memref_type(product.output).shape
+    a, b = (ops.memref_type(value) for value in product.inputs)
+    if any(type_.element.is_subbyte or not type_.is_static for type_ in (a, b, ops.memref_type(product.output))):
+        return None
+    assert rows is not None
+    assert columns is not None
+    most = _PARTS_PER_CORE * device.compute_units
+    vector = device.vector_bytes // ops.memref_type(product.output).element.bytes
+    for mode, size, step in ((1, columns, 1), (0, rows, vector)):
+        least = _LEAST_COLUMNS if mode == 1 else _LEAST_VECTORS * vector
+        parts = max((p for p in range(1, most + 1) if size % (p * step) == 0 and size // p >= least), default=1)
+        if parts > 1:
+            body = _divided(function, product, mode, parts)
+            return Division(replace_body(function, body), parts)
+    return None
+
+
+def _divided(function: ops.Function, product: ops.Gemm, mode: int, parts: int) -> Iterator[ops.Operation]:
+    """Yield the body for the product of one of the parts along a mode of the result."""
+    taken = {value.name for operation in function.body for value in operation.results}
+    taken |= {parameter.name for parameter in function.parameters}
+
+    def fresh(name: str) -> str:
+        return name if name not in taken else fresh(f"{name}_")
+
+    item, group, part, first = (ops.Value(fresh(name), INDEX) for name in ("item", "group", "part", "first"))
+    yield ops.GroupId(item)
+    count = ops.Constant(parts, INDEX)
+    yield ops.Arith("div", item, count, group)
+    yield ops.Arith("rem", item, count, part)
+    size = ops.memref_type(product.output).shape[mode]
+    assert size is not None
+    width = ops.Constant(size // parts, INDEX)
+    yield ops.Arith("mul", part, width, first)
+
+    def slice_of(value: ops.Value, mode: int, name: str) -> ops.Subview:
+        type_ = ops.memref_type(value)
+        shape = tuple(size // parts if i == mode else known for i, known in enumerate(type_.shape) if known is not None)
+        slices = tuple(
+            ops.Slice(first, width) if i == mode else ops.Slice(ops.Constant(0, INDEX), ops.Constant(known, INDEX))
+            for i, known in enumerate(shape)
+        )
+        result = ops.Value(name, MemrefType(type_.element, shape, type_.strides))
+        return ops.Subview(value, slices, result)
+
+    groups = {operation.result.name for operation in function.body if isinstance(operation, ops.GroupId)}
+
+    def use(operand: ops.Operand) -> ops.Operand:
+        return group if isinstance(operand, ops.Value) and operand.name in groups else operand
+
+    for operation in function.body:
+        if isinstance(operation, ops.GroupId):
+            continue
+        operation = map_operation(operation, use, lambda value: value, lambda region: region)
+        if isinstance(operation, ops.Gemm):
+            # The columns of the result are those of the second factor, its rows those of the first.
+            position = 1 if mode == 1 else 0
+            factor = slice_of(operation.inputs[position], mode ^ operation.transposes[position], fresh("factor"))
+            result = slice_of(operation.output, mode, fresh("result"))
+            yield factor
+            yield result
+            inputs = tuple(factor.result if i == position else value for i, value in enumerate(operation.inputs))
+            operation = replace(operation, inputs=inputs, output=result.result)
+        yield operation
