@@ -65,7 +65,7 @@ def test_large_products_run_tiled(element, result, transposes):
     ptx = only(kernel.inspect_ptx())
     # The first operand is op(B) transposed, whose depth goes along memory for n; the second op(A).
     flags = f"1, 1, 1, {int(transposes[2] == 't')}, {int(transposes[0] == 'n')};"
-    for columns in (128, 256):
+    for columns in (64, 128, 192, 256):
         row = rf"wgmma\.mma_async\.sync\.aligned\.m64n{columns}k16\.f32\.{element}\.{element}"
         assert len(re.findall(rf"{row} .*{flags}", ptx)) == 4
     for instruction in ("cp.async.bulk.tensor.2d.shared::cluster.global", "cp.async.bulk.tensor.2d.global.shared::cta",
@@ -91,14 +91,13 @@ def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
 
 def test_the_sizes_choose_the_tile():
     plan = tl_dpnp.compile(source(), target="cuda").lower(H200).plan.tiles
-    assert [(shape.rows, shape.columns) for shape in plan.shapes] == [(128, 256), (128, 128)]
+    assert [(shape.rows, shape.columns) for shape in plan.shapes] == [(128, columns) for columns in (256, 192, 128, 64)]
 
     def columns(m, n, products=1):
         return plan.shapes[plan.shape_for(m, n, products, H200.compute_units)].columns
 
-    # 128 and 256 tiles, 32 and 64 tiles; tiles that are half empty; many small products.
-    assert [columns(2048, 2048), columns(1024, 1024), columns(8192, 8192)] == [256, 128, 256]
-    assert [columns(8192, 128), columns(128, 8192)] == [128, 128]
+    assert [columns(size, size) for size in (512, 1024, 2048, 3072, 8192)] == [64, 64, 256, 192, 256]
+    assert [columns(8192, 128), columns(128, 8192), columns(64, 64)] == [64, 64, 64]
     assert [columns(128, 128, 1000), columns(256, 256, 1000)] == [128, 256]
 
 
@@ -126,11 +125,12 @@ def test_other_devices_and_wishes():
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 def test_devices_without_wgmma_multiply_by_warps(transposes):
-    for local_memory, tiles in ((H200.local_memory, ["128 x 256", "128 x 128"]), (99 << 10, ["128 x 128"])):
+    for local_memory, tiles in ((H200.local_memory, (256, 192, 128, 64)), (99 << 10, (128, 64))):
         device = replace(H200, warpgroup_products=False, local_memory=local_memory)
         program = Program(parse(source("f16", "f32", transposes, beta="%beta")).functions[0])
         compiled = compile_program(program, device, LoweringOptions(), None)
-        assert re.findall(r"m16n8k16_f16_f16_f32: tiles of (\d+ x \d+)", compiled.source) == tiles
+        found = re.findall(r"m16n8k16_f16_f16_f32: tiles of 128 x (\d+)", compiled.source)
+        assert [*map(int, found)] == [*tiles]
         ptx = compiled.binary.decode()
         assert "wgmma" not in ptx
         assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == len(tiles) * 4 * 4 * 8
@@ -218,7 +218,8 @@ def operands(element, result, transposes, m, n, k, *batch):
 
 
 #: Sizes with whole tiles, and with parts of them; of one row or column; with more tiles than blocks.
-SIZES = ((256, 128, 64), (512, 768, 320), (197, 331, 75), (1, 2001, 513), (2001, 1, 513), (3000, 3111, 65))
+SIZES = ((256, 128, 64), (512, 768, 320), (197, 331, 75), (1, 2001, 513), (2001, 1, 513), (3072, 3072, 64),
+         (3000, 3111, 65), (2040, 2040, 72))
 
 
 @on_device

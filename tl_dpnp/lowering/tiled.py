@@ -25,7 +25,7 @@ from tl_dpnp.scalars import F32, INDEX
 __all__ = ["Tiling", "find_tiling"]
 
 #: Columns of tiles, the most efficient number first.
-_COLUMNS = (256, 128)
+_COLUMNS = (256, 192, 128, 64)
 #: Multiplications from which one product is worth a kernel that fills a GPU: below it, and below another number where
 #: work-groups can run in the staged form, that other form is chosen.  Measured on an H200 with cubes of 64 and of 96.
 _LEAST, _LEAST_STAGED = 1 << 18, 1 << 19

@@ -154,7 +154,8 @@ class TileProduct(ABC):
 
     @property
     def _buffers(self) -> int:
-        return min(self._most_buffers, self._boxes)
+        # All are used equally often, which the phases of their barriers rely on.
+        return max(count for count in range(1, self._most_buffers + 1) if self._boxes % count == 0)
 
     @property
     def _results(self) -> int:
