@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
-from tl_dpnp.kernels.dpas.local_tiles import staged_bytes, staged_registers
+from tl_dpnp.kernels.dpas.local_tiles import needed_for_words, piece_words, staged_bytes, staged_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
@@ -90,9 +90,18 @@ class NestProduct:
     finish: Assign
 
     @property
-    def is_packed(self) -> bool:
-        """Whether elements of an operand share bytes."""
-        return self.a.buffer.element.is_subbyte or self.b.buffer.element.is_subbyte
+    def lines(self) -> tuple[tuple[tuple[object, ...], Bound], ...]:
+        """The strides of A along its rows and k, and the number of its rows; the same for the columns of B."""
+        m, n, k = self.m, self.n, self.k.variable
+        return (_strides(self.a, m.variable, k), m.stop), (_strides(self.b, n.variable, k), n.stop)
+
+    def can_be_staged(self, kernel: MicroKernel) -> bool:
+        """Whether operands can be packed in local memory: those whose elements share bytes are loaded by words only."""
+        return all(
+            not access.buffer.element.is_subbyte or needed_for_words(strides, size, piece) is not None
+            for access, (strides, size), piece in zip(
+                (self.a, self.b), self.lines, piece_words(kernel, 1, 1), strict=True)
+        )
 
 
 def product_in(m: Loop) -> NestProduct | None:
@@ -193,8 +202,6 @@ def _staged_kernel(
 ) -> MicroKernel | None:
     """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is short."""
     m, n, k = product.m.stop, product.n.stop, product.k.stop
-    if product.is_packed:
-        return None
     for rows, columns, steps in _STAGED[row.execution_size]:
         kernel = MicroKernel(
             row, _blocks(m, row.execution_size, rows), _blocks(n, row.repeat, columns), steps, terms, staged=True)
@@ -208,10 +215,8 @@ def _staged_kernel(
 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
     """Whether a staged product of so many sub-groups has the local memory and the registers that it takes."""
-    (m, n, k), (a, b) = (product.m, product.n, product.k), (product.a, product.b)
-    lines = ((_strides(a, m.variable, k.variable), m.stop), (_strides(b, n.variable, k.variable), n.stop))
-    return (staged_bytes(kernel, *extent) <= local_memory
-            and staged_registers(kernel, *extent, lines) <= _MOST_REGISTERS[kernel.row.execution_size])
+    return (product.can_be_staged(kernel) and staged_bytes(kernel, *extent) <= local_memory
+            and staged_registers(kernel, *extent, product.lines) <= _MOST_REGISTERS[kernel.row.execution_size])
 
 
 def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> tuple[int, int]:

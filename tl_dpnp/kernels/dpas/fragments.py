@@ -108,6 +108,17 @@ class Loader:
             result.append(value)
         return result
 
+    def elements_at(
+        self, matrix: Matrix, line: ir.Value, k: ir.Value, count: int, end: ir.Value
+    ) -> list[list[ir.Value]]:
+        """Load elements from k on, each as the bits of its terms, zeros from `end` on.
+
+        The matrix has strides along lines and along k.
+        """
+        start = self.moved(self.moved(matrix.pointer, line, matrix.strides[0]), k, matrix.strides[1])
+        return [self.element(matrix, start, matrix.strides[1], self.builder.add(k, index(place)), place, end)
+                for place in range(count)]
+
     def element(
         self, matrix: Matrix, start: ir.Value, stride: Size, k: ir.Value, place: int, end: ir.Value | None
     ) -> list[ir.Value]:

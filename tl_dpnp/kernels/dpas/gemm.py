@@ -217,10 +217,11 @@ class _Emitter:
             sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
         self.store(places, first_column, sums)
 
-    def loader(self, matrix: Matrix) -> Loader | PackedLoader:
-        """Return what loads single elements of a matrix."""
+    def loader(self, matrix: Matrix) -> Loader:
+        """Return what loads elements of a matrix."""
         if matrix.element.is_subbyte:
-            return PackedLoader(self.builder, self.kernel.row, self.place.lane)
+            per_byte = matrix.element.per_byte
+            return PackedLoader(self.builder, self.kernel, self.place.lane, self.emulated, per_byte)
         return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
 
     def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:
@@ -273,8 +274,8 @@ class _Emitter:
             items = kernel.row.execution_size * place.rows * place.columns
             bases = [self.scratch, builder.gep(self.scratch, [index(pieces[0].size)])]
             tiles = [
-                LocalTile(builder, Loader(builder, kernel, place.lane, self.emulated), piece, matrix, first, size, item,
-                          items, base, found is not None)
+                LocalTile(builder, self.loader(matrix), piece, matrix, first, size, item, items, base,
+                          found is not None)
                 for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
             ]
             self.store(self.rows_of(row, kernel.lane_blocks), column, self.over_pieces(*tiles))

@@ -381,12 +381,7 @@ class LocalTile:
             quick, late = builder.urem(number, index(fast)), builder.udiv(number, index(fast))
             line, word = (quick, late) if self.by_line else (late, quick)
             first = builder.add(k, self.times(word, piece.per_word))
-            start = self.loader.moved(matrix.pointer, self.present(line, 1), matrix.strides[0])
-            start = self.loader.moved(start, first, matrix.strides[1])
-            bits = [
-                self.loader.element(matrix, start, matrix.strides[1], builder.add(first, index(place)), place, end)
-                for place in range(piece.per_word)
-            ]
+            bits = self.loader.elements_at(matrix, self.present(line, 1), first, piece.per_word, end)
             for term in range(piece.terms):
                 value = self.loader.packed([parts[term] for parts in bits], piece.bits)
                 self.store([[value]], line, word, term, offset)

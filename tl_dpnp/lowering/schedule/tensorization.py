@@ -53,7 +53,8 @@ def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
         names == operand_names(kernel) and product.total.buffer.element.name == kernel.row.destination,
         f"it multiplies {names[0]} and {names[1]} into {product.total.buffer.element}",
     )
-    draft.require(not (kernel.staged and product.is_packed), "elements that share bytes are not packed in local memory")
+    draft.require(not kernel.staged or product.can_be_staged(kernel),
+                  "its sizes or strides do not allow loads of words, by which elements that share bytes are staged")
     draft.require(not multiplies_by_zero(product), "its sums are multiplied by 0, and the compiler takes them away")
     k = replace(product.k, kind="tensorized")
     n = replace(product.n, kind="tensorized", body=tuple(k if node == product.k else node for node in product.n.body))
