@@ -129,7 +129,7 @@ SECTIONS = {
         Section(
             "groups", "Groups of separate arrays", _products(_GROUPED), contests.groups,
             (Target("least", "strided", 0.9), Target("geometric mean", "strided", 0.9)),
-            peers=("strided",), quick=_SMALL[:1],
+            peers=("strided", "adjacent"), quick=_SMALL[:1],
         ),
         Section(
             "tune", "Tuning", _tuned("") + _tuned("dynamic"), contests.tuned,

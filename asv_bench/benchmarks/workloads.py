@@ -229,6 +229,7 @@ class Groups(Gemm):
         self._strided = self.kernel, self._arguments
         self.kernel = tl_dpnp.compile(programs.gemm(*shape, element, groups=True))
         self._arguments = tuple(tl_dpnp.group(self._separate(name)) for name in "ABC")
+        self._adjacent = tuple(tl_dpnp.group([tl_dpnp.rev(x) for x in self.device[name]]) for name in "ABC")
         self.tl_dpnp()
         self._check_separate()
 
@@ -245,6 +246,10 @@ class Groups(Gemm):
 
         result = np.stack([dpnp.asnumpy(array).T for array in self._arguments[2].arrays])
         np.testing.assert_allclose(result, self.host["C"], rtol=1e-3, atol=1e-3)
+
+    def adjacent(self) -> None:
+        """The same kernel with handles of matrices that follow one another in memory."""
+        self.kernel(*self._adjacent)
 
     def strided(self) -> None:
         """The same batch in one array."""
