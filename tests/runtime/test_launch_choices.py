@@ -32,3 +32,9 @@ def test_operands_are_prefetched_where_they_exceed_the_caches_of_the_cores(sizes
 def test_a_cache_size_is_assumed_where_the_device_does_not_tell():
     assert not exceeds_caches(call(1 << 21), replace(DEVICE, caches=()))
     assert exceeds_caches(call((1 << 21) + 1), replace(DEVICE, caches=()))
+
+
+def test_what_a_group_holds_twice_counts_once():
+    one = host_view(np.zeros(5000, np.int8))
+    group = GroupArgument((one,) * 3, ((1,),) * 3, 0, None)
+    assert not exceeds_caches(BoundCall((group,), None, 3), DEVICE)
