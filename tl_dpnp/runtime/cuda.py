@@ -20,7 +20,7 @@ from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, look_of, stream_function
 from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
-from tl_dpnp.runtime.cuda_tiles import ALIGNMENT, TileCall, misfit, tile_call
+from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.platforms import DeviceTable, Launch
 from tl_dpnp.runtime.ptx import linked
@@ -86,9 +86,8 @@ class CudaPlatform:
         problem = misfit(tiles, binding, call)
         if problem is None:
             flat = flatten(binding, call, queue)
-            otherwise = None if tiles.otherwise is None else functools.partial(in_form, tiles.otherwise)
             tiled = tile_call(tiles, binding, call, flat, describe(queue.ordinal).compute_units)
-            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue), otherwise)
+            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
         if tiles.otherwise is None:
             raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{binding.program.function.name}: "
                                         f"{problem}", "leave form= away")
@@ -170,44 +169,19 @@ def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: Lau
 
 
 class TiledLaunch(CudaLaunch):
-    """A launch in the tiled form; `otherwise` makes that for arrays whose addresses tensor maps do not take."""
+    """A launch in the tiled form."""
 
     maps = 3
     #: Tensor maps are kept for so many sets of addresses.
     MOST_MAPS = 64
 
     def __init__(
-        self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan,
-        stream: Callable[[], int], otherwise: Callable[[], Launch] | None,
+        self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan, stream: Callable[[], int]
     ) -> None:
         chosen = replace(plan, subgroups=call.shape.warps, local_memory=call.shape.local_memory)
         super().__init__(function, queue, call.flat, call.tiles, chosen, stream)
         self._call = call
-        self._otherwise = None if otherwise is None else functools.cache(otherwise)
         self._known: dict[tuple[int, ...], bytes] = {}
-
-    def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
-        """Start the kernel on the current stream of its arrays."""
-        if self._takes(addresses):
-            super().run(arguments, addresses)
-        else:
-            self._other().run(arguments, addresses)
-
-    def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
-        """Start the kernel after events that `start` returned; return one with ``wait()``."""
-        if self._takes(addresses):
-            return super().start(arguments, addresses, depends)
-        event = self._other().start(arguments, addresses, depends)
-        assert isinstance(event, driver.Event)
-        return event
-
-    def _takes(self, addresses: Sequence[int]) -> bool:
-        return tuple(addresses) in self._known or self._call.takes(addresses)
-
-    def _other(self) -> Launch:
-        if self._otherwise is None:
-            raise TLBindingError(f"form='tiled' takes arrays at multiples of {ALIGNMENT} bytes: leave form= away")
-        return self._otherwise()
 
     def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         key = tuple(addresses)

@@ -19,10 +19,12 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
 from tl_dpnp.runtime.torch_adapter import current_stream_function
 
-__all__ = ["CUDA_ARRAYS", "CudaDevice", "cuda_device", "look_of", "stream_function"]
+__all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "look_of", "stream_function"]
 
 #: Element types that NumPy lacks travel as integers of their size.
 _CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+#: Bytes of which addresses and strides must be multiples for tensor maps (CUDA Driver API, cuTensorMapEncodeTiled).
+MAP_ALIGNMENT = 16
 _INSTEAD = "pass an array of CuPy, PyTorch or Numba on a CUDA device"
 
 
@@ -92,8 +94,16 @@ def _device_of(array: Any) -> int:
     return ordinal_of(array.__cuda_array_interface__["data"][0])
 
 
+def is_aligned(address: int) -> bool:
+    """Whether tensor maps take an address."""
+    return address % MAP_ALIGNMENT == 0
+
+
 class _Access(NamedTuple):
-    """Quick ways to what a call depends on, for the arrays of one package."""
+    """Quick ways to what a call depends on, for the arrays of one package.
+
+    `facts` are all but the address, of which only matters whether it is aligned.
+    """
 
     address: Callable[[Any], int]
     facts: Callable[[Any], Hashable]
@@ -102,8 +112,9 @@ class _Access(NamedTuple):
 
 def _interface_facts(array: Any) -> Hashable:
     interface = array.__cuda_array_interface__
-    (_, read_only), dtype = interface["data"], str(getattr(array, "dtype", ""))
-    return read_only, interface["shape"], interface.get("strides"), interface["typestr"], dtype, _device_of(array)
+    (address, read_only), dtype = interface["data"], str(getattr(array, "dtype", ""))
+    return (read_only, interface["shape"], interface.get("strides"), interface["typestr"], dtype, _device_of(array),
+            is_aligned(address or 0))
 
 
 def _interface_address(array: Any) -> int:
@@ -116,7 +127,8 @@ def _interface_look(array: Any) -> tuple[Any, ...]:
 
 
 def _torch_facts(tensor: Any) -> Hashable:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad,
+            is_aligned(tensor.data_ptr()))
 
 
 def _torch_look(tensor: Any) -> tuple[Any, ...]:
@@ -124,7 +136,7 @@ def _torch_look(tensor: Any) -> tuple[Any, ...]:
 
 
 def _cupy_facts(array: Any) -> Hashable:
-    return array.shape, array.strides, array.dtype.char, array.data.device_id
+    return array.shape, array.strides, array.dtype.char, array.data.device_id, is_aligned(array.data.ptr)
 
 
 _INTERFACE = _Access(_interface_address, _interface_facts, _interface_look)

@@ -14,12 +14,13 @@ from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.cuda_arrays import MAP_ALIGNMENT, is_aligned
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, Scalar
 
-__all__ = ["ALIGNMENT", "TileCall", "misfit", "tile_call"]
+__all__ = ["TileCall", "misfit", "tile_call"]
 
-#: Bytes of which addresses and strides must be multiples, and the bounds of strides (in bytes) and sizes.
-ALIGNMENT, _MOST_STRIDE, _MOST_SIZE = 16, 1 << 40, 1 << 32
+#: Bounds of strides (in bytes) and sizes.
+_MOST_STRIDE, _MOST_SIZE = 1 << 40, 1 << 32
 #: Tiles of all products that the kernel counts.
 _MOST_TILES = (1 << 31) - 1
 
@@ -50,10 +51,6 @@ class TileCall(NamedTuple):
         """Return the tensor maps for arrays at these addresses."""
         return b"".join(driver.tensor_map(addresses[matrix.place], *matrix[2:]) for matrix in self.matrices)
 
-    def takes(self, addresses: Sequence[int]) -> bool:
-        """Whether tensor maps take arrays at these addresses."""
-        return all(addresses[matrix.place] % ALIGNMENT == 0 for matrix in self.matrices)
-
 
 def _product(tiles: TilePlan, call: BoundCall) -> tuple[int, int, int]:
     """Return m, n and k of D = L R."""
@@ -62,7 +59,10 @@ def _product(tiles: TilePlan, call: BoundCall) -> tuple[int, int, int]:
 
 
 def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
-    """Return what hinders a call, but for addresses, from the tiled form, or None if nothing does."""
+    """Return what hinders a call from the tiled form, or None if nothing does.
+
+    Other addresses of like arrays do not change that: whether they are aligned is among an array's facts.
+    """
     m, n, k = _product(tiles, call)
     if m * n * k < max(1, tiles.least):
         return f"products of {m} x {n} x {k} are too small"
@@ -73,8 +73,10 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
     for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
         matrix = _matrix(entry, box, binding, call)
         name = f"%{binding.parameters[entry.parameter].name}"
-        if any(stride % ALIGNMENT for stride in matrix.strides):
-            return f"strides of {name} are no multiples of {ALIGNMENT} bytes"
+        if any(stride % MAP_ALIGNMENT for stride in matrix.strides):
+            return f"strides of {name} are no multiples of {MAP_ALIGNMENT} bytes"
+        if any(not is_aligned(view.address) for view in call.arguments[entry.parameter].views):
+            return f"{name} does not start at a multiple of {MAP_ALIGNMENT} bytes"
         across, *batch = matrix.strides
         if across < matrix.sizes[0] * matrix.bytes or any(stride <= 0 or stride % across for stride in batch):
             return f"parts of {name} overlap or are interleaved"
