@@ -33,13 +33,16 @@ _LARGE, _SMALL = (4, 4), (2, 1)
 _WIDE = (4, 2)
 #: Steps of the loop over k with reads of blocks, where they divide it.
 _STEPS = (4, 2)
-#: Tiles in blocks and steps of staged products, the best first, by the lanes (``python -m tools.xmx_quality``), and the
-#: registers that their values may take: beyond, the compiler begins to use scratch memory.
+#: Tiles in blocks and steps of staged products, the best first, by the lanes and whether operands are f32
+#: (``python -m tools.xmx_quality``), and the registers that their values may take: beyond, the compiler begins to use
+#: scratch memory.
 _STAGED = {
-    8: ((4, 4, 1), (4, 3, 1), (4, 2, 2), (2, 4, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-    16: ((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 3, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+    (8, False): ((4, 4, 1), (4, 2, 2), (2, 4, 2), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+    (8, True): ((4, 3, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+    (16, False): ((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+    (16, True): ((4, 4, 2), (4, 4, 1), (2, 3, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
 }
-_MOST_REGISTERS = {8: 198, 16: 212}
+_MOST_REGISTERS = {8: 206, 16: 212}
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
 #: Elements that DPAS takes, by the names of the language's types.
@@ -186,7 +189,7 @@ def default_micro_kernel(
     blocks = _no_blocks(product, row, terms) is None
     wide = None if terms or blocks else _wide_kernel(product, row)
     staged = None if blocks else _staged_kernel(product, row, terms, engine.local_memory, layout)
-    if staged is not None and (wide is None or _extent(product, staged, layout) != (1, 1)):
+    if staged is not None and (wide is None or _shares(product, staged, layout)):
         return staged
     if wide is not None:
         return wide
@@ -200,17 +203,25 @@ def default_micro_kernel(
 def _staged_kernel(
     product: NestProduct, row: DpasRow, terms: int, local_memory: int, layout: SubgroupLayout | None
 ) -> MicroKernel | None:
-    """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is short."""
+    """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is too short."""
     m, n, k = product.m.stop, product.n.stop, product.k.stop
-    for rows, columns, steps in _STAGED[row.execution_size]:
-        kernel = MicroKernel(
-            row, _blocks(m, row.execution_size, rows), _blocks(n, row.repeat, columns), steps, terms, staged=True)
-        if isinstance(k, int) and k <= 2 * kernel.depth:
-            continue
+    for rows, most_columns, steps in _STAGED[row.execution_size, bool(terms)]:
+        columns = _blocks(n, row.repeat, most_columns)
+        if columns == 3 != most_columns:
+            columns = 2  # numbers that are powers of two take fewer registers
+        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows), columns, steps, terms, staged=True)
+        if isinstance(k, int) and (k < row.k or (k % row.k == 0 and k % kernel.depth)):
+            continue  # too short, or a step less leaves no rest
         extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
         if all(_fits(product, kernel, extent, local_memory) for extent in extents):
             return kernel
     return None
+
+
+def _shares(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> bool:
+    """Whether several sub-groups share staged operands, of which there are enough pieces to load one ahead."""
+    k = product.k.stop
+    return _extent(product, kernel, layout) != (1, 1) and not (isinstance(k, int) and k <= 2 * kernel.depth)
 
 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:

@@ -213,9 +213,7 @@ class _Emitter:
             end = size_value(product.k)
             sums = counted_loop(builder, size_value(done), end, index(dpas.k), sums,
                                 lambda k, values: add(k, values, end), unrolled=False)
-        if len(kernel.products) > 1:
-            sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
-        self.store(places, first_column, sums)
+        self.store(places, first_column, self.total(sums))
 
     def loader(self, matrix: Matrix) -> Loader:
         """Return what loads elements of a matrix."""
@@ -256,7 +254,8 @@ class _Emitter:
     def by_local_memory(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit the tiles of all sub-groups from operands that they pack in local memory together.
 
-        Where sizes, strides or addresses that are known at run time only do not allow it, each loads its own.
+        Where sizes, strides or addresses that are known at run time only do not allow loads of words, elements are
+        loaded one by one.
         """
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
         pieces = piece_words(kernel, place.rows, place.columns)
@@ -267,7 +266,7 @@ class _Emitter:
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
 
-        def together() -> None:
+        def emit(sums: Callable[[LocalTile, LocalTile], list[ir.Value]]) -> None:
             assert self.scratch is not None
             subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
             item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
@@ -278,7 +277,7 @@ class _Emitter:
                           found is not None)
                 for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
             ]
-            self.store(self.rows_of(row, kernel.lane_blocks), column, self.over_pieces(*tiles))
+            self.store(self.rows_of(row, kernel.lane_blocks), column, self.total(sums(*tiles)))
 
         conditions = [
             builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
@@ -290,19 +289,34 @@ class _Emitter:
         if not isinstance(product.k, int):
             conditions.append(builder.icmp_signed(">", product.k, index(0)))
         if not conditions:
-            together()
+            emit(self.ahead)
             return
         with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
             with possible:
-                together()
+                emit(self.ahead)
             with otherwise:
-                if narrow:
-                    self.in_parts(row, column)
-                else:  # there is nothing to sum
-                    zeros = self.zeros(kernel.lane_blocks * kernel.column_blocks)
-                    self.store(self.rows_of(row, kernel.lane_blocks), column, zeros)
+                emit(self.one_by_one)
 
-    def over_pieces(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
+    def multiply_pieces(
+        self, a: LocalTile, b: LocalTile, offset: ir.Value, sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Return the sums with the products of two pieces in local memory added."""
+        kernel, builder = self.kernel, self.builder
+        count = kernel.lane_blocks * kernel.column_blocks
+        first_row = builder.mul(self.place.row, index(kernel.lane_blocks))
+        first_column = builder.mul(self.place.column, index(kernel.column_blocks))
+        for step in range(kernel.steps):
+            left = [a.fragment(first_row, i, step, offset) for i in range(kernel.lane_blocks)]
+            results: list[list[ir.Value]] = [[] for _ in kernel.products]
+            for j in range(kernel.column_blocks):
+                right = b.fragment(first_column, j, step, offset)
+                for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
+                    first = number * count + len(result)
+                    result += self.multiply(sums[first : first + kernel.lane_blocks], left, right, products)
+            sums = [total for result in results for total in result]
+        return list(sums)
+
+    def ahead(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
         """Return the sums over all pieces of k, which is not 0.
 
         Each iteration loads a piece while it multiplies the one before, and has one barrier.  The first piece is what k
@@ -310,27 +324,12 @@ class _Emitter:
         """
         kernel, k, builder = self.kernel, self.product.k, self.builder
         depth, size, start = kernel.depth, a.piece.size + b.piece.size, ir.Constant(I32, 0)
-        count = kernel.lane_blocks * kernel.column_blocks
-        first_row = builder.mul(self.place.row, index(kernel.lane_blocks))
-        first_column = builder.mul(self.place.column, index(kernel.column_blocks))
-
-        def multiply(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
-            for step in range(kernel.steps):
-                left = [a.fragment(first_row, i, step, offset) for i in range(kernel.lane_blocks)]
-                results: list[list[ir.Value]] = [[] for _ in kernel.products]
-                for j in range(kernel.column_blocks):
-                    right = b.fragment(first_column, j, step, offset)
-                    for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
-                        first = number * count + len(result)
-                        result += self.multiply(sums[first : first + kernel.lane_blocks], left, right, products)
-                sums = [total for result in results for total in result]
-            return list(sums)
 
         def piece(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             offset, *sums = carried
             other = builder.sub(ir.Constant(I32, size), offset)
             fetched = [tile.fetch(k) for tile in (a, b)]
-            sums = multiply(offset, sums)
+            sums = self.multiply_pieces(a, b, offset, sums)
             for tile, values in zip((a, b), fetched, strict=True):
                 tile.commit(values, other)
             self.barrier()
@@ -346,14 +345,32 @@ class _Emitter:
             else:
                 tile.fill(size_value(whole), size_value(k), start)
         self.barrier()
-        carried = [start, *self.zeros(count * len(kernel.products))]
+        carried = [start, *self.zeros(kernel.lane_blocks * kernel.column_blocks * len(kernel.products))]
         if whole != 0:
             carried = counted_loop(builder, index(0), size_value(whole), index(depth), carried, piece,
                                    runs_at_least_once=isinstance(k, int), unrolled=False)
-        sums = multiply(carried[0], carried[1:])
-        if len(kernel.products) > 1:
-            sums = [builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
-        return sums
+        return self.multiply_pieces(a, b, carried[0], carried[1:])
+
+    def one_by_one(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
+        """Return the sums over all pieces of k, each loaded, then multiplied, in loops that take few registers."""
+        kernel, end, start = self.kernel, size_value(self.product.k), ir.Constant(I32, 0)
+
+        def piece(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            self.barrier()
+            for tile in (a, b):
+                tile.fill(k, end, start)
+            self.barrier()
+            return self.multiply_pieces(a, b, start, sums)
+
+        sums = self.zeros(kernel.lane_blocks * kernel.column_blocks * len(kernel.products))
+        return counted_loop(self.builder, index(0), end, index(kernel.depth), sums, piece, unrolled=False)
+
+    def total(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the sums of the leading and of the smaller products together, where they are apart."""
+        count = self.kernel.lane_blocks * self.kernel.column_blocks
+        if len(self.kernel.products) == 1:
+            return list(sums)
+        return [self.builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
 
     def barrier(self) -> None:
         """Order accesses to local memory within the work-group."""

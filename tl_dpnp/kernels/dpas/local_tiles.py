@@ -17,7 +17,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, if_then, index, lanes, vector_of
+from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index, lanes, vector_of
 from tl_dpnp.scalars import F32
 
 __all__ = [
@@ -197,45 +197,48 @@ class LocalTile:
         return self.piece.across or self.matrix.strides[1] != 1
 
     @cached_property
-    def places(self) -> list[tuple[ir.Value, ir.Value, ir.Value | None]]:
-        """The first line and word of each unit of this work-item, and whether there is one, None for always."""
+    def places(self) -> list[tuple[ir.Value, ir.Value]]:
+        """The first line and word of each unit of this work-item.
+
+        Where units run out, some are done twice: equal words are stored, which takes no branches.
+        """
         unit, piece, builder = self.unit, self.piece, self.builder
         lines, words = piece.all_lines // unit.lines, piece.all_words // unit.words
         fast, slow = (lines, words) if self.by_line else (words, lines)
+        count = -(-fast * slow // self.items)
         result = []
-        for number in range(-(-fast * slow // self.items)):
+        for number in range(count):
             # Where one number divides the other, the units of a work-item are at constant distances.
-            if self.items % fast == 0:
-                quick = builder.urem(self.item, index(fast))
-                late = builder.add(builder.udiv(self.item, index(fast)), index(number * (self.items // fast)))
+            if count * self.items == fast * slow and self.items % fast == 0:
+                late, quick = self.divided(self.item, fast)
+                late = builder.add(late, index(number * (self.items // fast)))
             elif fast % self.items == 0:
                 rows, rest = divmod(number, fast // self.items)
                 quick, late = builder.add(self.item, index(rest * self.items)), index(rows)
             else:
                 one = builder.add(self.item, index(number * self.items))
-                quick, late = builder.urem(one, index(fast)), builder.udiv(one, index(fast))
-            whole = (number + 1) * self.items <= fast * slow
-            inside = None if whole else builder.icmp_unsigned("<", late, index(slow))
+                late, quick = self.divided(self.divided(one, fast * slow)[1], fast)
             line, word = (quick, late) if self.by_line else (late, quick)
-            result.append((self.times(line, unit.lines), self.times(word, unit.words), inside))
+            result.append((self.times(line, unit.lines), self.times(word, unit.words)))
         return result
 
     def times(self, value: ir.Value, factor: int) -> ir.Value:
         return value if factor == 1 else self.builder.mul(value, index(factor))
 
+    def divided(self, value: ir.Value, divisor: int) -> tuple[ir.Value, ir.Value]:
+        """Return a small number's quotient and rest: a division of 64 bits takes GPUs long."""
+        builder, narrow = self.builder, self.builder.trunc(value, I32)
+        parts = (builder.udiv(narrow, constant(I32, divisor)), builder.urem(narrow, constant(I32, divisor)))
+        return builder.zext(parts[0], I64), builder.zext(parts[1], I64)
+
     @cached_property
-    def sources(self) -> list[tuple[ir.Value, ir.Value | None]]:
-        """The pointer to each unit of the first piece, and whether the unit is one of this work-item."""
+    def sources(self) -> list[ir.Value]:
+        """The pointer to each unit of the first piece."""
         result = []
-        for line, word, inside in self.places:
-            if inside is not None:
-                # What is loaded for nothing comes from a place that is there.
-                line = self.builder.select(inside, line, index(0))
-                word = self.builder.select(inside, word, index(0))
-            line = self.present(line, self.unit.lines)
-            start = self.loader.moved(self.matrix.pointer, self.times(word, self.piece.per_word),
-                                      self.matrix.strides[1])
-            result.append((self.loader.moved(start, line, self.matrix.strides[0]), inside))
+        for line, word in self.places:
+            place = self.times(word, self.piece.per_word)
+            start = self.loader.moved(self.matrix.pointer, place, self.matrix.strides[1])
+            result.append(self.loader.moved(start, self.present(line, self.unit.lines), self.matrix.strides[0]))
         return result
 
     def present(self, line: ir.Value, count: int) -> ir.Value:
@@ -252,7 +255,7 @@ class LocalTile:
         """Load this work-item's share of the piece that starts at k, all of which is inside of the matrix."""
         unit, matrix = self.unit, self.matrix
         result = []
-        for pointer, _ in self.sources:
+        for pointer in self.sources:
             start = self.loader.moved(pointer, k, matrix.strides[1])
             if unit.along and (self.wide or matrix.element == F32):
                 result.append([self.load(start, unit.words * self.piece.per_word)])
@@ -276,19 +279,9 @@ class LocalTile:
 
     def commit(self, fetched: Sequence[Sequence[ir.Value]], offset: ir.Value) -> None:
         """Pack what was fetched and store it, `offset` words behind the base."""
-        for loads, (line, word, _), (_, inside) in zip(fetched, self.places, self.sources, strict=True):
-            words = self.packed(loads)
-
-            def store(
-                words: list[list[list[ir.Value]]] = words, line: ir.Value = line, word: ir.Value = word
-            ) -> None:
-                for term, grid in enumerate(words):
-                    self.store(grid, line, word, term, offset)
-
-            if inside is None:
-                store()
-            else:
-                if_then(self.builder, inside, store)
+        for loads, (line, word) in zip(fetched, self.places, strict=True):
+            for term, grid in enumerate(self.packed(loads)):
+                self.store(grid, line, word, term, offset)
 
     def packed(self, loads: Sequence[ir.Value]) -> list[list[list[ir.Value]]]:
         """Return the words of a unit, for each term, line and word."""
@@ -364,8 +357,7 @@ class LocalTile:
     def place(self, line: ir.Value, word: ir.Value, term: int) -> ir.Value:
         """Return where a word of a line is, in words."""
         piece, builder = self.piece, self.builder
-        block, inner = builder.udiv(line, index(piece.lines)), builder.urem(line, index(piece.lines))
-        step, own = builder.udiv(word, index(piece.words)), builder.urem(word, index(piece.words))
+        (block, inner), (step, own) = self.divided(line, piece.lines), self.divided(word, piece.words)
         fragment = builder.add(self.times(block, piece.steps), step)
         start = builder.add(self.times(fragment, piece.terms * piece.fragment), index(term * piece.fragment))
         within = (builder.add(self.times(own, piece.lines), inner) if piece.across
@@ -378,7 +370,7 @@ class LocalTile:
         fast = piece.all_lines if self.by_line else piece.all_words
 
         def one(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            quick, late = builder.urem(number, index(fast)), builder.udiv(number, index(fast))
+            late, quick = self.divided(number, fast)
             line, word = (quick, late) if self.by_line else (late, quick)
             first = builder.add(k, self.times(word, piece.per_word))
             bits = self.loader.elements_at(matrix, self.present(line, 1), first, piece.per_word, end)

@@ -61,7 +61,10 @@ def parse(text: str) -> list[Instruction]:
 
 
 def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the innermost loop with the largest share of DPAS, the longest one if none has any; all if no loop."""
+    """Return the innermost loop with the largest share of DPAS, the longest one if the kernel has no DPAS.
+
+    All of the kernel where no innermost loop is where its DPAS are: a short k leaves none.
+    """
     spans = []
     for number, instruction in enumerate(instructions):
         if instruction.name not in _JUMPS:
@@ -76,7 +79,8 @@ def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
         if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
     ]
     loops = [list(instructions[first:last]) for first, last in inner]
-    return max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
+    loop = max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
+    return loop if mix(loop)["dpas"] or not mix(instructions)["dpas"] else list(instructions)
 
 
 def mix(instructions: Sequence[Instruction]) -> Counter[str]:
