@@ -73,6 +73,9 @@ class Nvvm:
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
         raise LoweringError("a work-item of a GPU stores no whole line")
 
+    def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return value
+
     # Conversions of halves are inline PTX on 16-bit integers: libNVVM 13 gathers neighbouring loads of halves from
     # shared memory into vectors, and then refuses those.
 

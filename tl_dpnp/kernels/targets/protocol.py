@@ -44,6 +44,9 @@ class Target(Protocol):
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
         """Store a vector of one cache line, at an address that is a multiple of it, past the caches."""
 
+    def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Return a vector of one cache line that the compiler does not make again from what it is made of."""
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return a half or a vector of halves as f32."""
 

@@ -66,6 +66,10 @@ class Spirv:
         type_ = ir.FunctionType(ir.VoidType(), [pointer.type, value.type])
         builder.asm(type_, "vmovntps $1, ($0)", "r,v,~{memory}", [pointer, value], True)
 
+    def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """x86-64 with AVX-512 only: inline assembly of no instruction."""
+        return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=v,0", [value], False)
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return builder.fpext(value, vector_of(ir.FloatType(), lanes(value.type)))
 

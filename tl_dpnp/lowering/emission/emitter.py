@@ -65,6 +65,7 @@ from tl_dpnp.lowering.nest import (
     Total,
     is_transposition,
     leaves,
+    loops_of,
 )
 from tl_dpnp.scalars import ScalarType
 
@@ -98,7 +99,8 @@ def emit_nest(
     arguments = replace(arguments, pointers=pointers)
     staged = StagedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
-    memory = Memory(builder, arguments, variables, vector_width)
+    fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
+    memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2)
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged)
     emitter.find_subgroup()
