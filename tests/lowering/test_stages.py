@@ -252,3 +252,13 @@ def test_registers_have_an_end():
     schedule.decompose_reduction("k", above="m")
     with pytest.raises(ScheduleError, match="registers take more than 131072 bytes"):
         realize(schedule.nest, ONE)
+
+
+def test_a_copy_to_read_leaves_the_copy_back_where_it_writes():
+    contraction = gemm(4, 5, 3, beta=3.0)
+    schedule = Schedule(contraction.nest)
+    schedule.cache_write("C", "local")
+    schedule.cache_read("C", "registers")
+    schedule.reverse_compute_at("C_local", "m")
+    assert "write_back(C_local, C)" in str(schedule)
+    check(contraction, schedule, 4, 5, 3, beta=3.0)

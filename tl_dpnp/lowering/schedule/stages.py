@@ -118,7 +118,8 @@ def cache_read(draft: Draft, buffer: str, scope: CacheScope, within: str | None 
                         result.append(stage)
                     result.append(node.with_body(*rewrite(node.body, here)))
                 case Stage():
-                    redirected = replace(node, source=name) if active and node.source == buffer else node
+                    reads = active and node.source == buffer and not node.write_back
+                    redirected = replace(node, source=name) if reads else node
                     result.append(redirected.with_body(*rewrite(node.body, active)))
                 case _:
                     result.append(node)
