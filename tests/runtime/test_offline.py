@@ -10,6 +10,7 @@ from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.llvm import new_module
+from tl_dpnp.lowering import matrix_engine
 from tl_dpnp.runtime.machine_code import build_options
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
@@ -149,6 +150,24 @@ def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, tr
     assert resources.scratch == resources.spilled == 0
     assert resources.local_memory > 0
     assert resources.busy_share >= busy
+
+
+@needs_tools
+def test_a_tile_that_takes_scratch_memory_is_made_smaller(monkeypatch):
+    """A default that is too large for the registers; one that is given stays as it is."""
+    monkeypatch.setitem(matrix_engine._STAGED, (16, True), ((4, 4, 1),))
+    monkeypatch.setattr(matrix_engine, "_MOST_REGISTERS", {8: 1000, 16: 1000})
+    text = gemm("f32", "f32", 256, 192, 512)
+    kernel = tl_dpnp.compile(text, precision="high", cache=False)
+    program = kernel.compile_offline("pvc")
+    assert "_tile_4x4x1_from_f32_by_3_staged" in kernel.lower("pvc").schedule
+    assert "_tile_2x2x1_from_f32_by_3_staged" in program.schedule
+    assert program.resources.scratch == 0
+    assert "tiles were halved 2 times: larger ones took" in kernel.diagnostics(device="pvc")
+    name = "dpas_f32_bf16_bf16_8x16x16_tile_4x4x1_from_f32_by_3_staged"
+    given = {"gemm_0": lambda plain: plain.tensorize("m", name)}
+    kernel = tl_dpnp.compile(text, precision="high", schedule=given, cache=False)
+    assert kernel.resources(device="pvc").scratch > 0
 
 
 @needs_tools

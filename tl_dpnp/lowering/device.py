@@ -59,6 +59,7 @@ class LoweringOptions:
     user's, by the name of the instruction's nest, as JSON; the other instructions get the default.
     `precision` is what products of f32 matrices may lose on a matrix engine (`matrix_engine.MatrixEngine`);
     `emulate_dpas` is the execution size, 8 or 16, of the matrix instruction to compute lane by lane, 0 not to.
+    `smaller_tiles` is how often the default tiles of the matrix engine are halved, for a compiler that needs it.
     """
 
     form: Form | None = None
@@ -66,6 +67,7 @@ class LoweringOptions:
     schedules: tuple[tuple[str, str], ...] = ()
     precision: Precision = "highest"
     emulate_dpas: int = 0
+    smaller_tiles: int = 0
 
 
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical

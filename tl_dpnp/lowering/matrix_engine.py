@@ -56,13 +56,14 @@ class MatrixEngine:
     `precision` is what products of f32 matrices may lose: "highest" leaves them to multiply-adds of f32, "high" makes
     each operand a sum of three bf16, "default" rounds operands to tf32 where there is that, else to bf16.
     `emulated` computes lane by lane what the engine would.  `local_memory` are the bytes that a product may take to
-    stage its operands.
+    stage its operands; default tiles are halved `smaller_tiles` times.
     """
 
     lanes: int
     precision: Precision = "highest"
     emulated: bool = False
     local_memory: int = 0
+    smaller_tiles: int = 0
 
     def at(self, precision: Precision | None) -> MatrixEngine:
         """Return the engine with the precision of one instruction, None for its own."""
@@ -77,7 +78,8 @@ def engine_of(device: DeviceDescription, options: LoweringOptions, temporaries: 
     """Return the matrix engine to compile for, where temporaries take bytes of local memory; one of 0 lanes is none."""
     lanes = options.emulate_dpas or device.dpas_lanes
     rest = device.local_memory - aligned(temporaries)
-    return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas), local_memory=rest)
+    return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas), local_memory=rest,
+                        smaller_tiles=options.smaller_tiles)
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,20 @@ def default_micro_kernel(
 
     Without the layout of the work-group, that is one which has a sub-group for each tile.
     """
+    kernel = _largest_micro_kernel(nest, engine, layout)
+    for _ in range(engine.smaller_tiles):
+        kernel = None if kernel is None else _halved(kernel)
+    return kernel
+
+
+def _halved(kernel: MicroKernel) -> MicroKernel:
+    """Return a micro-kernel whose tile has half as many columns, or rows if it is higher than wide; 1 stays 1."""
+    if kernel.column_blocks >= kernel.lane_blocks:
+        return replace(kernel, column_blocks=max(1, kernel.column_blocks // 2))
+    return replace(kernel, lane_blocks=max(1, kernel.lane_blocks // 2))
+
+
+def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
     product = product_in(nest.body[0]) if len(nest.body) == 1 and isinstance(nest.body[0], Loop) else None
     if product is None or not engine.lanes or multiplies_by_zero(product):
         return None

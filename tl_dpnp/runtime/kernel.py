@@ -507,18 +507,25 @@ class Kernel:
     def compile_offline(self, device: str, *, registers: int | None = None) -> DeviceProgram:
         """Compile the kernel for an Intel GPU that need not be there: ``"pvc"`` (Xe-HPC) or ``"dg2"`` (Xe-HPG).
 
-        `registers` is the size of a thread's register file, 128 or 256; by default what the schedule is made for.  The
+        `registers` is the size of a thread's register file, 128 or 256; by default what the schedule is made for.
+        Without it, default tiles of the matrix engine are made smaller where they take scratch memory.  The
         result has the ``binary``, its ``assembly`` and its ``resources``.  Raises UnsupportedError for an unknown
         device and where Intel's offline compiler is not installed, naming its package; LoweringError where the compiler
         fails or makes something else of a matrix instruction.
         """
-        from tl_dpnp.runtime.offline.program import compile_offline
+        from tl_dpnp.runtime.offline.program import compile_without_scratch
         from tl_dpnp.runtime.offline.targets import target_named
 
+        self._require_device_target("compile_offline")
         described = target_named(device).description
+        options = self._lowering(described)
         cache = open_cache() if self.options.cache else None
-        key = "" if cache is None else cache_key(self._program, described, self._lowering(described))
-        return compile_offline(self.lower(described), device, registers=registers, cache=cache, key=key)
+        key = "" if cache is None else cache_key(self._program, described, options)
+
+        def lower(halved: int) -> LoweredKernel:
+            return lowered(self._program, described, replace(options, smaller_tiles=halved))
+
+        return compile_without_scratch(lower, device, registers=registers, cache=cache, key=key)
 
     def inspect_asm(self, device: str, *, registers: int | None = None) -> str:
         """Return the assembly for a device, as text; see `compile_offline`."""
@@ -533,8 +540,9 @@ class Kernel:
         """
         self._require_device_target("diagnostics")
         if device is not None:
-            remarks = [f"  {remark}" for remark in self.lower(device).remarks]
-            found = str(self.resources(device=device)).replace("\n", "\n  ")
+            program = self.compile_offline(device)
+            remarks = [f"  {remark}" for remark in program.remarks]
+            found = str(program.resources).replace("\n", "\n  ")
             return "\n".join([f"@{self.name} for {device}: compiled, not run", *remarks, f"  {found}"])
         return "\n\n".join(
             "\n".join(self._report(signature, overload, level)) for signature, overload in self._compiled().items()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -16,7 +16,10 @@ from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
 
-__all__ = ["DeviceProgram", "Resources", "compile_offline"]
+__all__ = ["DeviceProgram", "Resources", "compile_offline", "compile_without_scratch"]
+
+#: How often tiles are halved at most: from 4 x 4 blocks to one.
+_MOST_HALVED = 4
 
 
 @dataclass(frozen=True)
@@ -86,12 +89,43 @@ class Resources:
 
 @dataclass(frozen=True)
 class DeviceProgram:
-    """A kernel for one device: the binary that the device's driver loads, its assembly and its resources."""
+    """A kernel for one device: the binary that the device's driver loads, its assembly and its resources.
+
+    `schedule` and `remarks` are those of the kernel that was compiled, which has smaller tiles than by default where
+    those took scratch memory.
+    """
 
     target: OfflineTarget
     binary: bytes
     assembly: str
     resources: Resources
+    schedule: str
+    remarks: tuple[str, ...]
+
+
+def compile_without_scratch(
+    lower: Callable[[int], LoweredKernel], device: str, *, registers: int | None = None,
+    cache: DiskCache | None = None, key: str = "",
+) -> DeviceProgram:
+    """Compile a kernel; one that takes scratch memory, again with smaller tiles, and return the one that takes least.
+
+    `lower` returns the kernel with the default tiles of the matrix engine halved so many times.  The others are as for
+    `compile_offline`; where `registers` are given, tiles stay as they are.
+    """
+    lowered = lower(0)
+    best = compile_offline(lowered, device, registers=registers, cache=cache, key=key)
+    first = best.resources.scratch
+    for halved in range(1, _MOST_HALVED + 1 if registers is None else 1):
+        if not best.resources.scratch or not any(whole_micro_kernel(entry.nest) for entry in lowered.schedules):
+            break
+        before, lowered = lowered.schedule, lower(halved)
+        if lowered.schedule == before:
+            break
+        program = compile_offline(lowered, device, registers=registers, cache=cache, key=f"{key} {halved}")
+        if program.resources.scratch < best.resources.scratch:
+            why = f"tiles were halved {halved} times: larger ones took {first} bytes of scratch memory"
+            best = replace(program, remarks=(*program.remarks, why))
+    return best
 
 
 def compile_offline(
@@ -122,7 +156,8 @@ def compile_offline(
     faults = list(_faults(instructions, parts.facts[entry], kernels, lanes))
     if faults:
         raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
-    return DeviceProgram(target, binary, text, _resources(instructions, parts.facts[entry], target))
+    resources = _resources(instructions, parts.facts[entry], target)
+    return DeviceProgram(target, binary, text, resources, lowered.schedule, lowered.remarks)
 
 
 def _compiled(
