@@ -16,12 +16,12 @@ import tl_dpnp
 TILE, ROWS, COLUMNS, DEPTH = 128, 4, 16, 16
 
 
-def program(size):
+def program(size, work_group=""):
     """Return C := A · B for square matrices in column-major order, one tile of C for each work-group."""
     matrix, tiles = f"memref<f32x{size}x{size}>", size // TILE
     panels = [f"memref<f32x{m}x{n},strided<1,{size}>>" for m, n in ((TILE, size), (size, TILE), (TILE, TILE))]
     return f"""
-    func @gemm(%A: {matrix}, %B: {matrix}, %C: {matrix}) work_group_size(32, {TILE // COLUMNS}) subgroup_size(32) {{
+    func @gemm(%A: {matrix}, %B: {matrix}, %C: {matrix}) {work_group} {{
       %g = group_id
       %i = arith.rem %g, {tiles} : index
       %j = arith.div %g, {tiles} : index
@@ -42,7 +42,7 @@ def naive(schedule):
     schedule.bind(m.inner, "lanes")
 
 
-def tiled(schedule, in_pieces=False, vectors=False):
+def tiled(schedule, in_pieces=False):
     """Cut out a work-item's tile, whose sums stay in registers; `in_pieces` cuts the sum as well. Return loops of k."""
     m, n = schedule.split("m", ROWS), schedule.split("n", COLUMNS)
     schedule.reorder(n.outer, m.outer, n.inner, m.inner)
@@ -56,10 +56,8 @@ def tiled(schedule, in_pieces=False, vectors=False):
                 schedule.bind(loop, "columns")
             case m.outer:
                 schedule.bind(loop, "lanes")
-            case n.inner:
+            case n.inner | m.inner:
                 schedule.unroll(loop)
-            case m.inner:
-                (schedule.vectorize if vectors else schedule.unroll)(loop)
     return k
 
 
@@ -78,32 +76,69 @@ def blocked(schedule):
         schedule.bind(slow, "subgroups")
 
 
-def vectorized(schedule, buffers=1):
-    """Copy four elements at a time and read as many: that of A as they come, that of B transposed and padded."""
-    k = tiled(schedule, in_pieces=True, vectors=True)
-    a, b = (schedule.cache_read(operand, "local") for operand in "AB")
-    for copy in (a, b):
+def warp_tile(schedule, vectors=False, ahead=False):
+    """Give a warp 64 x 32 elements and a lane 8 x 8 of them: 64 products for 16 loads, from different banks."""
+    block = [schedule.split(loop, TILE) for loop in "mn"]
+    rows, columns = schedule.split(block[0].inner, 64), schedule.split(block[1].inner, 32)
+    row_parts, column_parts = schedule.split(rows.inner, 32), schedule.split(columns.inner, 16)
+    row, column = schedule.split(row_parts.inner, 4), schedule.split(column_parts.inner, 4)
+    dealt = rows.outer, columns.outer, column.outer, row.outer
+    own = row_parts.outer, column_parts.outer, column.inner, row.inner
+    schedule.reorder(block[0].outer, block[1].outer, *dealt, *own)
+    parts = schedule.decompose_reduction("k", above=rows.outer)
+    k = schedule.split("k", 2 * DEPTH)
+    schedule.reorder(k.outer, *dealt, k.inner, *own)
+    for names in ({}, parts.init, parts.finish):
+        warp_row, warp_column, lane_column, lane_row, *tile = (names.get(loop, loop) for loop in (*dealt, *own))
+        schedule.bind(warp_row, "rows")
+        schedule.bind(warp_column, "columns")
+        schedule.bind(schedule.fuse(lane_column, lane_row), "lanes")
+        for loop in tile[:-1]:
+            schedule.unroll(loop)
+        (schedule.vectorize if vectors else schedule.unroll)(tile[-1])
+    copies = [schedule.cache_read(operand, "local") for operand in "AB"]
+    for copy in copies:
         schedule.compute_at(copy, k.outer)
-    schedule.transform_layout(b, 1, 0)
-    schedule.storage_align(b, 0, 8, 4)
-    slow, fast = schedule.loops_of(a)
-    parts = schedule.split(fast, 4)
-    schedule.vectorize(parts.inner)
+        _copy(schedule, copy, transposed=copy == copies[1], vectors=vectors)
+    if vectors:
+        schedule.unroll(k.inner)
+    if ahead:
+        for copy in copies:
+            schedule.double_buffer(copy)
+            schedule.copy_async(copy)
+        schedule.load_ahead(k.inner)
+
+
+def _copy(schedule, copy, transposed, vectors):
+    """Copy columns of A as they are, four elements at a time, or 16 x 2 elements of B transposed and padded."""
+    if transposed:
+        schedule.transform_layout(copy, 1, 0)
+        schedule.storage_align(copy, 0, 32, 4)
+        slow, fast = schedule.loops_of(copy)
+        columns, rows = schedule.split(slow, 16), schedule.split(fast, 16)
+        few = schedule.split(columns.inner, 2)
+        schedule.reorder(columns.outer, rows.outer, few.outer, few.inner, rows.inner)
+        schedule.unroll(columns.outer)
+        schedule.unroll(rows.outer)
+        schedule.bind(few.outer, "subgroups")
+        schedule.bind(schedule.fuse(few.inner, rows.inner), "lanes")
+        return
+    slow, fast = schedule.loops_of(copy)
+    parts, turns = schedule.split(fast, 4), schedule.split(slow, 8)
+    schedule.unroll(turns.outer)
+    schedule.bind(turns.inner, "subgroups")
     schedule.bind(parts.outer, "lanes")
-    schedule.bind(slow, "subgroups")
-    slow, fast = schedule.loops_of(b)
-    columns, rows = schedule.split(slow, 8), schedule.split(fast, 4)
-    schedule.bind(columns.outer, "subgroups")
-    schedule.bind(schedule.fuse(columns.inner, rows.outer), "lanes")
-    schedule.unroll(rows.inner)
-    schedule.unroll(k.inner)
-    for copy in (a, b) if buffers > 1 else ():
-        schedule.double_buffer(copy)
+    (schedule.vectorize if vectors else schedule.unroll)(parts.inner)
+
+
+def vectorized(schedule):
+    """Copy and read four elements at a time."""
+    warp_tile(schedule, vectors=True)
 
 
 def double_buffered(schedule):
-    """Copy a piece while the one before is computed: the halves of a buffer take turns."""
-    vectorized(schedule, buffers=2)
+    """Copy a piece asynchronously while the one before is computed, and load registers ahead of their use."""
+    warp_tile(schedule, vectors=True, ahead=True)
 
 
 def on_tensor_cores(size):
@@ -115,7 +150,12 @@ def on_tensor_cores(size):
     }}"""
 
 
-STAGES = [naive, thread_tile, blocked, vectorized, double_buffered]
+#: The 8 warps of a work-group, along the columns only or along both modes.
+ALONG_COLUMNS, ALONG_BOTH = (f"work_group_size({size}) subgroup_size(32)" for size in ("32, 8", "64, 4"))
+STAGES = {
+    naive: ALONG_COLUMNS, thread_tile: ALONG_COLUMNS, blocked: ALONG_COLUMNS,
+    warp_tile: ALONG_BOTH, vectorized: ALONG_BOTH, double_buffered: ALONG_BOTH,
+}
 
 
 def main():
@@ -136,14 +176,18 @@ def main():
     expected = b[:64].double() @ a.double()
     views = [tl_dpnp.rev(matrix) for matrix in (a, b, c)]
     candidates = {}
-    for stage in STAGES:
-        kernel = tl_dpnp.compile(program(size), target="cuda", form="subgroup", schedule={"gemm_0": stage})
-        candidates[stage.__name__] = lambda kernel=kernel: kernel(*views, group_size=(size // TILE) ** 2)
+    kernels = {
+        stage.__name__: tl_dpnp.compile(program(size, work_group), target="cuda", schedule={"gemm_0": stage})
+        for stage, work_group in STAGES.items()
+    }
+    kernels["by default"] = tl_dpnp.compile(program(size), target="cuda")
+    for name, kernel in kernels.items():
+        candidates[name] = lambda kernel=kernel: kernel(*views, group_size=(size // TILE) ** 2)
         c.fill_(float("nan"))
-        candidates[stage.__name__]()
+        candidates[name]()
         error = float((c[:64].double() - expected).norm() / expected.norm())
-        assert error < 1e-5, f"{stage.__name__} is wrong: relative error {error}"
-        assert not bool(torch.isnan(c).any()), f"{stage.__name__} leaves elements out"
+        assert error < 1e-5, f"{name} is wrong: relative error {error}"
+        assert not bool(torch.isnan(c).any()), f"{name} leaves elements out"
     halves = [matrix.bfloat16() for matrix in (a, b, c)]
     kernel = tl_dpnp.compile(on_tensor_cores(size), target="cuda")
     candidates["tensor cores"] = lambda: kernel(*map(tl_dpnp.rev, halves))
@@ -167,13 +211,13 @@ def main():
             times[name].append(start.elapsed_time(stop))
     print(f"C := A · B, {size} x {size} x {size}, on {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     print(f"{'stage':20}{'ms':>10}{'TFLOP/s':>10}{'of mm':>10}{'spread':>10}")
-    of_f32 = {"torch.mm", *(stage.__name__ for stage in STAGES)}
+    of_f32 = {"torch.mm", *kernels}
     for name, values in times.items():
         best = statistics.median(times["torch.mm" if name in of_f32 else "torch.mm of bf16"])
         median = statistics.median(values)
         spread = (max(values) - min(values)) / median
         print(f"{name:20}{median:10.3f}{2e-9 * size**3 / median:10.2f}{best / median:10.2f}{spread:10.1%}")
-    print(f"\nchecked {len(STAGES)} schedules of the same program, and that of bf16, against float64")
+    print(f"\nchecked {len(kernels)} schedules of the same program, and that of bf16, against float64")
 
 
 if __name__ == "__main__":

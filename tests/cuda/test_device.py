@@ -11,7 +11,7 @@ import pytest
 import tl_dpnp
 from tests.cuda.programs import LAYOUTS, disagreements
 from tests.cuda.staged_programs import CASES
-from tests.cuda.test_offline import FUSED
+from tests.cuda.test_offline import FUSED, large_product
 from tests.strategies.programs import random_program
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
 
@@ -41,6 +41,24 @@ def test_random_programs_agree_with_the_interpreter(layout):
 def arrays(*shapes, seed=0):
     random = np.random.default_rng(seed)
     return [random.integers(-4, 5, shape).astype(np.float32, order="F") for shape in shapes]
+
+
+@pytest.mark.parametrize("transposes", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("displaced", [False, True], ids=["aligned", "displaced"])
+def test_large_products(transposes, dtype, displaced):
+    size = 256
+    a, b, c = (array.astype(dtype) for array in arrays((size, size), (size, size), (size, size)))
+    left, right = (x.T if letter == "t" else x for x, letter in zip((a, b), transposes, strict=True))
+    expected = 2 * left @ right - c
+    given = []
+    for array in (a, b, c):
+        memory = cupy.empty(size * size + 1, dtype)
+        given.append(memory[displaced : size * size + displaced].reshape((size, size), order="F"))
+        given[-1][...] = cupy.asarray(array)
+    kernel = tl_dpnp.compile(large_product(size, f"f{dtype[5:]}", transposes), target="cuda")
+    kernel(*given, group_size=4)
+    np.testing.assert_array_equal(cupy.asnumpy(given[-1]), expected)
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch", "numba"])

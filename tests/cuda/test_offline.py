@@ -31,6 +31,31 @@ func @fused(%alpha: f32, %A: group<memref<f32x16x8>>, %B: memref<f32x8x8>, %C: m
 """
 
 
+def large_product(size, element, transposes, tile=128):
+    """Return C := op(A) op(B) for square matrices, a tile of C for each work-group."""
+    def panel(rows, columns, is_transposed):
+        rows, columns = (columns, rows) if is_transposed else (rows, columns)
+        return f"{element}x{rows}x{columns},strided<1,{size}>"
+
+    def slices(across, along, is_transposed):
+        return f"{along}, {across}" if is_transposed else f"{across}, {along}"
+
+    matrix, whole = f"memref<{element}x{size}x{size}>", f"0:{size}"
+    by_rows, by_columns = (letter == "t" for letter in transposes)
+    return f"""func @large(%A: {matrix}, %B: {matrix}, %C: {matrix}) {{
+      %g = group_id
+      %i = arith.rem %g, {size // tile} : index
+      %j = arith.div %g, {size // tile} : index
+      %m = arith.mul %i, {tile} : index
+      %n = arith.mul %j, {tile} : index
+      %a = subview %A[{slices(f"%m:{tile}", whole, by_rows)}] : {matrix}
+      %b = subview %B[{slices(whole, f"%n:{tile}", by_columns)}] : {matrix}
+      %c = subview %C[%m:{tile}, %n:{tile}] : {matrix}
+      gemm.{".".join(transposes)} 2.0, %a, %b, -1.0, %c : {element}, memref<{panel(tile, size, by_rows)}>,
+        memref<{panel(size, tile, by_columns)}>, {element}, memref<{panel(tile, tile, False)}>
+    }}"""
+
+
 def only(views):
     (view,) = views.values()
     return view
@@ -169,13 +194,27 @@ def test_products_on_tensor_cores(name, instruction):
 
 def test_the_stages_of_a_large_product_compile():
     example = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "examples" / "cuda_gemm_stages.py"))
-    for stage in example["STAGES"]:
-        source, schedule = example["program"](1024), {"gemm_0": stage}
-        kernel = tl_dpnp.compile(source, target="cuda", form="subgroup", schedule=schedule, cache=False)
+    for stage, work_group in example["STAGES"].items():
+        source, schedule = example["program"](1024, work_group), {"gemm_0": stage}
+        kernel = tl_dpnp.compile(source, target="cuda", schedule=schedule, cache=False)
         resources, ptx = only(kernel.resources()), only(kernel.inspect_ptx())
         assert resources.stack == 0
         assert resources.registers <= 128  # two work-groups of a multiprocessor
-        assert (resources.local_memory > 0) == (stage.__name__ in ("blocked", "vectorized", "double_buffered"))
-        assert ("st.shared.v4" in ptx) == (stage.__name__ in ("vectorized", "double_buffered"))
+        assert (resources.local_memory > 0) == (stage.__name__ not in ("naive", "thread_tile"))
+        assert ("st.shared.v4" in ptx) == (stage.__name__ in ("warp_tile", "vectorized"))
+        assert ("cp.async.cg.shared.global" in ptx) == (stage.__name__ == "double_buffered")
     kernel = tl_dpnp.compile(example["on_tensor_cores"](1024), target="cuda", cache=False)
     assert "wgmma.mma_async" in only(kernel.inspect_ptx())
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_large_products_are_copied_asynchronously_by_default(element):
+    kernel = tl_dpnp.compile(large_product(256, element, "nt"), target="cuda", cache=False)
+    assert kernel.lower(H200).plan.subgroups == 8
+    ptx, resources = only(kernel.inspect_ptx()), only(kernel.resources())
+    for instruction in ("cp.async.cg.shared.global", "cp.async.wait_all", f"ld.shared.v{128 // int(element[1:])}"):
+        assert instruction in ptx
+    assert resources.stack == 0
+    assert element == "f64" or resources.registers <= 128  # two work-groups of a multiprocessor
+    small = tl_dpnp.compile(large_product(256, element, "nt", tile=64), target="cuda", cache=False)
+    assert "cp.async" not in only(small.inspect_ptx())

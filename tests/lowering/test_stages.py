@@ -54,6 +54,13 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
     "bind private copy": (
         lambda s: [s.cache_read("A", "registers"), s.bind("A_registers.0", "lanes")],
         "A_registers belongs to one work-item, but A_registers.0 of its copy is bound to lanes"),
+    "copy scope": (
+        lambda s: [s.cache_read("A", "registers"), s.copy_async("A_registers")],
+        "only copies of operands to local memory are asynchronous"),
+    "copy of results": (lambda s: [s.cache_write("C", "local"), s.copy_async("C_local")], "it writes back"),
+    "load ahead rolled": (lambda s: s.load_ahead("m"), "the loop m is serial, not unrolled"),
+    "load ahead around rolled": (
+        lambda s: [s.unroll("m"), s.load_ahead("m")], "is serial or has a guard"),
     "cache scope": (lambda s: s.cache_read("A", "shared"), "in local or registers, not in shared"),  # type: ignore[arg-type]
     "cache sum": (lambda s: s.cache_read("T", "local"), "T is kept in registers already"),
     "cache unread": (lambda s: s.cache_read("C", "local"), "nothing reads C"),

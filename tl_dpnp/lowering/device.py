@@ -19,9 +19,9 @@ class DeviceDescription:
     AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
     `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.  `architecture` is what
-    the compiler is told to compile for, where it has to be told: "sm_90a".  `copy_engine` says whether there are bulk
-    copies to local memory, which PTX has from Hopper on, `warpgroup_products` whether there is ``wgmma``, which is
-    Hopper's alone.
+    the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
+    work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
+    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.
     """
 
     name: str
@@ -40,6 +40,7 @@ class DeviceDescription:
     caches: tuple[int, ...] = ()
     dpas_lanes: int = 0
     architecture: str = ""
+    asynchronous_copies: bool = False
     copy_engine: bool = False
     warpgroup_products: bool = False
 
@@ -76,5 +77,5 @@ H200 = DeviceDescription(
     name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
     max_work_group_size=1024, local_memory=227 << 10, compute_units=132, vector_bytes=16, has_fp64=True, has_fp16=True,
     has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
-    copy_engine=True, warpgroup_products=True,
+    asynchronous_copies=True, copy_engine=True, warpgroup_products=True,
 )

@@ -17,7 +17,7 @@ from tl_dpnp.lowering.rewrite import roots
 __all__ = ["Placement", "aligned", "place_temporaries", "size_in_bytes"]
 
 #: Alignment of every temporary, in bytes: that of the widest vector access.
-_ALIGNMENT = 64
+LOCAL_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Placement:
 
 def aligned(offset: int) -> int:
     """Return the next place in local memory, in bytes, where a temporary or a copy may start."""
-    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+    return -(-offset // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT
 
 
 def size_in_bytes(type_: MemrefType) -> int:

@@ -119,7 +119,8 @@ class Loop:
     `derived` are computed in each iteration, in order; `guards` then restrict the iterations.  A `pipelined` loop
     fills a stage's buffer for its next iteration, so that its iterations must run in order.  `instruction` names the
     engine's instruction that a tensorized loop stands for.  While a loop with `prefetch` runs, the operands of the next
-    work-group are fetched into the cache.
+    work-group are fetched into the cache.  An unrolled loop that `loads_ahead` reads local memory for its next
+    iteration before it computes the present one.
     """
 
     variable: str
@@ -134,6 +135,7 @@ class Loop:
     pipelined: bool = False
     instruction: str | None = None
     prefetch: bool = False
+    loads_ahead: bool = False
 
     @property
     def static_range(self) -> range | None:
@@ -156,13 +158,15 @@ class Loop:
 class Stage:
     """The copy of a region of `source` to `buffer`, or with `write_back` from `buffer` to `source`.
 
-    The buffer holds what one iteration of the loops around the stage needs.
+    The buffer holds what one iteration of the loops around the stage needs.  An `asynchronous` copy goes on until the
+    next barrier, while work-items compute.
     """
 
     buffer: str
     source: str
     body: tuple[Node, ...]
     write_back: bool = False
+    asynchronous: bool = False
 
     def with_body(self, *body: Node) -> Stage:
         """Return the stage with other loops."""
@@ -209,8 +213,9 @@ def _lines(nodes: tuple[Node, ...], indent: str) -> Iterator[str]:
                 yield f"{indent}{node}"
             case Synchronize():
                 yield f"{indent}synchronize()"
-            case Stage(buffer, source, body, write_back):
-                yield f"{indent}with {'write_back' if write_back else 'stage'}({buffer}, {source}):"
+            case Stage(buffer, source, body, write_back, asynchronous):
+                kind = "write_back" if write_back else "asynchronous" if asynchronous else "stage"
+                yield f"{indent}with {kind}({buffer}, {source}):"
                 yield from _lines(body, indent + "    ")
             case Loop():
                 yield from _loop_lines(node, indent)
@@ -226,6 +231,8 @@ def _loop_lines(loop: Loop, indent: str) -> Iterator[str]:
     inner = indent + "    "
     if loop.prefetch:
         yield f"{inner}prefetch()"
+    if loop.loads_ahead:
+        yield f"{inner}load_ahead()"
     for derived in loop.derived:
         yield f"{inner}{derived}"
     for index, bound in loop.guards:

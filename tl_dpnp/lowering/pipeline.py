@@ -5,6 +5,7 @@ Each stage is printed and kept, so that a user can see what every pass did.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
+from tl_dpnp.lowering.block_product import block_registers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import divide
@@ -26,13 +28,13 @@ from tl_dpnp.lowering.jam import moving_values
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_kernel
-from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
+from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.schedules import Scheduled, micro_kernels_of, schedule_instructions
+from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.streaming import staged_result
@@ -99,7 +101,10 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)
     form: Form | None = "vector" if options.form == "divided" else options.form
-    work_group = choose_work_group(function, device, form, micro_kernels_of(canonical, engine))
+    work_group = choose_work_group(
+        function, device, form, micro_kernels_of(canonical, engine),
+        [contraction for _, contraction in contractions_of(canonical)],
+    )
     division = None
     if work_group.form == "vector" and not (options.debug or options.schedules):
         division = divide(canonical, device)
@@ -144,6 +149,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
     registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
+    if work_group.has_blocks and len(kernels) == 1:
+        registers = block_registers(kernels[0].contraction)
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
         1 if staging is None else staging.teams, shell.checks, registers,
@@ -303,6 +310,9 @@ class _KernelMaker:
                 stored = None if staged is None or moved is None else (staged, moved[0])
                 ahead = Ahead(wanted, distances, streams, stored)
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
+            if not alone:
+                alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
+                                  for name, offset in realized.offsets.items())
             given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words)
             emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
 

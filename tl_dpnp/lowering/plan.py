@@ -138,7 +138,8 @@ class LaunchPlan:
     tiled form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same time and at
     most as there are tiles.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
-    `registers` is the size of a GPU thread's register file that the kernel was made for; 0 leaves it to the driver.
+    `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
+    have on CUDA devices; 0 leaves it to the driver.
     """
 
     entry: str

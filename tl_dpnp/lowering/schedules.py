@@ -10,6 +10,7 @@ from typing import Any
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.block_product import block_schedule, is_block_product
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
@@ -94,6 +95,8 @@ def schedule_instructions(
             ):
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", kernel.name)
+            elif work_group.has_blocks and is_block_product(contraction):
+                schedule = block_schedule(contraction)
             else:
                 schedule = subgroup_schedule(contraction, work_group.layout)
             _check_engine(schedule, engine)

@@ -9,6 +9,7 @@ from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.block_product import BLOCK_LAYOUT, is_block_product
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -24,13 +25,17 @@ _PREFERRED_SIZES = (16, 8, 32, 4, 64)
 
 @dataclass(frozen=True)
 class WorkGroup:
-    """The chosen form and layout; `is_given` says that attributes of the function chose it."""
+    """The chosen form and layout; `is_given` says that attributes of the function chose it.
+
+    With `has_blocks` large products get the schedule of `block_product`.
+    """
 
     form: Form
     layout: SubgroupLayout
     is_given: bool = False
     staging: Staging | None = None
     tiles: tuple[TileProduct, ...] = ()
+    has_blocks: bool = False
 
     def __str__(self) -> str:
         layout = self.layout
@@ -49,8 +54,9 @@ def choose_work_group(
     device: DeviceDescription,
     form: Form | None,
     products: Sequence[tuple[Contraction, MicroKernel]] = (),
+    contractions: Sequence[Contraction] = (),
 ) -> WorkGroup:
-    """Return the form and layout of `function` on `device`.
+    """Return the form and layout of `function`, whose nests are `contractions`, on `device`.
 
     `products` are the instructions for a matrix engine, whose micro-kernels set the size of a sub-group and, with
     their tiles, that of the work-group.  Without a wish, and without them, a CPU gets the vector form, unless the
@@ -67,10 +73,15 @@ def choose_work_group(
                          "drop work_group_size and subgroup_size, or compile with form='subgroup'")
         return WorkGroup("vector", SubgroupLayout())
     size = _subgroup_size(function, device, products[0][1].row.execution_size if products else None)
+    has_blocks = (device.asynchronous_copies and size == BLOCK_LAYOUT.lanes
+                  and device.max_work_group_size >= size * BLOCK_LAYOUT.subgroups
+                  and any(map(is_block_product, contractions)))
     if function.work_group_size is not None:
         rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
     elif products and products[0][1].row.execution_size == size:
         rows, columns = extent_of_tiles([(nest.rows, nest.columns, kernel) for nest, kernel in products])
+    elif has_blocks:
+        rows, columns = BLOCK_LAYOUT.rows, BLOCK_LAYOUT.columns
     else:
         rows, columns = _default_extent(function, size, device.max_work_group_size)
     layout = SubgroupLayout(size, rows, columns)
@@ -81,7 +92,7 @@ def choose_work_group(
             f"{device.name} allows {device.max_work_group_size}",
             "make it smaller",
         )
-    return WorkGroup("subgroup", layout, has_attributes)
+    return WorkGroup("subgroup", layout, has_attributes, has_blocks=has_blocks and layout == BLOCK_LAYOUT)
 
 
 def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: int | None) -> int:

@@ -27,12 +27,15 @@ from numba.cuda.extending import intrinsic as numba_intrinsic
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.pipeline import LoweredKernel
+from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.device_code import DeviceCode, numba_types, shell_function, signature_of
 
 __all__ = ["build"]
 
 _TYPES = numba_types(types)
 _lock = threading.Lock()
+#: Registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+_REGISTERS = 1 << 16
 
 
 def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
@@ -44,13 +47,19 @@ def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     with _lock, global_compiler_lock:
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=False, abi="numba", cc=capability,
-            launch_bounds=plan.subgroup_size * plan.subgroups * plan.teams,
+            launch_bounds=_launch_bounds(plan),
         )
         (ptx,) = library.get_asm_strs(cc=capability)
         ptx = re.sub(rf"\b{re.escape(library._entry_name)}\b", plan.entry, ptx)
         if plan.tiles is not None:
             ptx = _with_tensor_maps(ptx, len(shell.arguments) - 3)
         return DeviceCode(ptx.encode(), plan.entry, library.get_llvm_str())
+
+
+def _launch_bounds(plan: LaunchPlan) -> int | tuple[int, int]:
+    """Return the threads of a block and, where the registers of each are given, how many blocks have these together."""
+    threads = plan.subgroup_size * plan.subgroups * plan.teams
+    return (threads, max(1, _REGISTERS // (threads * plan.registers))) if plan.registers else threads
 
 
 def _with_tensor_maps(ptx: str, first: int) -> str:

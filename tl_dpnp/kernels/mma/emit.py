@@ -12,7 +12,7 @@ from tl_dpnp.kernels.mma.rows import MmaRow, Operand
 from tl_dpnp.kernels.mma.warpgroup import WarpgroupRow
 from tl_dpnp.kernels.targets.nvvm import asm
 
-__all__ = ["create_group", "device_async_copy", "ldmatrix", "mma", "wait", "warpgroup_mma", "word_type"]
+__all__ = ["create_group", "device_async_copy", "ldmatrix", "mma", "wait", "wait_all", "warpgroup_mma", "word_type"]
 
 _VOID = ir.VoidType()
 _F32, _F64 = ir.FloatType(), ir.DoubleType()
@@ -97,6 +97,11 @@ def create_group(builder: ir.IRBuilder) -> None:
 def wait(builder: ir.IRBuilder, count: int) -> None:
     """Wait until at most the `count` latest groups of this lane are under way."""
     asm(builder, f"cp.async.wait_group {count};", "~{memory}", _VOID, [])
+
+
+def wait_all(builder: ir.IRBuilder) -> None:
+    """Wait for all copies of this lane, whether in groups or not."""
+    asm(builder, "cp.async.wait_all;", "~{memory}", _VOID, [])
 
 
 def _several(

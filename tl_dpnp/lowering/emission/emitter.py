@@ -38,6 +38,7 @@ from tl_dpnp.kernels.llvm import (
 )
 from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.products import product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
@@ -101,10 +102,13 @@ def emit_nest(
     variables = Variables(builder)
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
     memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2)
+    copies = AsynchronousCopies.of(nest, memory)
     emitter = _Emitter(
-        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged)
+        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged,
+        copies)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
+    copies.wait()
     if staged is not None:
         staged.finish()
 
@@ -121,11 +125,14 @@ class _Emitter:
     memory: Memory
     engine: MatrixEngine
     staged: StagedStores | None
+    copies: AsynchronousCopies
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
         default_factory=lambda: {"rows": None, "columns": None, "subgroups": None}
     )
+    #: Whether what is emitted now only loads from local memory what is computed later.
+    only_loads: bool = False
     #: The serial loops around the current place, with their counters.
     running: list[tuple[Loop, ir.Value]] = field(default_factory=list)
 
@@ -138,9 +145,12 @@ class _Emitter:
                     self.assign(node)
                 case Loop():
                     self.loop(node)
+                case Stage(asynchronous=True):
+                    self.copies.stage(node, self.branch, self.nodes)
                 case Stage(body=body):
                     self.nodes(body)
                 case Synchronize():
+                    self.copies.wait()
                     barrier().emit(self.builder, ())
                     self.memory.forget()
 
@@ -148,6 +158,9 @@ class _Emitter:
         match loop.kind:
             case "unrolled":
                 assert loop.static_range is not None
+                if loop.loads_ahead:
+                    self.iterations_loaded_ahead(loop, [*loop.static_range])
+                    return
                 for value in loop.static_range:
                     self.iteration(loop, value)
             case "vectorized" if is_transposition(loop):
@@ -166,6 +179,16 @@ class _Emitter:
                 self.tensorized(loop)
             case "virtual":
                 raise AssertionError("virtual loops are interleaved before")
+
+    def iterations_loaded_ahead(self, loop: Loop, values: Sequence[int]) -> None:
+        """Emit an unrolled loop whose iterations find what they read from local memory loaded."""
+        for value, following in zip([None, *values], [*values, None], strict=True):
+            if following is not None:
+                self.only_loads = True
+                self.iteration(loop, following)
+                self.only_loads = False
+            if value is not None:
+                self.iteration(loop, value)
 
     def cut(self, loop: Loop, twice: bool) -> list[tuple[int, ...]]:
         """Cut the iterations of a vectorized loop into vectors.
@@ -272,6 +295,7 @@ class _Emitter:
             self.variables.multiples[loop.variable] = math.gcd(loop.static_range.start, loop.step)
         for derived in loop.derived:
             self.variables.values[derived.variable] = self.variables.derived(derived)
+            self.variables.multiples[derived.variable] = math.gcd(derived.start, derived.scale)
 
         def body() -> None:
             self.guarded(loop.guards, lambda: self.nodes(loop.body))
@@ -332,6 +356,9 @@ class _Emitter:
         start, stop = self.bound(loop.start), self.bound(loop.stop)
         if first is not None and share > 1:
             start = self.builder.add(start, self.builder.mul(first, index(loop.step)))
+            if range_ is not None and len(range_) == share:
+                self.iteration(loop, start)
+                return
         carried = list(self.registers)
         self.memory.forget()
 
@@ -411,6 +438,13 @@ class _Emitter:
 
     def assign(self, assign: Assign) -> None:
         target = assign.target
+        if self.only_loads:
+            for access in assign.reads:
+                if access.buffer.scope == "local":
+                    self.memory.load(access)
+            return
+        if self.copies.take(assign):
+            return
         width = self.memory.width(target)
         if isinstance(assign.value, Total) and isinstance(assign.value.rhs, Access) and (
             self.memory.width(assign.value.rhs) > width

@@ -21,7 +21,7 @@ from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
 from tl_dpnp.lowering.streaming import StagedResult
 
-__all__ = ["Ahead", "Memory", "NestArguments"]
+__all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class NestArguments:
     scratch: ir.Value | None = None
 
 
+#: Bytes that a vector takes at most, and that addresses of `Memory.aligned` are multiples of.
+ALIGNED = 16
+
+
 @dataclass
 class Memory:
     """Emits loads and stores; what was loaded in a block is not loaded again before a store.
@@ -70,6 +74,8 @@ class Memory:
     mixes_columns: bool = False
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
+    #: Buffers whose address and strides are multiples of 16 bytes, as the code around the present place found out.
+    aligned: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
         """Load everything anew from here on."""
@@ -184,6 +190,10 @@ class Memory:
                 part = shuffle(self.builder, value, [], range(first, first + chunk.width))
             pointer = self.pointer(access, chunk.start)
             store_element(self.builder, element, part, pointer, self.alignment(access, chunk.start))
+        self.changed(access)
+
+    def changed(self, access: Access) -> None:
+        """Forget what was loaded from memory that may be that of an access."""
         # Operands may alias one another; the copies of a nest alias nothing.
         own = access.buffer.scope != "global"
         self.loaded = {key: old for key, old in self.loaded.items() if own and key[0] != access.buffer.name}
@@ -273,14 +283,17 @@ class Memory:
     def alignment(self, access: Access, offset: Offset) -> int:
         """Return what the address of an element is known to be a multiple of, in bytes: that of an element or more."""
         element = access.buffer.element.bytes
-        known = math.gcd(self.arguments.alignments.get(access.buffer.name, 1), offset.known * element)
-        if offset.strides:
+        is_aligned = access.buffer.name in self.aligned
+        given = ALIGNED if is_aligned else self.arguments.alignments.get(access.buffer.name, 1)
+        known = math.gcd(given, offset.known * element)
+        if offset.strides and not is_aligned:
             return element
         for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
             for name in entry:
                 if self.variables.is_running(name):
                     step = self.variables.multiples.get(name, 1)
-                    known = math.gcd(known, step * stride * element if isinstance(stride, int) else 1)
+                    unknown = ALIGNED if is_aligned else 1
+                    known = math.gcd(known, step * (stride * element if isinstance(stride, int) else unknown))
         return max(known, element)
 
     def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:

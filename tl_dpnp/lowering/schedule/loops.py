@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, round_down
+from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, loops_of, round_down, stages_of
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 
-__all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "fuse", "mark", "prefetch", "reorder", "split", "unroll",
-           "vectorize"]
+__all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "fuse", "load_ahead", "mark", "prefetch", "reorder", "split",
+           "unroll", "vectorize"]
 
 Tail = Literal["remainder", "guard"]
 Binding = Literal["rows", "columns", "lanes", "subgroups", "virtual"]
@@ -166,6 +166,18 @@ def vectorize(draft: Draft, loop: str) -> None:
     draft.require(draft.loop(loop).static_range is not None, "its range is not known")
     draft.require(draft.loop(loop).step == 1, "its step is not 1")
     mark(draft, loop, "vectorized")
+
+
+def load_ahead(draft: Draft, loop: str) -> None:
+    """See `Schedule.load_ahead`."""
+    found = draft.loop(loop)
+    draft.require(found.kind == "unrolled", f"the loop {loop} is {found.kind}, not unrolled")
+    draft.require(not found.guards and not found.pipelined, f"the loop {loop} has a guard or fills a buffer")
+    draft.require(next(stages_of(found.body), None) is None, f"a copy is made inside {loop}")
+    for inner in loops_of(found.body):
+        draft.require(inner.kind in ("unrolled", "vectorized") and not inner.guards,
+                      f"the loop {inner.variable} inside is {inner.kind} or has a guard")
+    draft.replace(loop, lambda node: (replace(node, loads_ahead=True),))
 
 
 def bind(draft: Draft, loop: str, kind: Binding) -> None:

@@ -209,6 +209,14 @@ class Schedule:
         """
         self._apply(Step("prefetch", (loop,)), lambda d: loops.prefetch(d, loop))
 
+    def load_ahead(self, loop: str) -> None:
+        """Read local memory for the next iteration of an unrolled loop before this one is computed.
+
+        The registers that it takes are known as double buffers: those of one iteration are filled while those of the
+        other are used.  The loops inside must be unrolled or vectorized, without guards and copies.
+        """
+        self._apply(Step("load_ahead", (loop,)), lambda d: loops.load_ahead(d, loop))
+
     def decompose_reduction(self, reduction: str, above: str) -> Decomposed:
         """Move a reduction outside the perfectly nested loops from `above` inwards (TensorIR: same name).
 
@@ -274,6 +282,16 @@ class Schedule:
         """
         self._apply(Step("double_buffer", (stage,)), lambda d: stages.double_buffer(d, stage))
 
+    def copy_async(self, stage: str) -> None:
+        """Copy an operand to local memory without its elements passing through registers, for CUDA devices.
+
+        The copy (MLIR's nvgpu: ``device_async_copy``) goes on until the barrier in front of what reads it: with
+        `double_buffer`, for all of an iteration.  4, 8 or 16 bytes are copied at a time, as vectors and run-time
+        addresses allow; what is smaller goes through registers after all.  Give it after `double_buffer` or before.
+        Refused for what is not copied from an operand to local memory.
+        """
+        self._apply(Step("copy_async", (stage,)), lambda d: stages.copy_async(d, stage))
+
     def storage_align(self, stage: str, mode: int, factor: int, offset: int = 0) -> None:
         """Make a mode's stride in a stage's buffer `offset` more than a multiple of `factor` (TensorIR: same name).
 
@@ -320,7 +338,7 @@ class Schedule:
 
 #: The primitives that a saved schedule may name.
 _PRIMITIVES = (
-    "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "decompose_reduction", "rfactor",
-    "cache_read", "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "storage_align",
-    "transform_layout", "tensorize",
+    "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "load_ahead", "decompose_reduction",
+    "rfactor", "cache_read", "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "copy_async",
+    "storage_align", "transform_layout", "tensorize",
 )

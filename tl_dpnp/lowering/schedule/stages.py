@@ -24,8 +24,8 @@ from tl_dpnp.lowering.nest import (
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 from tl_dpnp.lowering.schedule.regions import Extent, exceeds, extents, require_box
 
-__all__ = ["CacheScope", "cache_read", "cache_write", "compute_at", "double_buffer", "reverse_compute_at",
-           "storage_align", "transform_layout"]
+__all__ = ["CacheScope", "cache_read", "cache_write", "compute_at", "copy_async", "double_buffer",
+           "reverse_compute_at", "storage_align", "transform_layout"]
 
 CacheScope = Literal["local", "registers"]
 
@@ -296,6 +296,25 @@ def double_buffer(draft: Draft, stage: str) -> None:
         return prologue, replace(node, body=(prefetch, *node.body), derived=derived, pipelined=True)
 
     draft.replace(loop.variable, pipelined)
+
+
+def copy_async(draft: Draft, stage: str) -> None:
+    """See `Schedule.copy_async`."""
+    found = draft.stage(stage)
+    draft.require(not found.write_back, "it writes back")
+    draft.require(draft.buffer(stage).scope == "local" and draft.buffer(found.source).scope == "global",
+                  "only copies of operands to local memory are asynchronous")
+    bits = draft.buffer(stage).element.bits
+    draft.require(bits % 16 == 0, f"elements of {bits} bits are not copied so")
+
+    def rewrite(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(
+            replace(node, asynchronous=node.asynchronous or node.buffer == stage, body=rewrite(node.body))
+            if isinstance(node, Stage) else node.with_body(*rewrite(node.body)) if isinstance(node, Loop) else node
+            for node in nodes
+        )
+
+    draft.body = rewrite(draft.body)
 
 
 def storage_align(draft: Draft, stage: str, mode: int, factor: int, offset: int = 0) -> None:
