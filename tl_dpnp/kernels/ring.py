@@ -47,7 +47,8 @@ class Ring:
     """The ring of a block of `teams` of `lanes` x `columns` threads.
 
     It has `stages` of `stage` bytes from `first` on, and `results` of `result` bytes from `first_result` on for what is
-    not read; `barriers` is the place of its barriers.  All places are in bytes of local memory.
+    not read; `barriers` is the place of its barriers.  All places are in bytes of local memory.  A ring that `waits`
+    fills a stage again only when the results of the turn before have left it.
     """
 
     stages: int
@@ -61,6 +62,7 @@ class Ring:
     lanes: int
     columns: int
     local_memory: int
+    waits: bool = False
 
     # --- intrinsics --------------------------------------------------------------------------------------------------
 
@@ -134,6 +136,9 @@ class Ring:
         """
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
             turn, first, groups, *sources = a
+            if self.waits:
+                asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", _VOID, [])
+                target_of(b).barrier(b)
             if_then(b, b.icmp_signed("<", first, groups), lambda: self._fetch(b, turn, first, groups, slots, sources))
 
         return Intrinsic("ring_fetch", (INDEX,) * (3 + _words(slots)), None, emit)

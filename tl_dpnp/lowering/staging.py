@@ -38,15 +38,16 @@ RESULTS = 2
 #: Threads of a block, and teams of it: the largest third dimension of a block (CUDA C++ Programming Guide, "Technical
 #: Specifications per Compute Capability").
 _THREADS, _TEAMS = 256, 64
-#: Threads of a block whose threads wait for one another between instructions on f32: other blocks fill the gaps.
-_CHAIN_THREADS = 128
+#: Threads of a block whose threads wait for one another between instructions on f32, while other blocks compute; and of
+#: one that reads elements of 16 bits, or has large outputs, without tensor cores.
+_CHAIN_THREADS, _NARROW_THREADS = 96, 128
 #: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
-#: larger ones and for outputs of at least `_LARGE` elements.  All these were measured on an H200.
-_TILE, _SMALL_TILE, _LARGE = 32, 16, 4096
+#: larger ones; its rows at most; bytes of a vector, and elements of large outputs.  All these were measured on an H200.
+_TILE, _SMALL_TILE, _HIGHEST, _VECTOR, _LARGE = 32, 16, 8, 16, 4096
 #: Products of f64 with so many elements are bound by arithmetic without tensor cores.
 _LARGE_F64 = 1024
-#: The same for work-groups that compute more than `_INTENSE` operations for a byte, which are bound by shared memory.
-_INTENSE, _INTENSE_TILE = 16, 36
+#: The same for work-groups that compute more than `_INTENSE` operations for an element, which are not bound by memory.
+_INTENSE, _INTENSE_TILE = 64, 36
 #: Bytes of operands that stay in local memory, at most.
 _MOST_RESIDENT = 80 << 10
 #: Bytes between the operands of teams that would use the same banks of shared memory.
@@ -113,6 +114,7 @@ class Staging:
     stage: int
     results: int
     temporaries: int
+    stages: int
     product: WarpProduct | None = None
 
     @property
@@ -130,11 +132,6 @@ class Staging:
     def barriers(self) -> int:
         """Where the barriers of the ring are in local memory, in bytes."""
         return self.teams * self.temporaries
-
-    @property
-    def stages(self) -> int:
-        """Stages of the ring: one to compute in and one to fill, and one that results leave if they are in there."""
-        return 3 if any(operand.is_read and operand.is_written for operand in self.operands) else 2
 
     @property
     def first_stage(self) -> int:
@@ -162,7 +159,8 @@ class Staging:
         """The ring as its emitters see it."""
         layout = self.layout
         return Ring(self.stages, self.stage, self.barriers, self.first_stage, RESULTS, self.results, self.first_result,
-                    self.teams, layout.lanes, layout.subgroups, self.local_memory)
+                    self.teams, layout.lanes, layout.subgroups, self.local_memory,
+                    self.stages == 2 and _in_place(self.operands))
 
     @property
     def loaded(self) -> list[StagedOperand]:
@@ -197,7 +195,8 @@ def find_staging(
     residents = _residents(function, {operand.parameter for operand in operands})
     whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
     product = _product(function, whole, precision) if tensor_cores else None
-    intense = _intensity(function, operands) > _INTENSE
+    word = max(type_.element.bytes for type_ in outputs)
+    intense = _intensity(function, operands) * word > _INTENSE
     tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
     rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
     if product is not None:
@@ -208,15 +207,21 @@ def find_staging(
         return None
     # Accesses of several teams of a warp go to the same banks if teams are a multiple of 128 bytes apart; but what goes
     # in and out had better go in one copy.
-    word = max(type_.element.bytes for type_ in outputs)
-    in_place = any(operand.is_read and operand.is_written for operand in operands)
+    in_place = _in_place(operands)
+    # One stage to compute in and one to fill.  Results that are in there leave from a third one, unless so much is
+    # computed that to wait for them costs nothing, and more teams are worth more.
+    stages = 3 if in_place and not intense else 2
     pad = _PAD if 32 // threads * word >= 16 and not in_place else 0
-    limit = _CHAIN_THREADS if len(outputs) > 1 and word <= 4 else _THREADS
+    narrow = product is None and (any(operand.type.element.bytes < 4 for operand in operands)
+                                  or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs))
+    waiting = len(outputs) > 1 and word <= 4 and not intense
+    limit = _CHAIN_THREADS if waiting else _NARROW_THREADS if narrow else _THREADS
     most = max(1, min(limit // threads, _TEAMS))
     warps = 32 // math.gcd(32, threads)
     for teams in (*range(most // warps * warps, 0, -warps), *range(min(most, warps - 1), 0, -1)):
         placed, stage, results = _place(operands, teams, pad)
-        staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad, product)
+        staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad, stages,
+                          product)
         if staging.local_memory <= device.local_memory:
             return staging
     return None
@@ -244,6 +249,11 @@ def _product(function: ops.Function, whole: Set[str], precision: Precision) -> W
     return None
 
 
+def _in_place(operands: Sequence[StagedOperand]) -> bool:
+    """Whether results are computed where operands are in a stage."""
+    return any(operand.is_read and operand.is_written for operand in operands)
+
+
 def _size(type_: MemrefType, mode: int) -> int:
     size = type_.shape[mode] if mode < len(type_.shape) else 1
     assert size is not None
@@ -265,12 +275,15 @@ def _tile(type_: MemrefType, intense: bool) -> tuple[int, int]:
     """Return the elements of an output that a thread computes along each mode: divisors of the sizes."""
     rows, columns = _size(type_, 0), _size(type_, 1)
     small = type_.element.bytes <= 4
-    most = _TILE if small and rows * columns < _LARGE else _SMALL_TILE
+    large = rows * columns >= _LARGE
+    most = _TILE if small else _SMALL_TILE
+    # Neighbouring threads read neighbouring vectors where a tile is one vector high.
+    highest = _VECTOR // type_.element.bytes if large and small else _HIGHEST
     if intense:
-        most = _INTENSE_TILE if small else _INTENSE_TILE // 2
+        most = _INTENSE_TILE
     fitting = [
         (m, n) for m in _divisors(rows) for n in _divisors(columns)
-        if m * n <= most and m <= 8 and n <= 9 and 4 * m * n <= max(4, rows * columns)
+        if m * n <= most and m <= highest and n <= 9 and 4 * m * n <= max(4, rows * columns)
     ]
     return max(fitting, key=lambda tile: (tile[0] * tile[1] / (tile[0] + tile[1]), tile[0]))
 
