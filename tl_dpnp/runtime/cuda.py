@@ -18,7 +18,7 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, look_of, stream_function
+from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
@@ -29,6 +29,8 @@ __all__ = ["CudaPlatform"]
 
 #: Work-groups that a grid takes along x (CUDA C++ Programming Guide, "Technical Specifications").
 _MOST_GROUPS = (1 << 31) - 1
+#: Types of scalars whose objects keep their value.
+_IMMUTABLE = (float, int)
 
 
 class CudaPlatform:
@@ -97,7 +99,7 @@ class CudaPlatform:
         event.keep = objects
 
     def recent_calls(self, written: Sequence[int]) -> RecentCudaCalls:
-        return RecentCudaCalls(look_of)
+        return RecentCudaCalls(looks_function)
 
     def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
         host = np.ascontiguousarray(values, dtype=np.int64)
@@ -128,6 +130,9 @@ class CudaLaunch:
     ) -> None:
         self.queue, self.flat, self.groups, self._stream = queue, flat, groups, stream
         self._parameters = driver.Parameters(flat.values, self.maps)
+        # What was written last: the very list of addresses, and the very scalars.
+        self._addresses: Sequence[int] | None = None
+        self._scalars: list[Any] = [None] * len(flat.scalars)
         block = plan.subgroup_size, plan.subgroups, plan.teams
         self._launch = function.launcher(
             _blocks(function, queue, groups, plan), block, plan.local_memory, self._parameters
@@ -152,10 +157,15 @@ class CudaLaunch:
             return
         parameters, flat = self._parameters, self.flat
         with parameters.lock:
-            for place, address in zip(flat.addresses, addresses, strict=True):
-                parameters.words[place] = address
-            for place, position, convert in flat.scalars:
-                parameters.set(place, convert(arguments[position]))
+            if addresses is not self._addresses:
+                for place, address in zip(flat.addresses, addresses, strict=True):
+                    parameters.words[place] = address
+                self._addresses = addresses
+            for number, (place, position, convert) in enumerate(flat.scalars):
+                value = arguments[position]
+                if value is not self._scalars[number]:
+                    parameters.set(place, convert(value))
+                    self._scalars[number] = value if type(value) in _IMMUTABLE else None
             self._launch(stream)
 
 
@@ -227,5 +237,5 @@ def describe(ordinal: int) -> DeviceDescription:
         is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
         compute_units=units, vector_bytes=16, has_fp64=True, has_fp16=True, has_atomic64=True,
         caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
-        copy_engine=major >= 9, warpgroup_products=(major, minor) == (9, 0),
+        asynchronous_copies=major >= 8, copy_engine=major >= 9, warpgroup_products=(major, minor) == (9, 0),
     )

@@ -19,7 +19,8 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
 from tl_dpnp.runtime.torch_adapter import current_stream_function
 
-__all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "look_of", "stream_function"]
+__all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "looks_function",
+           "stream_function"]
 
 #: Element types that NumPy lacks travel as integers of their size.
 _CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
@@ -135,6 +136,11 @@ def _torch_look(tensor: Any) -> tuple[Any, ...]:
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad
 
 
+def _torch_looks(tensors: Sequence[Any]) -> list[Any]:
+    # As `_torch_look`, without a call for each: most of the time of a call that was seen before is spent here.
+    return [(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad) for tensor in tensors]
+
+
 def _cupy_facts(array: Any) -> Hashable:
     return array.shape, array.strides, array.dtype.char, array.data.device_id, is_aligned(array.data.ptr)
 
@@ -162,9 +168,15 @@ def _address_of(array: Any) -> int:
     return _known[type(array)].address(array)
 
 
-def look_of(array: Any) -> tuple[Any, ...]:
-    """Return what can change in the life of an array: its address, which comes first, its shape and its strides."""
-    return _known[type(array)].look(array)
+def looks_function(arrays: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a function of arrays of these types that gives, for each, what can change in its life.
+
+    That is a tuple of its address, which comes first, its shape, its strides and more.
+    """
+    ways = [_known[type(array)].look for array in arrays]
+    if all(way is _torch_look for way in ways):
+        return _torch_looks
+    return lambda others: [way(array) for way, array in zip(ways, others, strict=True)]
 
 
 def _facts(array: Any) -> Hashable:

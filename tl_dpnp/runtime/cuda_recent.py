@@ -16,37 +16,44 @@ from tl_dpnp.runtime.platforms import Launch
 __all__ = ["RecentCudaCalls"]
 
 
+#: Gives for each array its address first, then what else may change.
+Looks = Callable[[Sequence[Any]], list[Any]]
+
+
 class _RecentCall(NamedTuple):
     """The launch of a call, and the addresses and looks of its arrays, which are referred to weakly."""
 
     launch: Launch
     addresses: list[int]
+    looks_of: Looks
     looks: list[Any]
     references: list[Any]
 
 
 class RecentCudaCalls:
-    """Recent calls by the identity of their arrays; `look_of` gives an array's address first, then what may change."""
+    """Recent calls by the identity of their arrays; `looks_function` gives the way to look at arrays of their types."""
 
     MOST_CALLS = 256
 
-    def __init__(self, look_of: Callable[[Any], tuple[Any, ...]]) -> None:
-        self._look_of = look_of
+    def __init__(self, looks_function: Callable[[Sequence[Any]], Looks]) -> None:
+        self._looks_function = looks_function
         self._calls: dict[tuple[int | None, ...], _RecentCall] = {}
 
     def get(self, arrays: Sequence[Any], group_size: int | None) -> _RecentCall | None:
         """Return the call with these arrays if they are as they were."""
         call = self._calls.get((group_size, *map(id, arrays)))
-        return call if call is not None and call.looks == [*map(self._look_of, arrays)] else None
+        return call if call is not None and call.looks == call.looks_of(arrays) else None
 
     def put(self, arrays: Sequence[Any], group_size: int | None, launch: Launch) -> _RecentCall:
         """Remember a call that passed all checks, until one of its arrays is gone."""
         key = (group_size, *map(id, arrays))
         if len(self._calls) >= self.MOST_CALLS:
             self.clear()
-        looks = [*map(self._look_of, arrays)]
+        looks_of = self._looks_function(arrays)
+        looks = looks_of(arrays)
         forget = functools.partial(_forget, self._calls, key)
-        call = _RecentCall(launch, [look[0] for look in looks], looks, [weakref.ref(array, forget) for array in arrays])
+        references = [weakref.ref(array, forget) for array in arrays]
+        call = _RecentCall(launch, [look[0] for look in looks], looks_of, looks, references)
         self._calls[key] = call
         return call
 
