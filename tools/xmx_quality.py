@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import tl_dpnp
 from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
-from tl_dpnp.scalars import Precision
+from tl_dpnp.scalars import SCALAR_TYPES, Precision
 
 _SHAPE = (256, 192, 512)
 #: Tiles in blocks of rows and columns and steps along k, and registers of a thread, where blocks are read.
@@ -30,7 +30,8 @@ _LOADS = {"elements": "single elements", "several": "several elements", "blocks"
 #: Operands of products by default: types, transposes, precision.
 _DEFAULTS = [
     (element, transposes, precision)
-    for element, precision in (("bf16", None), ("i8", None), ("f32", "high"), ("f32", "default"))
+    for element, precision in (
+        ("bf16", None), ("i8", None), ("i4", None), ("i2", None), ("f32", "high"), ("f32", "default"))
     for transposes in ("nn", "nt", "tn", "tt")
 ]
 
@@ -38,7 +39,7 @@ _DEFAULTS = [
 def _gemm(element: str, transposes: str) -> str:
     m, n, k = _SHAPE
     first, second = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
-    total, one, zero = ("f32", "1.0", "0.0") if element != "i8" else ("i32", "1", "0")
+    total, one, zero = ("f32", "1.0", "0.0") if SCALAR_TYPES[element].is_float else ("i32", "1", "0")
     a, b = (f"memref<{element}x{rows}x{columns}>" for rows, columns in (first, second))
     c = f"memref<{total}x{m}x{n}>"
     return (f"func @gemm(%A: {a}, %B: {b}, %C: {c}) {{ gemm.{transposes[0]}.{transposes[1]} {one}, %A, %B, {zero}, %C :"
