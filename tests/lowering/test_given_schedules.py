@@ -149,6 +149,13 @@ def test_a_schedule_without_bound_loops_does_not_fit_the_subgroup_form():
         lower(function(), CPU, LoweringOptions(form="subgroup", schedules=given))
 
 
+def test_a_device_that_does_not_copy_asynchronously_is_named():
+    given = resolve_schedules(function(), {"gemm_0": lambda s: s.copy_async(s.cache_read("A", "local"))})
+    with pytest.raises(ScheduleError, match="gemm_0: A_local is copied asynchronously, which the device") as error:
+        lower(function(), CPU, LoweringOptions(schedules=given))
+    assert "2:3" in str(error.value)
+
+
 def test_copies_take_local_memory_behind_the_temporaries():
     def cached(schedule: Schedule) -> None:
         schedule.decompose_reduction("k", above="m")

@@ -126,7 +126,10 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         kernel = tiling.launch_plan(_KERNEL_NAME), tiling.shell(_KERNEL_NAME)
         return LoweredKernel(*kernel, stages, (), tiling.work_group)
     staging = work_group.staging
-    kernels = schedule_instructions(function, work_group, device.vector_bytes, dict(options.schedules), engine)
+    kernels = schedule_instructions(
+        function, work_group, device.vector_bytes, dict(options.schedules), engine,
+        asynchronous_copies=device.asynchronous_copies,
+    )
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
     )

@@ -15,6 +15,7 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
+from tl_dpnp.lowering.nest import stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.work_group import WorkGroup
@@ -73,6 +74,8 @@ def schedule_instructions(
     given: Mapping[str, str],
     engine: MatrixEngine = NO_ENGINE,
     moving: Container[str] = (),
+    *,
+    asynchronous_copies: bool = False,
 ) -> list[Scheduled]:
     """Schedule each instruction of a canonical function, in source order.
 
@@ -100,6 +103,7 @@ def schedule_instructions(
             else:
                 schedule = subgroup_schedule(contraction, work_group.layout)
             _check_engine(schedule, engine)
+            _check_copies(schedule, asynchronous_copies)
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
@@ -114,6 +118,13 @@ def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
         has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
         raise ScheduleError(f"{schedule.name}: {kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the "
                             f"device {has}, and none is emulated")
+
+
+def _check_copies(schedule: Schedule, asynchronous_copies: bool) -> None:
+    copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
+    if copy is not None and not asynchronous_copies:
+        raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
+                            "devices of compute capability 8.0 or more do")
 
 
 def resolve_schedules(

@@ -47,7 +47,6 @@ class Nvvm:
     architecture = "nvptx64"
     backends: tuple[str, ...] = ("cuda",)
     parameters: tuple[str, ...] = ()
-    copies_asynchronously = True
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         # The shell counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.

@@ -20,13 +20,11 @@ class Target(Protocol):
 
     `architecture` is the first part of the triple, `backends` are those of the devices that it is for.  `parameters`
     are the names that the kernel's shell takes in front of its arguments, because its compiler wants them.
-    `copies_asynchronously` says that there is an instruction for copies from global to local memory.
     """
 
     architecture: str
     backends: tuple[str, ...]
     parameters: tuple[str, ...]
-    copies_asynchronously: bool
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         """Return the index of the work-group as i64."""

@@ -33,7 +33,6 @@ class Spirv:
     architecture = "spir64"
     backends: tuple[str, ...] = ("opencl", "level_zero")
     parameters: tuple[str, ...] = ("item",)
-    copies_asynchronously = False
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         return builtin(builder, "_Z12get_group_idj", I64, [ir.Constant(I32, dimension)], _PURE)

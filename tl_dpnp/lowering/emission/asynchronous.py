@@ -9,11 +9,9 @@ from itertools import pairwise
 
 from llvmlite import ir
 
-from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels.llvm import I32, I64, index
 from tl_dpnp.kernels.mma.emit import device_async_copy, wait_all
 from tl_dpnp.kernels.mma.moves import COPIES, AsyncCopy
-from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import ALIGNED, Memory
 from tl_dpnp.lowering.emission.patterns import Offset
 from tl_dpnp.lowering.nest import Access, Assign, Buffer, Nest, Node, Stage, leaves, stages_of
@@ -34,10 +32,8 @@ class AsynchronousCopies:
 
     @classmethod
     def of(cls, nest: Nest, memory: Memory) -> AsynchronousCopies:
-        """Return those of a nest; raises LoweringError where the device has no instruction for them."""
+        """Return those of a nest."""
         stages = [stage for stage in stages_of(nest.body) if stage.asynchronous]
-        if stages and not target_of(memory.builder).copies_asynchronously:
-            raise LoweringError(f"{nest.name}: {stages[0].buffer} is copied asynchronously, which only CUDA devices do")
         buffers = nest.buffers
         return cls(memory, {stage.source: buffers[stage.source] for stage in stages})
 
