@@ -5,16 +5,10 @@ Each stage is printed and kept, so that a user can see what every pass did.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from llvmlite import ir
-
 from tl_dpnp.errors import Diagnostic, LoweringError, UnsupportedError
-from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, LOCAL, PRIVATE, Intrinsic, index
-from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
@@ -23,27 +17,20 @@ from tl_dpnp.lowering.block_product import block_registers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import divide
-from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.jam import moving_values
-from tl_dpnp.lowering.kernel_call import KernelCall
-from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_kernel
-from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, aligned, place_temporaries, size_in_bytes
+from tl_dpnp.lowering.matrix_engine import engine_of, whole_micro_kernel
+from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
-from tl_dpnp.lowering.nest import loops_of
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
+from tl_dpnp.lowering.micro_kernels import MicroKernels
+from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
-from tl_dpnp.lowering.streaming import staged_result
-from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
-from tl_dpnp.lowering.tiling import vector_operations, vector_width
-from tl_dpnp.lowering.warp_product import emit_warp_product
+from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
-from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["STAGES", "LoweredKernel", "lower"]
 
@@ -52,8 +39,6 @@ _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
 #: page of its own; work-groups and bytes in between at most, so that what was fetched is still in the nearest cache.
 _OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 48 << 10
-#: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
-_MOST_OPERANDS = 16
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 
@@ -142,12 +127,12 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
             jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
             local_memory += aligned(local_memory)
     product = None if staging is None else staging.product
-    maker = _KernelMaker(work_group.layout, device, engine, kernels, local_memory, product)
+    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, product)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
-        _KernelMaker(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
+        MicroKernels(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
@@ -237,93 +222,3 @@ def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Sc
         )
         raise UnsupportedError(message, [Diagnostic(message, largest.operation.span, "cache smaller tiles")])
     return total
-
-
-class _KernelMaker:
-    """Makes the micro-kernels of one function."""
-
-    def __init__(
-        self,
-        layout: SubgroupLayout,
-        device: DeviceDescription,
-        engine: MatrixEngine,
-        kernels: Sequence[Scheduled],
-        local_memory: int,
-        product: WarpProduct | None = None,
-    ) -> None:
-        self.layout = layout
-        self.device = device
-        self.engine = engine
-        self.kernels = {id(kernel.operation): kernel for kernel in kernels}
-        self.local_memory = local_memory
-        self.product = product
-
-    def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
-        kernel = self.kernels[id(operation)]
-        contraction, realized = kernel.contraction, kernel.realized
-        elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
-        scalars = {"alpha": operation.alpha, "beta": operation.beta}
-        operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
-        names = _buffer_names(len(elements))
-        width = vector_width(contraction, self.device.vector_bytes)
-        fetched = {
-            buffer: size_in_bytes(memref.type)
-            for buffer, memref in zip(names, memrefs, strict=True)
-            if memref.can_be_fetched and self.device.is_cpu
-        }
-        alone = self.layout.lanes * self.layout.subgroups == 1
-        staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
-        if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
-            staged = None
-        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
-        parameters = (
-            *(INDEX for _ in elements),
-            *(INDEX for _ in contraction.dimensions),
-            *(scalar.type for scalar in contraction.scalars),
-            *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
-        )
-        scratch_space = PRIVATE if alone else LOCAL
-        first = self.local_memory - realized.scratch
-
-        def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
-            given = iter(arguments)
-            pointers = {
-                buffer: memory_pointer(builder, element, memref.space, next(given), self.local_memory)
-                for buffer, element, memref in zip(names, elements, memrefs, strict=True)
-            }
-            dimensions = {dimension: next(given) for dimension in contraction.dimensions}
-            values = {scalar.name: next(given) for scalar in contraction.scalars}
-            if self.product is not None:
-                emit_warp_product(builder, self.product, operation, pointers, values)
-                return
-            for name, offset in realized.offsets.items():
-                element, place = realized.nest.buffers[name].element, index(first + offset)
-                pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
-            words = None
-            if realized.scratch and not realized.offsets:
-                words = memory_pointer(builder, U32, LOCAL, index(first), self.local_memory)
-            ahead = None
-            if prefetches:
-                beyond = next(given)
-                wanted = builder.icmp_signed(">=", beyond, index(BEYOND_ONE))
-                distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
-                # To fetch what is then stored past the caches would read it for nothing.
-                moved = distances.pop(staged.buffer.name, None) if staged is not None else None
-                streams = builder.icmp_signed(">=", beyond, index(BEYOND_ALL))
-                stored = None if staged is None or moved is None else (staged, moved[0])
-                ahead = Ahead(wanted, distances, streams, stored)
-            alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
-            if not alone:
-                alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
-                                  for name, offset in realized.offsets.items())
-            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words)
-            emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
-
-        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
-        dimensions = tuple(contraction.dimensions.values())
-        return KernelCall(intrinsic, dimensions, operands, contraction.nest.description, prefetches)
-
-
-def _buffer_names(count: int) -> tuple[str, ...]:
-    """Return the names of the buffers of a nest: the inputs, then the output."""
-    return (*"AB"[: count - 1], "C")

@@ -1,0 +1,122 @@
+"""The micro-kernels of a function: what the kernel shell calls for each linear-algebra instruction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.intrinsics import memory_pointer
+from tl_dpnp.kernels.llvm import CACHE_LINE, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
+from tl_dpnp.lowering.kernel_call import KernelCall
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import MatrixEngine
+from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
+from tl_dpnp.lowering.nest import loops_of
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
+from tl_dpnp.lowering.schedules import Scheduled
+from tl_dpnp.lowering.streaming import staged_result
+from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.tiling import vector_width
+from tl_dpnp.lowering.warp_product import emit_warp_product
+from tl_dpnp.scalars import INDEX, U32
+
+__all__ = ["MicroKernels"]
+
+#: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
+_MOST_OPERANDS = 16
+
+
+class MicroKernels:
+    """Makes the micro-kernels of one function."""
+
+    def __init__(
+        self,
+        layout: SubgroupLayout,
+        device: DeviceDescription,
+        engine: MatrixEngine,
+        kernels: Sequence[Scheduled],
+        local_memory: int,
+        product: WarpProduct | None = None,
+    ) -> None:
+        self.layout = layout
+        self.device = device
+        self.engine = engine
+        self.kernels = {id(kernel.operation): kernel for kernel in kernels}
+        self.local_memory = local_memory
+        self.product = product
+
+    def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
+        kernel = self.kernels[id(operation)]
+        contraction, realized = kernel.contraction, kernel.realized
+        elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
+        scalars = {"alpha": operation.alpha, "beta": operation.beta}
+        operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
+        names = _buffer_names(len(elements))
+        width = vector_width(contraction, self.device.vector_bytes)
+        fetched = {
+            buffer: size_in_bytes(memref.type)
+            for buffer, memref in zip(names, memrefs, strict=True)
+            if memref.can_be_fetched and self.device.is_cpu
+        }
+        alone = self.layout.lanes * self.layout.subgroups == 1
+        staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
+        if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
+            staged = None
+        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
+        parameters = (
+            *(INDEX for _ in elements),
+            *(INDEX for _ in contraction.dimensions),
+            *(scalar.type for scalar in contraction.scalars),
+            *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
+        )
+        scratch_space = PRIVATE if alone else LOCAL
+        first = self.local_memory - realized.scratch
+
+        def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
+            given = iter(arguments)
+            pointers = {
+                buffer: memory_pointer(builder, element, memref.space, next(given), self.local_memory)
+                for buffer, element, memref in zip(names, elements, memrefs, strict=True)
+            }
+            dimensions = {dimension: next(given) for dimension in contraction.dimensions}
+            values = {scalar.name: next(given) for scalar in contraction.scalars}
+            if self.product is not None:
+                emit_warp_product(builder, self.product, operation, pointers, values)
+                return
+            for name, offset in realized.offsets.items():
+                element, place = realized.nest.buffers[name].element, index(first + offset)
+                pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
+            words = None
+            if realized.scratch and not realized.offsets:
+                words = memory_pointer(builder, U32, LOCAL, index(first), self.local_memory)
+            ahead = None
+            if prefetches:
+                beyond = next(given)
+                wanted = builder.icmp_signed(">=", beyond, index(BEYOND_ONE))
+                distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
+                # To fetch what is then stored past the caches would read it for nothing.
+                moved = distances.pop(staged.buffer.name, None) if staged is not None else None
+                streams = builder.icmp_signed(">=", beyond, index(BEYOND_ALL))
+                stored = None if staged is None or moved is None else (staged, moved[0])
+                ahead = Ahead(wanted, distances, streams, stored)
+            alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
+            if not alone:
+                alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
+                                  for name, offset in realized.offsets.items())
+            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words)
+            emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
+
+        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
+        dimensions = tuple(contraction.dimensions.values())
+        return KernelCall(intrinsic, dimensions, operands, contraction.nest.description, prefetches)
+
+
+def _buffer_names(count: int) -> tuple[str, ...]:
+    """Return the names of the buffers of a nest: the inputs, then the output."""
+    return (*"AB"[: count - 1], "C")
