@@ -49,7 +49,7 @@ def run_axpy(kernel=None, queue=None):
 
 def machine_code_path(kernel):
     """Return where the cache has the machine code of a kernel for the only device that it was compiled for."""
-    (device,) = kernel._overloads
+    ((device, _),) = kernel._overloads
     (spirv,) = kernel.inspect_spirv().values()
     return open_cache().path(machine_code_key(spirv, device))
 
@@ -109,7 +109,7 @@ def test_a_context_of_several_devices_is_left_to_dpctl():
 
 def test_a_binary_that_the_driver_refuses_is_replaced():
     kernel = run_axpy()
-    (device,) = kernel._overloads
+    ((device, _),) = kernel._overloads
     (spirv,) = kernel.inspect_spirv().values()
     open_cache().store(machine_code_key(spirv, device), Entry({}, b"no machine code"))
     with pytest.warns(CacheWarning, match="is ignored: clCreateProgramWithBinary fails"):
