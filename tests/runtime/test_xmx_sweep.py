@@ -9,9 +9,9 @@ from tools.xmx_sweep import TYPES, Case, Result, cases, check, sweep
 @needs_tools
 @pytest.mark.parametrize(("types", "kind"), [("f16-f16", "dynamic"), ("f32-default", "groups"), ("u8", "chain")])
 def test_whole_kernels_are_right_and_have_dpas(types, kind):
-    table, wrong = sweep([types], [kind], [8, 16], ["dg2", "pvc"], 23)
+    table, wrong = sweep([types], [kind], [8, 16], ["dg2", "pvc"], 69)
     assert not wrong
-    count = 1 if kind == "chain" else 48 if TYPES[types][3] is None else 64
+    count = 1 if kind == "chain" else 24 if TYPES[types][3] is None else 32
     kernels = 1 if kind == "chain" else 4
     assert f"| {types} | {kind} | {count} of {count} | {count} of {count} | {kernels} of {kernels} (" in table
 
