@@ -202,9 +202,10 @@ def prepare(
         return in_form("divided")
     groups = call.groups * plan.parts
     flat = flatten(binding, call, queue)
-    small = binding.program.has_fixed_work and not exceeds_caches(call, device, 1)
+    exceeds_one = exceeds_caches(call, device, 1)
+    small = binding.program.has_fixed_work and not exceeds_one
     chunk = chunk_of(plan, groups, device.compute_units, _LEAST_WORK if small else 0)
-    beyond = BEYOND_ALL if exceeds_caches(call, device) else BEYOND_ONE if exceeds_caches(call, device, 1) else 0
+    beyond = BEYOND_ALL if exceeds_caches(call, device) else BEYOND_ONE if exceeds_one else 0
     flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
     if plan.form in ("vector", "divided"):
         ranges = [-(-groups // chunk)], [1]

@@ -171,11 +171,10 @@ class Memory:
         LLVM would mix the elements instead: with half a vector of each, and a shuffle more for each whole one.  That is
         slower by a tenth with 16 lanes of f32, and no slower with 8 of f64.
         """
-        result = splat(self.builder, value, width)
         if not self.mixes_columns or width != MOST_LANES or not isinstance(value.type, ir.FloatType):
-            return result
+            return splat(self.builder, value, width)
         if id(value) not in self.broadcasts:
-            self.broadcasts[id(value)] = target_of(self.builder).kept(self.builder, result)
+            self.broadcasts[id(value)] = target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
         return self.broadcasts[id(value)]
 
     def store(self, access: Access, value: ir.Value) -> None:
