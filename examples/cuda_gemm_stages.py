@@ -1,8 +1,8 @@
 """A large matrix product on an NVIDIA GPU in stages, from plain loops to double buffers: each is a schedule.
 
-A work-group of 8 warps computes a tile of 128 x 128 elements of C, all in f32.  The last stage has no schedule:
-products of bf16 run on tensor cores by themselves.  It needs PyTorch, whose products (cuBLAS, without tf32) are timed
-beside the stages.
+A work-group of 8 warps computes a tile of 128 x 128 elements of C, in the last schedule 256 x 128, all in f32.  The
+last stage has no schedule: products of bf16 run on tensor cores by themselves.  It needs PyTorch, whose products
+(cuBLAS, without tf32) are timed beside the stages.
 
     python examples/cuda_gemm_stages.py --size 4096
 """
@@ -12,24 +12,25 @@ import statistics
 
 import tl_dpnp
 
-#: Rows and columns of a work-group's tile, of a work-item's, and the depth of the pieces that are copied.
-TILE, ROWS, COLUMNS, DEPTH = 128, 4, 16, 16
+#: Rows and columns of a work-group's tile, the rows of a large one, and of a work-item's tile, and the depth of the
+#: pieces that are copied.
+TILE, LARGE, ROWS, COLUMNS, DEPTH = 128, 256, 4, 16, 16
 
 
-def program(size, work_group=""):
-    """Return C := A · B for square matrices in column-major order, one tile of C for each work-group."""
-    matrix, tiles = f"memref<f32x{size}x{size}>", size // TILE
-    panels = [f"memref<f32x{m}x{n},strided<1,{size}>>" for m, n in ((TILE, size), (size, TILE), (TILE, TILE))]
+def program(size, work_group="", tile=LARGE):
+    """Return C := A · B for square matrices in column-major order, `tile` rows and 128 columns for each work-group."""
+    matrix, tiles = f"memref<f32x{size}x{size}>", size // tile
+    panels = [f"memref<f32x{m}x{n},strided<1,{size}>>" for m, n in ((tile, size), (size, TILE), (tile, TILE))]
     return f"""
     func @gemm(%A: {matrix}, %B: {matrix}, %C: {matrix}) {work_group} {{
       %g = group_id
       %i = arith.rem %g, {tiles} : index
       %j = arith.div %g, {tiles} : index
-      %m = arith.mul %i, {TILE} : index
+      %m = arith.mul %i, {tile} : index
       %n = arith.mul %j, {TILE} : index
-      %a = subview %A[%m:{TILE}, 0:{size}] : {matrix}
+      %a = subview %A[%m:{tile}, 0:{size}] : {matrix}
       %b = subview %B[0:{size}, %n:{TILE}] : {matrix}
-      %c = subview %C[%m:{TILE}, %n:{TILE}] : {matrix}
+      %c = subview %C[%m:{tile}, %n:{TILE}] : {matrix}
       gemm.n.n 1.0, %a, %b, 0.0, %c : f32, {panels[0]}, {panels[1]}, f32, {panels[2]}
     }}"""
 
@@ -77,22 +78,32 @@ def blocked(schedule):
 
 
 def warp_tile(schedule, vectors=False, ahead=False):
-    """Give a warp 64 x 32 elements and a lane 8 x 8 of them: 64 products for 16 loads, from different banks."""
-    block = [schedule.split(loop, TILE) for loop in "mn"]
-    rows, columns = schedule.split(block[0].inner, 64), schedule.split(block[1].inner, 32)
+    """Give a warp 64 x 32 elements and a lane 8 x 8 of them: 64 products for 16 loads, from different banks.
+
+    With `ahead` it is 64 x 64 and 8 x 16 elements: 128 products for 24 loads.
+    """
+    block = schedule.split("m", LARGE if ahead else TILE), schedule.split("n", TILE)
+    rows, columns = schedule.split(block[0].inner, 64), schedule.split(block[1].inner, 64 if ahead else 32)
     row_parts, column_parts = schedule.split(rows.inner, 32), schedule.split(columns.inner, 16)
     row, column = schedule.split(row_parts.inner, 4), schedule.split(column_parts.inner, 4)
-    dealt = rows.outer, columns.outer, column.outer, row.outer
+    # Of each four lanes two have the same rows, and two the same columns: half a warp reads vectors at once.
+    row_lanes, column_lanes = schedule.split(row.outer, 2), schedule.split(column.outer, 2)
+    lanes = column_lanes.outer, row_lanes.outer, column_lanes.inner, row_lanes.inner
+    dealt = rows.outer, columns.outer, *lanes
     own = row_parts.outer, column_parts.outer, column.inner, row.inner
     schedule.reorder(block[0].outer, block[1].outer, *dealt, *own)
     parts = schedule.decompose_reduction("k", above=rows.outer)
     k = schedule.split("k", 2 * DEPTH)
     schedule.reorder(k.outer, *dealt, k.inner, *own)
     for names in ({}, parts.init, parts.finish):
-        warp_row, warp_column, lane_column, lane_row, *tile = (names.get(loop, loop) for loop in (*dealt, *own))
+        warp_row, warp_column, *lanes, part, other_part, inner, innermost = (
+            names.get(loop, loop) for loop in (*dealt, *own))
         schedule.bind(warp_row, "rows")
         schedule.bind(warp_column, "columns")
-        schedule.bind(schedule.fuse(lane_column, lane_row), "lanes")
+        while len(lanes) > 1:
+            lanes[-2:] = [schedule.fuse(*lanes[-2:])]
+        schedule.bind(*lanes, "lanes")
+        tile = part, other_part, inner, innermost
         for loop in tile[:-1]:
             schedule.unroll(loop)
         (schedule.vectorize if vectors else schedule.unroll)(tile[-1])
@@ -125,9 +136,12 @@ def _copy(schedule, copy, transposed, vectors):
         return
     slow, fast = schedule.loops_of(copy)
     parts, turns = schedule.split(fast, 4), schedule.split(slow, 8)
+    lanes = schedule.split(parts.outer, 32)
+    schedule.reorder(turns.outer, turns.inner, lanes.outer, lanes.inner, parts.inner)
     schedule.unroll(turns.outer)
+    schedule.unroll(lanes.outer)
     schedule.bind(turns.inner, "subgroups")
-    schedule.bind(parts.outer, "lanes")
+    schedule.bind(lanes.inner, "lanes")
     (schedule.vectorize if vectors else schedule.unroll)(parts.inner)
 
 
@@ -137,7 +151,7 @@ def vectorized(schedule):
 
 
 def double_buffered(schedule):
-    """Copy a piece asynchronously while the one before is computed, and load registers ahead of their use."""
+    """Copy a piece asynchronously while the one before is computed, load registers ahead, and enlarge the tiles."""
     warp_tile(schedule, vectors=True, ahead=True)
 
 
@@ -150,11 +164,12 @@ def on_tensor_cores(size):
     }}"""
 
 
-#: The 8 warps of a work-group, along the columns only or along both modes.
-ALONG_COLUMNS, ALONG_BOTH = (f"work_group_size({size}) subgroup_size(32)" for size in ("32, 8", "64, 4"))
+#: The rows of a work-group's tile, and its 8 warps: along the columns only or along both modes.
+ALONG_COLUMNS, ALONG_BOTH, OF_LARGE = ((rows, f"work_group_size({size}) subgroup_size(32)") for rows, size in (
+    (TILE, "32, 8"), (TILE, "64, 4"), (LARGE, "128, 2")))
 STAGES = {
     naive: ALONG_COLUMNS, thread_tile: ALONG_COLUMNS, blocked: ALONG_COLUMNS,
-    warp_tile: ALONG_BOTH, vectorized: ALONG_BOTH, double_buffered: ALONG_BOTH,
+    warp_tile: ALONG_BOTH, vectorized: ALONG_BOTH, double_buffered: OF_LARGE,
 }
 
 
@@ -163,12 +178,12 @@ def main():
     import torch
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--size", type=int, default=4096, help=f"rows of the matrices, a multiple of {TILE}")
+    parser.add_argument("--size", type=int, default=4096, help=f"rows of the matrices, a multiple of {LARGE}")
     parser.add_argument("--rounds", type=int, default=7, help="times that each stage runs")
     options = parser.parse_args()
     size = options.size
-    if size <= 0 or size % TILE:
-        parser.error(f"--size must be a multiple of {TILE}")
+    if size <= 0 or size % LARGE:
+        parser.error(f"--size must be a multiple of {LARGE}")
     torch.backends.cuda.matmul.allow_tf32 = False
     # C-ordered tensors are the transposes of column-major ones: (B A) as PyTorch sees it is A B as the kernel does.
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
@@ -176,13 +191,14 @@ def main():
     expected = b[:64].double() @ a.double()
     views = [tl_dpnp.rev(matrix) for matrix in (a, b, c)]
     candidates = {}
-    kernels = {
-        stage.__name__: tl_dpnp.compile(program(size, work_group), target="cuda", schedule={"gemm_0": stage})
-        for stage, work_group in STAGES.items()
-    }
-    kernels["by default"] = tl_dpnp.compile(program(size), target="cuda")
-    for name, kernel in kernels.items():
-        candidates[name] = lambda kernel=kernel: kernel(*views, group_size=(size // TILE) ** 2)
+    kernels = {}
+    for stage, (rows, work_group) in STAGES.items():
+        source = program(size, work_group, rows)
+        kernels[stage.__name__] = tl_dpnp.compile(source, target="cuda", schedule={"gemm_0": stage}), rows
+    kernels["by default"] = tl_dpnp.compile(program(size), target="cuda"), LARGE
+    for name, (kernel, rows) in kernels.items():
+        groups = size // rows * (size // TILE)
+        candidates[name] = lambda kernel=kernel, groups=groups: kernel(*views, group_size=groups)
         c.fill_(float("nan"))
         candidates[name]()
         error = float((c[:64].double() - expected).norm() / expected.norm())

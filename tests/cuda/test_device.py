@@ -44,9 +44,9 @@ def arrays(*shapes, seed=0):
 
 
 @pytest.mark.parametrize("transposes", ["nn", "nt", "tn", "tt"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("dtype", "rows"), [("float32", 128), ("float32", 256), ("float64", 128)])
 @pytest.mark.parametrize("displaced", [False, True], ids=["aligned", "displaced"])
-def test_large_products(transposes, dtype, displaced):
+def test_large_products(transposes, dtype, rows, displaced):
     size = 256
     a, b, c = (array.astype(dtype) for array in arrays((size, size), (size, size), (size, size)))
     left, right = (x.T if letter == "t" else x for x, letter in zip((a, b), transposes, strict=True))
@@ -56,8 +56,8 @@ def test_large_products(transposes, dtype, displaced):
         memory = cupy.empty(size * size + 1, dtype)
         given.append(memory[displaced : size * size + displaced].reshape((size, size), order="F"))
         given[-1][...] = cupy.asarray(array)
-    kernel = tl_dpnp.compile(large_product(size, f"f{dtype[5:]}", transposes), target="cuda")
-    kernel(*given, group_size=4)
+    kernel = tl_dpnp.compile(large_product(size, f"f{dtype[5:]}", transposes, rows=rows), target="cuda")
+    kernel(*given, group_size=size // rows * (size // 128))
     np.testing.assert_array_equal(cupy.asnumpy(given[-1]), expected)
 
 

@@ -13,7 +13,6 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
-from tl_dpnp.lowering.block_product import block_registers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import divide
@@ -89,6 +88,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     work_group = choose_work_group(
         function, device, form, micro_kernels_of(canonical, engine),
         [contraction for _, contraction in contractions_of(canonical)],
+        device.local_memory - aligned(temporaries),
     )
     division = None
     if work_group.form == "vector" and not (options.debug or options.schedules):
@@ -137,8 +137,6 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
     registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
-    if work_group.has_blocks and len(kernels) == 1:
-        registers = block_registers(kernels[0].contraction)
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
         1 if staging is None else staging.teams, shell.checks, registers,

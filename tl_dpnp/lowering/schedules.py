@@ -10,7 +10,7 @@ from typing import Any
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import block_schedule, is_block_product
+from tl_dpnp.lowering.block_product import block_schedule, blocks_of
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
@@ -98,8 +98,10 @@ def schedule_instructions(
             ):
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", kernel.name)
-            elif work_group.has_blocks and is_block_product(contraction):
-                schedule = block_schedule(contraction)
+            elif work_group.has_blocks and (
+                block := next((b for b in blocks_of(contraction) if b.layout == work_group.layout), None)
+            ):
+                schedule = block_schedule(contraction, block)
             else:
                 schedule = subgroup_schedule(contraction, work_group.layout)
             _check_engine(schedule, engine)

@@ -76,17 +76,23 @@ def ldmatrix(builder: ir.IRBuilder, load: MatrixLoad, address: ir.Value) -> list
 
 
 def device_async_copy(
-    builder: ir.IRBuilder, copy: AsyncCopy, target: ir.Value, source: ir.Value, present: ir.Value | None = None
+    builder: ir.IRBuilder, copy: AsyncCopy, target: ir.Value, source: ir.Value, present: ir.Value | None = None,
+    condition: ir.Value | None = None,
 ) -> None:
     """Start a copy; `target` is 32 bits in shared memory, `source` 64 in global memory, both multiples of its size.
 
-    `present`, i32, is the number of bytes that are read, for a partial copy.
+    `present`, i32, is the number of bytes that are read, for a partial copy.  With a `condition`, i1, the copy is made
+    where that holds, without a branch.
     """
     assert (present is not None) == copy.partial
     operands = [target, source, *([] if present is None else [present])]
-    tail = ", $2" if copy.partial else ""
-    constraints = "r,l,r,~{memory}" if copy.partial else "r,l,~{memory}"
-    asm(builder, f"{copy.instruction} [$0], [$1], {copy.bytes}{tail};", constraints, _VOID, operands)
+    constraints = ["r", "l", *(["r"] if copy.partial else [])]
+    text = f"{copy.instruction} [$0], [$1], {copy.bytes}{', $2' * copy.partial};"
+    if condition is not None:
+        text = f"{{ .reg .pred p; setp.ne.u32 p, ${len(operands)}, 0; @p {text} }}"
+        operands.append(builder.zext(condition, I32))
+        constraints.append("r")
+    asm(builder, text, ",".join([*constraints, "~{memory}"]), _VOID, operands)
 
 
 def create_group(builder: ir.IRBuilder) -> None:

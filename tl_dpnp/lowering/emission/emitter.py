@@ -25,6 +25,7 @@ from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
     CACHE_LINE,
     GLOBAL,
+    I1,
     I8,
     I32,
     constant,
@@ -102,7 +103,7 @@ def emit_nest(
     variables = Variables(builder)
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
     memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2)
-    copies = AsynchronousCopies.of(nest, memory)
+    copies = AsynchronousCopies.of(nest, memory, layout)
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged,
         copies)
@@ -182,11 +183,13 @@ class _Emitter:
 
     def iterations_loaded_ahead(self, loop: Loop, values: Sequence[int]) -> None:
         """Emit an unrolled loop whose iterations find what they read from local memory loaded."""
-        for value, following in zip([None, *values], [*values, None], strict=True):
+        shares = self.copies.shares(len(values))
+        for value, following, share in zip([None, *values], [*values, None], [*shares, 0], strict=True):
             if following is not None:
                 self.only_loads = True
                 self.iteration(loop, following)
                 self.only_loads = False
+                self.copies.start(share)
             if value is not None:
                 self.iteration(loop, value)
 
@@ -298,7 +301,10 @@ class _Emitter:
             self.variables.multiples[derived.variable] = math.gcd(derived.start, derived.scale)
 
         def body() -> None:
-            self.guarded(loop.guards, lambda: self.nodes(loop.body))
+            if self.copies.are_spread(loop.body):
+                self.copies.make_later(self.conditions(loop.guards), lambda: self.nodes(loop.body))
+            else:
+                self.guarded(loop.guards, lambda: self.nodes(loop.body))
 
         if self.staged is None:
             body()
@@ -325,24 +331,37 @@ class _Emitter:
         if not guards:
             body()
             return
-        (names, bound), *others = guards
-        value = self.variables.total(names)
-        if isinstance(value, int) and isinstance(bound, int):
-            if value < bound:
-                self.guarded(others, body)
-            return
-        value = index(value) if isinstance(value, int) else value.value if isinstance(value, PerLane) else value
-        self.branch(
-            self.builder.icmp_signed("<", value, self.bound(bound)), lambda: self.guarded(others, body)
-        )
+        first, *others = guards
+        (condition,) = self.conditions([first]) or [None]
+        if condition is None:
+            self.guarded(others, body)
+        elif not (isinstance(condition, ir.Constant) and condition.constant == 0):
+            self.branch(condition, lambda: self.guarded(others, body))
+
+    def conditions(self, guards: Sequence[Guard]) -> list[ir.Value]:
+        """Return the guards, but for those that always hold; one that never does is the constant 0."""
+        found = []
+        for names, bound in guards:
+            value = self.variables.total(names)
+            if isinstance(value, int) and isinstance(bound, int):
+                found += [] if value < bound else [constant(I1, 0)]
+                continue
+            value = index(value) if isinstance(value, int) else value.value if isinstance(value, PerLane) else value
+            found.append(self.builder.icmp_signed("<", value, self.bound(bound)))
+        return found
 
     def branch(self, condition: ir.Value, body: Callable[[], None]) -> None:
         """Emit `body` under a condition; registers that it sets are not visible after it."""
         registers = dict(self.registers)
         self.memory.forget()
-        if_then(self.builder, condition, body)
+        pending, self.copies.pending = self.copies.pending, []
+        def whole() -> None:
+            body()
+            self.copies.start()
+
+        if_then(self.builder, condition, whole)
         self.memory.forget()
-        self.registers = registers
+        self.registers, self.copies.pending = registers, pending
 
     def counted(self, loop: Loop, first: ir.Value | None, share: int) -> None:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
@@ -361,6 +380,7 @@ class _Emitter:
                 return
         carried = list(self.registers)
         self.memory.forget()
+        self.copies.start()
 
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
@@ -368,6 +388,7 @@ class _Emitter:
             if loop.prefetch:
                 self.prefetch()
             self.iteration(loop, counter)
+            self.copies.start()
             self.running.pop()
             self.memory.forget()
             return [self.registers[key] for key in carried]
