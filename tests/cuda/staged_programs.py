@@ -71,6 +71,51 @@ _CHAIN = """func @chain(%A: memref<f32x16x8x?>, %B: memref<f32x8x8>, %C: memref<
   gemm.n.t 1.0, %a, %B, 0.0, %t : f32, memref<f32x16x8>, memref<f32x8x8>, f32, memref<f32x16x8>
   gemm.n.n 2.0, %t, %C, 1.0, %d : f32, memref<f32x16x8>, memref<f32x8x16>, f32, memref<f32x16x16>
 }"""
+
+
+def volume(m: int, n: int, element: str, in_groups: bool = False) -> Case:
+    """Return Q[g] += Σ_d K_d (I[g] S_d[g]), the kernel of examples/seissol_volume.py."""
+    dofs, star, matrix = (f"memref<{element}x{rows}x{columns}>" for rows, columns in ((m, n), (n, n), (m, m)))
+
+    def batch(type_: str) -> str:
+        return f"group<{type_}>" if in_groups else f"{type_[:-1]}x?>"
+
+    def own(name: str, value: str, type_: str) -> str:
+        place = f"load %{name}[%g]" if in_groups else f"subview %{name}[:,:,%g]"
+        return f"%{value} = {place} : {batch(type_)}"
+
+    steps = "\n".join(f"""
+      {own(f"S{d}", f"s{d}", star)}
+      gemm.n.n 1.0, %i, %s{d}, 0.0, %t : {element}, {dofs}, {star}, {element}, {dofs}
+      gemm.n.n 1.0, %K{d}, %t, 1.0, %q : {element}, {matrix}, {dofs}, {element}, {dofs}""" for d in range(3))
+    parameters = [*(f"%S{d}: {batch(star)}" for d in range(3)), *(f"%K{d}: {matrix}" for d in range(3))]
+    source = f"""func @volume(%I: {batch(dofs)}, {", ".join(parameters)}, %Q: {batch(dofs)}) {{
+      %g = group_id
+      {own("I", "i", dofs)}
+      {own("Q", "q", dofs)}
+      %t = alloca -> {dofs}{steps}
+    }}"""
+    shapes = ((m, n, None), *[(n, n, None)] * 3, *[(m, m)] * 3, (m, n, None))
+    dtype = {"f32": "float32", "f64": "float64"}[element]
+    name = f"volume_{m}x{n}_{element}{'_groups' if in_groups else ''}"
+    return Case(name, source, shapes, (dtype,) * 8, (0, 1, 2, 3, 7) if in_groups else (), "default")
+
+
+#: Products of f16, one of them transposed, by a matrix that all work-groups read, and what is no product.
+_HALVES = """func @halves(%A: memref<f16x56x40>, %B: memref<f16x40x9x?>, %C: memref<f16x9x40x?>,
+             %D: memref<f32x56x9x?>) {
+  %g = group_id
+  %b = subview %B[:,:,%g] : memref<f16x40x9x?>
+  %c = subview %C[:,:,%g] : memref<f16x9x40x?>
+  %d = subview %D[:,:,%g] : memref<f32x56x9x?>
+  %t = alloca -> memref<f32x56x9>
+  %u = alloca -> memref<f32x56x9>
+  gemm.n.n 1.0, %A, %b, 0.0, %t : f32, memref<f16x56x40>, memref<f16x40x9>, f32, memref<f32x56x9>
+  gemm.n.t 2.0, %A, %c, 0.0, %u : f32, memref<f16x56x40>, memref<f16x9x40>, f32, memref<f32x56x9>
+  axpby.n 1.0, %t, 1.0, %u : f32, memref<f32x56x9>, f32, memref<f32x56x9>
+  gemm.n.n 1.0, %A, %b, 1.0, %u : f32, memref<f16x56x40>, memref<f16x40x9>, f32, memref<f32x56x9>
+  axpby.n 1.0, %u, 1.0, %d : f32, memref<f32x56x9>, f32, memref<f32x56x9>
+}"""
 _PART = """func @part(%A: memref<f32x6x4x?>, %x: memref<f32x4x?>, %D: memref<f32x6x9x?>) {
   %g = group_id
   %a = subview %A[:,:,%g] : memref<f32x6x4x?>
@@ -106,6 +151,10 @@ CASES = {
                        product(32, 16, 8, "f32", 0.0, "n.t"))),
         grouped(16, 16, 8), grouped(5, 3, 2),
         Case("chain", _CHAIN, ((16, 8, None), (8, 8), (8, 16), (16, 16, None)), ("float32",) * 4),
+        volume(56, 9, "f64"), volume(35, 9, "f64"), volume(56, 9, "f64", in_groups=True),
+        volume(56, 9, "f32"), volume(35, 9, "f32", in_groups=True),
+        Case("halves", _HALVES, ((56, 40), (40, 9, None), (9, 40, None), (56, 9, None)),
+             ("float16", "float16", "float16", "float32")),
         Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),
         Case("long_chain", _LONG_CHAIN, ((64, 8, None), (8, 64), (64, 64, None)), ("float32",) * 3),
     )

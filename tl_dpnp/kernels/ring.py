@@ -19,7 +19,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.scalars import INDEX
 
-__all__ = ["Ring", "Slot"]
+__all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
 _ALIGNMENT = 16
@@ -40,6 +40,20 @@ class Slot:
     is_merged: bool
     in_table: bool
     is_result: bool
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An operand that stays in local memory: its place and its size in bytes, and that of the words that are copied.
+
+    It has `columns` columns, each followed by a `gap` of so many words.
+    """
+
+    place: int
+    bytes: int
+    word: int
+    columns: int
+    gap: int
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,15 @@ class Ring:
 
         return Intrinsic("ring_setup", (), None, emit)
 
-    def keep(self, places: Sequence[tuple[int, int, int]]) -> Intrinsic:
-        """``ring_keep(addresses...)``: copy operands to their places for good, each given as place, bytes and word."""
+    def keep(self, operands: Sequence[Kept]) -> Intrinsic:
+        """``ring_keep(addresses...)``: copy operands to their places for good."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
             threads = self.lanes * self.columns * self.teams
-            for (place, size, word), address in zip(places, a, strict=True):
-                self._copy(b, word, index(place), address, index(size), self._thread(b), threads, True)
+            for kept, address in zip(operands, a, strict=True):
+                place, size = index(kept.place), index(kept.bytes)
+                self._copy(b, kept.word, place, address, size, self._thread(b), threads, True, kept)
 
-        return Intrinsic("ring_keep", (INDEX,) * len(places), None, emit)
+        return Intrinsic("ring_keep", (INDEX,) * len(operands), None, emit)
 
     def first_group(self) -> Intrinsic:
         """``ring_first()``: the first work-group of this block's first turn."""
@@ -275,17 +290,25 @@ class Ring:
 
     def _copy(
         self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
-        threads: int, inwards: bool,
+        threads: int, inwards: bool, kept: Kept | None = None,
     ) -> None:
-        """Copy words between a place in local memory and an address in global memory, dealt out to threads."""
+        """Copy words between a place in local memory and an address in global memory, dealt out to threads.
+
+        The columns of a `kept` operand have gaps in local memory.
+        """
         type_ = ir.IntType(8 * word)
         outside = b.inttoptr(address, type_.as_pointer(GLOBAL))
         inside = b.gep(target_of(b).local_memory(b, self.local_memory), [place])
         inside = b.bitcast(inside, type_.as_pointer(LOCAL))
 
         def body(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            source, target = (outside, inside) if inwards else (inside, outside)
-            b.store(b.load(b.gep(source, [counter]), align=word), b.gep(target, [counter]), align=word)
+            spread = counter
+            if kept is not None and kept.gap:
+                column = b.udiv(counter, index(kept.bytes // kept.word // kept.columns))
+                spread = b.add(counter, b.mul(column, index(kept.gap)))
+            local, distant = b.gep(inside, [spread]), b.gep(outside, [counter])
+            source, target = (distant, local) if inwards else (local, distant)
+            b.store(b.load(source, align=word), target, align=word)
             return []
 
         counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body)

@@ -22,6 +22,8 @@ _LARGEST_COPY = 1 << 14
 _SUMS_PER_ITERATION = 4
 #: K loops up to this length are unrolled whole in the staged form.
 _SHORT_STAGED_SUM = 16
+#: Longer ones by the first of these numbers that divides them.
+_STAGED_STEPS = (16, 8, 4, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -195,8 +197,8 @@ def staged_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedul
             schedule.unroll(renamed.get(loop, loop))
     if contraction.depth is not None:
         depth = contraction.depth
-        steps = [depth, 8, 4, 2, 1] if isinstance(depth, int) and depth <= _SHORT_STAGED_SUM else [8, 4, 2, 1]
         assert isinstance(depth, int)
+        steps = (depth, *_STAGED_STEPS) if depth <= _SHORT_STAGED_SUM else _STAGED_STEPS
         _unroll_reduction(schedule, "k", depth, next(step for step in steps if depth % step == 0))
     return schedule
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import CACHE_LINE, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription
@@ -30,6 +31,8 @@ __all__ = ["MicroKernels"]
 
 #: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
 _MOST_OPERANDS = 16
+#: Bytes of a lane's widest access on GPUs.
+_VECTOR = 16
 
 
 class MicroKernels:
@@ -42,17 +45,19 @@ class MicroKernels:
         engine: MatrixEngine,
         kernels: Sequence[Scheduled],
         local_memory: int,
-        product: WarpProduct | None = None,
+        products: Sequence[WarpProduct | PaddedProduct | None] = (),
+        direct: Sequence[str] = (),
     ) -> None:
         self.layout = layout
         self.device = device
         self.engine = engine
         self.kernels = {id(kernel.operation): kernel for kernel in kernels}
         self.local_memory = local_memory
-        self.product = product
+        self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
+        self.direct = direct
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
-        kernel = self.kernels[id(operation)]
+        kernel, product = self.kernels[id(operation)], self.products.get(id(operation))
         contraction, realized = kernel.contraction, kernel.realized
         elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
@@ -86,8 +91,8 @@ class MicroKernels:
             }
             dimensions = {dimension: next(given) for dimension in contraction.dimensions}
             values = {scalar.name: next(given) for scalar in contraction.scalars}
-            if self.product is not None:
-                emit_warp_product(builder, self.product, operation, pointers, values)
+            if product is not None:
+                emit_warp_product(builder, product, operation, memrefs, pointers, values)
                 return
             for name, offset in realized.offsets.items():
                 element, place = realized.nest.buffers[name].element, index(first + offset)
@@ -109,8 +114,21 @@ class MicroKernels:
             if not alone:
                 alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
                                   for name, offset in realized.offsets.items())
-            given_to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words)
-            emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
+
+            def nest(known: Mapping[str, int]) -> None:
+                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words)
+                emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
+
+            if operation.output.name not in self.direct:
+                nest(alignments)
+                return
+            address = builder.ptrtoint(pointers["C"], I64)
+            is_aligned = builder.icmp_unsigned("==", builder.urem(address, index(_VECTOR)), index(0))
+            with builder.if_else(is_aligned) as (then, otherwise):
+                with then:
+                    nest({**alignments, "C": _VECTOR})
+                with otherwise:
+                    nest(alignments)
 
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
         dimensions = tuple(contraction.dimensions.values())

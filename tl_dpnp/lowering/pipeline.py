@@ -126,8 +126,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         if moving:
             jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
             local_memory += aligned(local_memory)
-    product = None if staging is None else staging.product
-    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, product)
+    products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
+    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
@@ -145,7 +145,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         plan = replace(plan, form="divided", parts=division.parts)
     elif division is not None:
         plan = replace(plan, divides=True)
-    on_tensor_cores = [] if product is None else [f"tensor cores compute: {product.row.name}"]
+    on_tensor_cores = [f"tensor cores compute: {staging.instructions}"] if staging and staging.instructions else []
     remarks = tuple(on_tensor_cores) + tuple(
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )

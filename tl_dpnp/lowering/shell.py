@@ -153,7 +153,13 @@ class _Writer:
         with self.block("while first < groups:"):
             for text in frame.first:
                 self.line(text)
-            self.region(self.function.body)
+            meanwhile = frame.meanwhile
+            for operation in self.function.body:
+                self.operation(operation)
+                if isinstance(operation, ops.LinearAlgebra):
+                    for text in meanwhile:
+                        self.line(text)
+                    meanwhile = ()
             for text in frame.last:
                 self.line(text)
         self.line(frame.after)
@@ -386,8 +392,9 @@ class _Writer:
         address: Text = self.placements[result.name].offset
         staging, alignment = self.work_group.staging, 1
         if staging is not None:
-            address = self.bind(add(address, multiply("team", staging.temporaries)))
-            alignment = math.gcd(staging.temporaries, 64)
+            first, pitch = staging.temporary(self.placements[result.name])
+            address = self.bind(add(first, multiply("team", pitch)))
+            alignment = math.gcd(pitch, 64)
         step = self.local_memory // JAMMED // type_.element.bytes if self.jammed else None
         self.memrefs[result.name] = MemrefText(type_, space, address, sizes, strides, alignment=alignment, step=step)
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import LOCAL
+from tl_dpnp.kernels.ring import Kept
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.staging import STAGE_ALIGNMENT, StagedOperand, Staging
 from tl_dpnp.lowering.text import MemrefText, Text, add, multiply
 from tl_dpnp.scalars import INDEX
@@ -18,10 +20,14 @@ __all__ = ["StagedFrame", "resident_memrefs", "staged_frame", "staged_memref"]
 
 @dataclass(frozen=True)
 class StagedFrame:
-    """Lines of the shell: before the loop over the turns of a block, first and last inside it, and after it."""
+    """Lines of the shell: before the loop over the turns of a block, first and last inside it, and after it.
+
+    What is in `meanwhile` belongs after the first instruction.
+    """
 
     before: tuple[str, ...]
     first: tuple[str, ...]
+    meanwhile: tuple[str, ...]
     last: tuple[str, ...]
     after: str
 
@@ -43,14 +49,17 @@ def staged_frame(
         "turn = 0",
     ]
     if staging.residents:
-        kept = [(staging.first_resident + operand.offset, operand.bytes, operand.type.element.bytes)
-                for operand in staging.residents]
+        kept = [Kept(staging.first_resident + operand.offset, size_in_bytes(operand.type), operand.type.element.bytes,
+                     operand.columns, operand.gap) for operand in staging.residents]
         before.append(call(ring.keep(kept), *[places[operand.parameter] for operand in staging.residents]))
     first: list[str] = []
+    meanwhile: list[str] = []
     if sources:
         fetch = ring.fetch([operand.slot for operand in staging.loaded])
         before.append(call(fetch, 0, "first", "groups", *sources))
-        first += [call(fetch, "turn + 1", "first + step", "groups", *sources), call(ring.wait(), "turn")]
+        # The results of the turn before may still leave the stage that is to be filled.
+        (meanwhile if ring.waits else first).append(call(fetch, "turn + 1", "first + step", "groups", *sources))
+        first.append(call(ring.wait(), "turn"))
     # What threads have copied so far, others see from here on; later copies are followed by the barrier of a turn.
     before.append(call(intrinsics.barrier()))
     # Teams without a work-group of their own compute the last one once more; nothing of that is copied back.
@@ -62,7 +71,7 @@ def staged_frame(
         first.append(f"results = {call(ring.result_place(), 'turn')}")
     flush = ring.flush([operand.slot for operand in staging.stored])
     last = [call(flush, "turn", "first", "groups", *targets), "first = first + step", "turn = turn + 1"]
-    return StagedFrame(tuple(before), tuple(first), tuple(last), call(ring.drain()))
+    return StagedFrame(tuple(before), tuple(first), tuple(meanwhile), tuple(last), call(ring.drain()))
 
 
 def _places(
@@ -97,9 +106,8 @@ def resident_memrefs(staging: Staging) -> dict[str, MemrefText]:
     found = {}
     for operand in staging.residents:
         sizes = tuple(size for size in operand.type.shape if size is not None)
-        strides = tuple(stride for stride in operand.type.strides if stride is not None)
         place = staging.first_resident + operand.offset
         found[operand.parameter] = MemrefText(
-            operand.type, LOCAL, place, sizes, strides, alignment=math.gcd(place, STAGE_ALIGNMENT)
+            operand.type, LOCAL, place, sizes, operand.strides, alignment=math.gcd(place, STAGE_ALIGNMENT)
         )
     return found

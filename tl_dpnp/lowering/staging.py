@@ -13,18 +13,26 @@ reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tl_dpnp.kernels.mma.product import WarpProduct, find_product
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
+from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.ring import Ring, Slot
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.memory import size_in_bytes
+from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
+from tl_dpnp.lowering.staged_products import (
+    CHAIN_WARPS,
+    chain_products,
+    lone_product,
+    resident_stride,
+    runs_on_tensor_cores,
+)
 from tl_dpnp.scalars import Precision
 
 __all__ = ["STAGE_ALIGNMENT", "StagedOperand", "Staging", "find_staging"]
@@ -41,11 +49,11 @@ _THREADS, _TEAMS = 256, 64
 #: Threads of a block whose threads wait for one another between instructions on f32, while other blocks compute; and of
 #: one that reads elements of 16 bits, or has large outputs, without tensor cores.
 _CHAIN_THREADS, _NARROW_THREADS = 96, 128
+#: Threads of a block that computes several products on tensor cores.
+_PRODUCT_THREADS = 512
 #: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
 #: larger ones; its rows at most; bytes of a vector, and elements of large outputs.  All these were measured on an H200.
 _TILE, _SMALL_TILE, _HIGHEST, _VECTOR, _LARGE = 32, 16, 8, 16, 4096
-#: Products of f64 with so many elements are bound by arithmetic without tensor cores.
-_LARGE_F64 = 1024
 #: The same for work-groups that compute more than `_INTENSE` operations for an element, which are not bound by memory.
 _INTENSE, _INTENSE_TILE = 64, 36
 #: Bytes of operands that stay in local memory, at most.
@@ -77,6 +85,16 @@ class StagedOperand:
         return size_in_bytes(self.type)
 
     @property
+    def elements(self) -> int:
+        """Number of elements of one work-group."""
+        return math.prod(size for size in self.type.shape if size is not None)
+
+    @property
+    def is_plain_result(self) -> bool:
+        """Whether it is in one array, and is written and not read."""
+        return self.is_written and not self.is_read and not self.in_group
+
+    @property
     def slot(self) -> Slot:
         """The place in a stage as the ring sees it; a batch without gaps between teams is copied in one go."""
         merged = not self.in_group and self.pitch == self.bytes
@@ -86,22 +104,39 @@ class StagedOperand:
 
 @dataclass(frozen=True)
 class ResidentOperand:
-    """A parameter that all work-groups read: it stays in local memory, `offset` bytes from where such ones start."""
+    """A parameter that all work-groups read: it stays in local memory, `offset` bytes from where such ones start.
+
+    Its columns are `gap` elements further apart there than they are long.
+    """
 
     parameter: str
     type: MemrefType
-    offset: int
+    offset: int = 0
+    gap: int = 0
 
     @property
     def bytes(self) -> int:
-        """Size of the operand."""
-        return size_in_bytes(self.type)
+        """Size of the operand, with its gaps."""
+        return size_in_bytes(self.type) + self.gap * self.columns * self.type.element.bytes
+
+    @property
+    def columns(self) -> int:
+        """Columns, which follow one another in global memory."""
+        return math.prod(size for size in self.type.shape[1:] if size is not None)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides in local memory, in elements."""
+        strides = tuple(stride for stride in self.type.strides if stride is not None)
+        return (*strides[:1], strides[1] + self.gap, *strides[2:]) if self.gap else strides
 
 
 @dataclass(frozen=True)
 class Staging:
     """How a function runs in the staged form.
 
+    `products` say for each instruction how tensor cores compute it, if they do; threads store the results in `direct`
+    to global memory themselves.
     `layout` is that of a team; a block has `teams` of them.  A stage takes `stage` bytes, the results that are not read
     `results`; what comes before them in local memory are the temporaries of the teams, `temporaries` bytes for each,
     and the barriers of the ring.
@@ -115,7 +150,8 @@ class Staging:
     results: int
     temporaries: int
     stages: int
-    product: WarpProduct | None = None
+    products: tuple[WarpProduct | PaddedProduct | None, ...] = ()
+    direct: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -124,9 +160,25 @@ class Staging:
 
     @property
     def teams_share_warps(self) -> bool:
-        """Whether each team lies in one warp, and warps are whole."""
+        """Whether each team lies in one warp and waits for no other, and warps are whole."""
         team = self.layout.lanes * self.layout.subgroups
-        return 32 % team == 0 and self.threads % 32 == 0
+        return 32 % team == 0 and self.threads % 32 == 0 and not self.is_joined
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether teams compute products together."""
+        return any(isinstance(product, PaddedProduct) and product.is_joined for product in self.products)
+
+    @property
+    def instructions(self) -> str:
+        """What computes the products on tensor cores."""
+        return ", ".join(dict.fromkeys(product.row.name for product in self.products if product is not None))
+
+    def temporary(self, placement: Placement) -> tuple[int, int]:
+        """Return where the temporaries of the first team are, and the distance to those of the next one, in bytes."""
+        if self.is_joined:
+            return self.teams * placement.offset, placement.size
+        return placement.offset, self.temporaries
 
     @property
     def barriers(self) -> int:
@@ -174,7 +226,7 @@ class Staging:
 
     def __str__(self) -> str:
         layout = self.layout
-        by = "" if self.product is None else f", by {self.product.row.name}"
+        by = f", by {self.instructions}" if self.instructions else ""
         return (f"staged form{by}: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
                 f"stages of {self.stage} bytes, {RESULTS} of {self.results} bytes for results")
 
@@ -194,13 +246,14 @@ def find_staging(
         return None
     residents = _residents(function, {operand.parameter for operand in operands})
     whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
-    product = _product(function, whole, precision) if tensor_cores else None
+    product = lone_product(function, whole, precision) if tensor_cores else None
     word = max(type_.element.bytes for type_ in outputs)
     intense = _intensity(function, operands) * word > _INTENSE
     tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
     rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-    if product is not None:
-        rows, columns = 32, product.warps
+    is_chain = intense and product is None and tensor_cores and runs_on_tensor_cores(function, precision)
+    if product is not None or is_chain:
+        rows, columns = 32, CHAIN_WARPS if product is None else product.warps
     layout = SubgroupLayout(rows, 1, columns)
     threads = rows * columns
     if threads > min(_THREADS, device.max_work_group_size):
@@ -212,41 +265,60 @@ def find_staging(
     # computed that to wait for them costs nothing, and more teams are worth more.
     stages = 3 if in_place and not intense else 2
     pad = _PAD if 32 // threads * word >= 16 and not in_place else 0
-    narrow = product is None and (any(operand.type.element.bytes < 4 for operand in operands)
-                                  or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs))
+    narrow = product is None and not is_chain and (
+        any(operand.type.element.bytes < 4 for operand in operands)
+        or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs)
+    )
     waiting = len(outputs) > 1 and word <= 4 and not intense
-    limit = _CHAIN_THREADS if waiting else _NARROW_THREADS if narrow else _THREADS
+    limit = (_PRODUCT_THREADS if is_chain else _CHAIN_THREADS if waiting else _NARROW_THREADS if narrow else
+             _THREADS)
     most = max(1, min(limit // threads, _TEAMS))
+    # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
+    by_threads = _LARGE if most == 1 and not (product or is_chain) else math.inf
+    direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
+                   for name in operand.values)
+    operands = [operand for operand in operands if not set(operand.values) & set(direct)]
     warps = 32 // math.gcd(32, threads)
     for teams in (*range(most // warps * warps, 0, -warps), *range(min(most, warps - 1), 0, -1)):
         placed, stage, results = _place(operands, teams, pad)
-        staging = Staging(placed, residents, layout, teams, stage, results, _up(temporaries, 64) + pad, stages,
-                          product)
+        products: tuple[WarpProduct | PaddedProduct | None, ...] = () if product is None else (product,)
+        kept = residents
+        if is_chain:
+            chain = chain_products(function, precision, teams, _pitches(function, placed),
+                                   {operand.parameter for operand in residents})
+            products, kept = chain, _with_gaps(function, residents, chain)
+        staging = Staging(placed, kept, layout, teams, stage, results, _up(temporaries, 64) + pad, stages, products,
+                          direct)
         if staging.local_memory <= device.local_memory:
             return staging
     return None
 
 
-def _product(function: ops.Function, whole: Set[str], precision: Precision) -> WarpProduct | None:
-    """Return how tensor cores compute the one instruction of a function, if they do and it is worth it.
+def _pitches(function: ops.Function, operands: Sequence[StagedOperand]) -> dict[str, int]:
+    """Return the distance between what neighbouring teams have of a value, for operands and temporaries."""
+    pitches = {name: operand.pitch for operand in operands for name in operand.values}
+    allocated = (operation.result for operation in function.body if isinstance(operation, ops.Alloca))
+    return pitches | {value.name: size_in_bytes(ops.memref_type(value)) for value in allocated}
 
-    `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
-    """
-    instructions = [operation for operation in function.body if isinstance(operation, ops.LinearAlgebra)]
-    match instructions:
-        case [ops.Gemm(inputs=(left, right), output=output) as gemm]:
-            types = [ops.memref_type(value) for value in (left, right, output)]
-            names = [type_.element.name for type_ in types]
-            own = gemm.precision or precision
-            m, n, k = *(_size(types[2], mode) for mode in (0, 1)), _size(types[0], 0 if gemm.transposes[0] else 1)
-            match names:
-                case ["f64", "f64", "f64"] if m * n >= _LARGE_F64:
-                    return find_product("f64", m, n, k)
-                case ["f32", "f32", "f32"] if own != "highest":
-                    return find_product("tf32", m, n, k, is_split=own == "high")
-                case ["f16" | "bf16" as name, other, "f32"] if other == name and {left.name, right.name} <= whole:
-                    return find_product(name, m, n, k)
-    return None
+
+def _with_gaps(
+    function: ops.Function, residents: Sequence[ResidentOperand], products: tuple[PaddedProduct | None, ...]
+) -> tuple[ResidentOperand, ...]:
+    """Return what stays in local memory with its columns as far apart as is best for the products that read it."""
+    placed = []
+    for operand in residents:
+        stride = resident_stride(function, operand.parameter, products)
+        gap = 0 if stride is None else stride - _size(operand.type, 0)
+        placed.append(replace(operand, gap=gap))
+    return _one_after_another(placed)
+
+
+def _one_after_another(residents: Iterable[ResidentOperand]) -> tuple[ResidentOperand, ...]:
+    placed: list[ResidentOperand] = []
+    for operand in residents:
+        start = _up(placed[-1].offset + placed[-1].bytes, STAGE_ALIGNMENT) if placed else 0
+        placed.append(replace(operand, offset=start))
+    return tuple(placed)
 
 
 def _in_place(operands: Sequence[StagedOperand]) -> bool:
@@ -372,18 +444,16 @@ def _views_through(function: ops.Function, first: dict[str, str]) -> set[str]:
 
 def _residents(function: ops.Function, staged: set[str]) -> tuple[ResidentOperand, ...]:
     """Return the parameters that instructions read whole, as far as they are small."""
-    found = []
-    offset = 0
+    found: list[ResidentOperand] = []
     used = {value.name for o in function.body if isinstance(o, ops.LinearAlgebra) for value in o.inputs}
     for parameter in function.parameters:
         type_ = parameter.type
         if not isinstance(type_, MemrefType) or parameter.name in staged or parameter.name not in used:
             continue
         is_dense = type_.is_static and type_.is_packed and not type_.element.is_subbyte
-        if is_dense and offset + size_in_bytes(type_) <= _MOST_RESIDENT:
-            found.append(ResidentOperand(parameter.name, type_, offset))
-            offset = _up(offset + size_in_bytes(type_), STAGE_ALIGNMENT)
-    return tuple(found)
+        if is_dense and sum(operand.bytes for operand in found) + size_in_bytes(type_) <= _MOST_RESIDENT:
+            found.append(ResidentOperand(parameter.name, type_))
+    return _one_after_another(found)
 
 
 def _is_slice(operation: ops.Subview, groups: set[str]) -> bool:

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.llvm import constant, value_type
-from tl_dpnp.kernels.mma.product import Matrix, WarpProduct
+from tl_dpnp.kernels.llvm import constant, index, value_type
+from tl_dpnp.kernels.mma.operands import Matrix
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
+from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.text import MemrefText
 
 __all__ = ["emit_warp_product"]
 
 
 def emit_warp_product(
-    builder: ir.IRBuilder, product: WarpProduct, operation: ops.LinearAlgebra, pointers: Mapping[str, ir.Value],
-    scalars: Mapping[str, ir.Value],
+    builder: ir.IRBuilder, product: WarpProduct | PaddedProduct, operation: ops.LinearAlgebra,
+    memrefs: Sequence[MemrefText], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
 ) -> None:
     """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""
     element = ops.memref_type(operation.output).element
     matrices = {}
-    flags = (*operation.transposes, False)
-    for name, value, transposed in zip("ABC", (*operation.inputs, operation.output), flags, strict=True):
-        rows, columns = ops.memref_type(value).strides
-        assert rows is not None
-        assert columns is not None
-        matrices[name] = Matrix(pointers[name], (columns, rows) if transposed else (rows, columns))
+    for name, memref, transposed in zip("ABC", memrefs, (*operation.transposes, False), strict=True):
+        rows, columns = memref.strides
+        assert isinstance(rows, int)
+        assert isinstance(columns, int)
+        pointer = pointers[name]
+        if isinstance(product, PaddedProduct) and product.is_joined and name != "A":
+            # The operands of all teams begin with those of the first one.
+            own = product.n // product.teams * columns
+            pointer = builder.gep(pointer, [builder.mul(special_register(builder, "tid.z"), index(-own))])
+        matrix = Matrix(pointer, (rows, columns), memref.alignment)
+        matrices[name] = matrix.transposed if transposed else matrix
 
     def factor(name: str, operand: ops.Operand) -> ir.Value | None:
         """Return a factor, or None for 1."""

@@ -6,47 +6,24 @@ several columns then start at different blocks of eight rows, and exchange the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, constant, index
-from tl_dpnp.kernels.mma.emit import ldmatrix, mma
+from tl_dpnp.kernels.mma.emit import ldmatrix
 from tl_dpnp.kernels.mma.moves import MatrixLoad
+from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import ROWS, MmaRow
-from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.kernels.targets.nvvm import special_register
 
-__all__ = ["Matrix", "WarpProduct", "find_product"]
+__all__ = ["WarpProduct", "find_product"]
 
-#: The forms by the type that A and B are rounded to, the deepest first; sums are in the type that is named last.
-_FORMS = {
-    "f64": ("m16n8k8_f64_f64_f64", "m16n8k4_f64_f64_f64"),
-    "tf32": ("m16n8k8_tf32_tf32_f32", "m16n8k4_tf32_tf32_f32"),
-    "f16": ("m16n8k16_f16_f16_f32", "m16n8k8_f16_f16_f32"),
-    "bf16": ("m16n8k16_bf16_bf16_f32", "m16n8k8_bf16_bf16_f32"),
-}
 #: 32-bit registers that the sums of a lane may take.
 _REGISTERS = 64
 #: Rows of a block, and bytes after which the banks of shared memory repeat.
 _BLOCK, _BANKS = 8, 128
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A matrix in memory: a pointer to its first element, and its strides along rows and columns, in elements."""
-
-    pointer: ir.Value
-    strides: tuple[int, int]
-
-    def at(self, b: ir.IRBuilder, row: ir.Value, column: ir.Value) -> Matrix:
-        """Return the part of the matrix from an element on."""
-        offset = b.add(b.mul(row, index(self.strides[0])), b.mul(column, index(self.strides[1])))
-        return Matrix(b.gep(self.pointer, [offset]), self.strides)
-
-    def element(self, b: ir.IRBuilder, row: int, column: int) -> ir.Value:
-        """Return a pointer to an element."""
-        return b.gep(self.pointer, [index(row * self.strides[0] + column * self.strides[1])])
 
 
 @dataclass(frozen=True)
@@ -69,8 +46,7 @@ class WarpProduct:
         return 32 if self.row.a.bits == 16 and self.k % 32 == 0 else self.row.k
 
     def emit(
-        self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix,
-        finish: Callable[[ir.Value, Callable[[], ir.Value]], ir.Value],
+        self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish
     ) -> None:
         """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
         columns = self.n // self.warps
@@ -82,31 +58,17 @@ class WarpProduct:
         load_a, load_b = ((self._matrices_of_a, self._matrices_of_b) if self.row.a.bits == 16 else
                           (self._words_of_a, self._words_of_b))
         for start in range(0, self.k, self.panel):
-            words_a = [[self._terms(b, word) for word in words] for words in load_a(b, left, start)]
+            words_a = [[terms(b, self.row, word, self.is_split) for word in words] for words in load_a(b, left, start)]
             for j in range(columns // 8):
-                words_b = [self._terms(b, word) for word in load_b(b, right, start, 8 * j)]
+                words_b = [terms(b, self.row, word, self.is_split) for word in load_b(b, right, start, 8 * j)]
                 for step in range(self.panel // self.row.k):
                     for i in range(self.m // 16):
                         a = [words_a[2 * i + word % 2][(step * self.row.words("a") + word) // 2]
                              for word in range(self.row.words("a"))]
                         count = self.row.words("b")
-                        sums[i, j] = self._multiply(b, a, words_b[step * count : (step + 1) * count], sums[i, j])
+                        some = words_b[step * count : (step + 1) * count]
+                        sums[i, j] = multiply(b, self.row, a, some, sums[i, j], self.is_split)
         self._store(b, result, sums, columns, finish)
-
-    def _terms(self, b: ir.IRBuilder, word: ir.Value) -> list[ir.Value]:
-        """Return what a word is the sum of, as the instruction takes it: itself, or f32 as one or two tf32."""
-        if self.row.a.name != "tf32":
-            return [word]
-        high = _tf32(b, word)
-        return [high, _tf32(b, b.fsub(word, b.bitcast(high, ir.FloatType())))] if self.is_split else [high]
-
-    def _multiply(
-        self, b: ir.IRBuilder, left: list[list[ir.Value]], right: list[list[ir.Value]], sums: list[ir.Value]
-    ) -> list[ir.Value]:
-        """Append the products of terms, the smallest first; that of two low terms is left away."""
-        for first, second in ((1, 0), (0, 1), (0, 0)) if self.is_split else ((0, 0),):
-            sums = mma(b, self.row, [word[first] for word in left], [word[second] for word in right], sums)
-        return sums
 
     def _turn(self, strides: tuple[int, int], size: int) -> int:
         """Return the number of blocks of rows that lanes exchange: 1 where no banks would be used twice."""
@@ -118,7 +80,7 @@ class WarpProduct:
 
     def _words_of_a(self, b: ir.IRBuilder, matrix: Matrix, start: int) -> list[list[ir.Value]]:
         """Return the words of each block of eight rows: one for each four columns."""
-        g, t = _place(b)
+        g, t = lane_place(b)
         first = matrix.at(b, g, t)
         turn = self._turn(matrix.strides, self.row.a.bits // 8)
         starts = [first.at(b, b.mul(_plus(b, j, t, turn), index(_BLOCK)), index(0)) for j in range(turn)]
@@ -131,7 +93,7 @@ class WarpProduct:
         return words
 
     def _words_of_b(self, b: ir.IRBuilder, matrix: Matrix, start: int, column: int) -> list[ir.Value]:
-        g, t = _place(b)
+        g, t = lane_place(b)
         first = matrix.at(b, t, g)
         return [b.load(first.element(b, row, column)) for row in range(start, start + self.row.k, 4)]
 
@@ -176,9 +138,9 @@ class WarpProduct:
 
     def _store(
         self, b: ir.IRBuilder, matrix: Matrix, sums: dict[tuple[int, int], list[ir.Value]], columns: int,
-        finish: Callable[[ir.Value, Callable[[], ir.Value]], ir.Value],
+        finish: Finish,
     ) -> None:
-        g, t = _place(b)
+        g, t = lane_place(b)
         first = matrix.at(b, g, b.mul(t, index(2)))
         turn = self._turn(matrix.strides, self.row.c.bits // 8)
         starts = [first.at(b, b.mul(_plus(b, j, t, turn), index(_BLOCK)), index(0)) for j in range(turn)]
@@ -191,12 +153,6 @@ class WarpProduct:
                 for j, value in enumerate(_rotated(b, blocks[block : block + turn], t, backwards=False)):
                     place = starts[j].element(b, _BLOCK * block, column)
                     b.store(finish(value, lambda place=place: b.load(place)), place)  # type: ignore[misc]
-
-
-def _place(b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
-    """Return a lane's row and its place in it: g and t of the tables."""
-    lane = special_register(b, "tid.x")
-    return b.lshr(lane, index(2)), b.and_(lane, index(3))
 
 
 def _plus(b: ir.IRBuilder, number: int | ir.Value, by: ir.Value, modulus: int) -> ir.Value:
@@ -217,14 +173,9 @@ def _rotated(b: ir.IRBuilder, values: Sequence[ir.Value], by: ir.Value, backward
     return result
 
 
-def _tf32(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """Round f32 to tf32, to nearest, and return its bits."""
-    return asm(b, "cvt.rna.tf32.f32 $0, $1;", "=r,f", I32, [value], side_effect=False)
-
-
 def find_product(element: str, m: int, n: int, k: int, is_split: bool = False) -> WarpProduct | None:
     """Return how warps compute a product with operands rounded to a type, by its name in PTX; None if they do not."""
-    for name in _FORMS.get(element, ()):
+    for name in FORMS.get(element, ()):
         row = ROWS[name]
         if m % row.m == 0 and n % row.n == 0 and k % row.k == 0:
             tiles = n // row.n

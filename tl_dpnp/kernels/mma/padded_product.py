@@ -1,0 +1,312 @@
+"""A product of matrices of any sizes by warps, from shared memory: C := alpha A B + beta C.
+
+Tiles at the edges are whole to the instruction: lanes beyond the last row or column read the last one and store
+nothing, and what lies beyond the end of the sum is zero in both operands.  The instruction may compute the transpose
+of C, where its tiles then fit better or its stores are vectors; and if A is the same for several work-groups, whose B
+and C follow one another, it computes these as one product (`is_joined`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I32, LOCAL, constant, if_then, index
+from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
+from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
+from tl_dpnp.kernels.targets.nvvm import special_register
+
+__all__ = ["PaddedProduct", "find_padded_product"]
+
+#: Rows and columns of a tile; bytes of shared memory that are accessed at once.
+_ROWS, _COLUMNS, _BANKS = 16, 8, 128
+
+Strides = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PaddedProduct:
+    """A product of m x k and k x n by `warps` warps; `rows` are the forms of the instruction, the deepest first.
+
+    With `is_turned` the rows of the instruction are the columns of C; with `is_joined` n counts the columns of all
+    teams, each of which has `warps` / `teams` warps.  With `is_split`, operands of f32 are sums of two tf32.
+    """
+
+    rows: tuple[MmaRow, ...]
+    m: int
+    n: int
+    k: int
+    warps: int
+    is_turned: bool = False
+    is_joined: bool = False
+    teams: int = 1
+    is_split: bool = False
+
+    @property
+    def row(self) -> MmaRow:
+        """The deepest form."""
+        return self.rows[0]
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns of what the instruction computes."""
+        return (self.n, self.m) if self.is_turned else (self.m, self.n)
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Tiles along the rows and columns of the instruction."""
+        height, width = self.extent
+        return -(-height // _ROWS), -(-width // _COLUMNS)
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """Parts of the rows and columns for as many warps: what leaves the fewest tiles, then the fewest loads."""
+        height, width = self.tiles
+
+        def work(parts: tuple[int, int]) -> tuple[int, int]:
+            rows, columns = height // parts[0], -(-width // parts[1])
+            return rows * columns, 2 * rows + columns
+
+        return min(((down, min(width, self.warps // down)) for down in range(1, self.warps + 1) if height % down == 0),
+                   key=work)
+
+    @property
+    def steps(self) -> list[tuple[int, MmaRow]]:
+        """The steps along the sum: where each begins, and its form."""
+        steps, start = [], 0
+        while start < self.k:
+            row = next((row for row in self.rows if row.k <= self.k - start), self.rows[-1])
+            steps.append((start, row))
+            start += row.k
+        return steps
+
+    def accesses(self, left: Strides, right: Strides) -> tuple[int, bool]:
+        """Return how often a warp accesses shared memory in a deep step, and whether its lanes then read pairs."""
+        if self.is_turned:
+            left, right = (right[1], right[0]), (left[1], left[0])
+        size = self.row.a.bits // 8
+        if size == 2:
+            return 0, False
+        down, across = self.parts
+        counts = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
+        operands = [(left[0], left[1], counts[0]), (right[1], right[0], counts[1])]
+        costs = {is_paired: sum(count * _accesses(line, along, size, is_paired) for line, along, count in operands)
+                 for is_paired in (False, True)}
+        is_paired = costs[True] < costs[False]
+        return costs[is_paired], is_paired
+
+    # --- the code ----------------------------------------------------------------------------------------------------
+
+    def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
+        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        _, is_paired = self.accesses(left.strides, right.strides)
+        if self.is_turned:
+            left, right, result = right.transposed, left.transposed, result.transposed
+        warp = special_register(b, "tid.y")
+        if self.is_joined:
+            own = index(self.warps // self.teams)
+            warp = b.add(warp, b.mul(special_register(b, "tid.z"), own))
+        down, across = self.parts
+        row, column = b.urem(warp, index(down)), b.udiv(warp, index(down))
+        most = -(-self.tiles[1] // across)
+        # So many parts have `most` tiles across; the others have one less.
+        full = self.tiles[1] - (most - 1) * across
+
+        def compute(columns: int) -> None:
+            _Part(self, b, left, right, result, finish, row, column, columns, is_paired).emit()
+
+        if full < across or down * across < self.warps:
+            if_then(b, b.icmp_unsigned("<", column, index(full)), partial(compute, most))
+        else:
+            compute(most)
+        if full < across and most > 1:
+            others = b.and_(b.icmp_unsigned(">=", column, index(full)), b.icmp_unsigned("<", column, index(across)))
+            if_then(b, others, partial(compute, most - 1))
+
+
+@dataclass
+class _Part:
+    """What one warp computes: tiles `down` apart from tile `row` on, and `columns` tiles `across` apart."""
+
+    product: PaddedProduct
+    b: ir.IRBuilder
+    left: Matrix
+    right: Matrix
+    result: Matrix
+    finish: Finish
+    row: ir.Value
+    column: ir.Value
+    columns: int
+    is_paired: bool
+    g: ir.Value = field(init=False)
+    t: ir.Value = field(init=False)
+
+    def emit(self) -> None:
+        product, b = self.product, self.b
+        (down, across), (height, width) = product.parts, product.extent
+        self.g, self.t = lane_place(b)
+        rows = product.tiles[0] // down
+        blocks = [self.lines(_ROWS * down * (block // 2) + _COLUMNS * (block % 2), self.row, _ROWS,
+                             down, height) for block in range(2 * rows)]
+        strips = [self.lines(_COLUMNS * across * strip, self.column, _COLUMNS, across, width)
+                  for strip in range(self.columns)]
+        zero = constant(ir.DoubleType() if product.row.c.bits == 64 else ir.FloatType(), 0.0)
+        sums = {(i, j): [zero] * product.row.words("d") for i in range(rows) for j in range(self.columns)}
+        for start, row in product.steps:
+            words_a = [self.words(self.left, line, row, start) for line in blocks]
+            words_b = [self.words(self.right.transposed, line, row, start) for line in strips]
+            for i in range(rows):
+                a = [words_a[2 * i + word % 2][word // 2] for word in range(row.words("a"))]
+                for j in range(self.columns):
+                    sums[i, j] = multiply(b, row, a, words_b[j], sums[i, j], product.is_split)
+        for i in range(rows):
+            for half in range(2):
+                first = _ROWS * down * i + _COLUMNS * half
+                for j in range(self.columns):
+                    self.store(first, _COLUMNS * across * j, sums[i, j][2 * half : 2 * half + 2])
+
+    def lines(self, first: int, part: ir.Value, size: int, parts: int, end: int) -> ir.Value:
+        """Return this lane's row of A, or column of B, in a block that begins at `first` in part 0."""
+        b = self.b
+        line = b.add(b.add(b.mul(part, index(size)), self.g), index(first))
+        if first + size * (parts - 1) + _COLUMNS <= end:
+            return line
+        return b.select(b.icmp_unsigned("<", line, index(end)), line, index(end - 1))
+
+    def words(self, matrix: Matrix, line: ir.Value, row: MmaRow, start: int) -> list[list[ir.Value]]:
+        """Return the terms of a lane's words of a row of A, or a column of B, in a step; `matrix` is A, or B turned."""
+        b, parts = self.b, row.parts("a")
+        stride, along = matrix.strides
+        size, k = row.a.bits // 8, self.product.k
+        first = b.mul(line, index(stride))
+        if self.is_paired and row.k == 2 * 4 and parts == 1 and start + row.k <= k:
+            place = b.add(first, b.mul(self.t, index(2 * along)))
+            values = self.pair(matrix, place, start, size)
+            return [terms(b, row, value, self.product.is_split) for value in values]
+        words = []
+        for chunk in range(start, start + row.k, 4 * parts):
+            elements = [self.element(matrix, first, chunk + part, parts, k) for part in range(parts)]
+            word = elements[0] if parts == 1 else _packed(b, elements)
+            words.append(terms(b, row, word, self.product.is_split))
+        return words
+
+    def pair(self, matrix: Matrix, place: ir.Value, start: int, size: int) -> list[ir.Value]:
+        """Return the elements `start` and `start` + 1 along the sum from a place on."""
+        b, (stride, along) = self.b, matrix.strides
+        pointer = b.gep(matrix.pointer, [place])
+        if along == 1 and stride % 2 == 0 and matrix.alignment % (2 * size) == 0:
+            return _load_pair(b, b.gep(pointer, [index(start)]), size)
+        return [b.load(b.gep(pointer, [index((start + part) * along)])) for part in range(2)]
+
+    def element(self, matrix: Matrix, line: ir.Value, k: int, parts: int, end: int) -> ir.Value:
+        """Return the element k + t · parts of a line, zero from `end` on."""
+        b, along = self.b, matrix.strides[1]
+        lanes = -(-(end - k) // parts)
+        if lanes <= 0:
+            return ir.Constant(matrix.pointer.type.pointee, None)
+        is_there = None if lanes >= 4 else b.icmp_unsigned("<", self.t, index(lanes))
+        t = self.t if is_there is None else b.select(is_there, self.t, index(0))
+        pointer = b.gep(matrix.pointer, [b.add(line, b.mul(t, index(parts * along)))])
+        value = b.load(b.gep(pointer, [index(k * along)]))
+        return value if is_there is None else b.select(is_there, value, ir.Constant(value.type, None))
+
+    def store(self, first: int, column: int, sums: Sequence[ir.Value]) -> None:
+        """Store two columns of a lane's row of a tile, as far as they are there."""
+        product, b, matrix = self.product, self.b, self.result
+        (down, across), (height, width) = product.parts, product.extent
+        line = b.add(b.add(b.mul(self.row, index(_ROWS)), self.g), index(first))
+        place = b.add(b.add(b.mul(self.column, index(_COLUMNS)), b.mul(self.t, index(2))), index(column))
+        size = product.row.c.bits // 8
+        row_fits = first + _ROWS * (down - 1) + _COLUMNS <= height
+        column_fits = column + _COLUMNS * across <= width
+        stride, along = matrix.strides
+        pointer = b.gep(matrix.pointer, [b.add(b.mul(line, index(stride)), b.mul(place, index(along)))])
+        in_pairs = along == 1 and stride % 2 == 0 and width % 2 == 0 and matrix.alignment % (2 * size) == 0
+
+        def guarded(body: partial[None], part: int) -> None:
+            conditions = [] if row_fits else [b.icmp_unsigned("<", line, index(height))]
+            if not column_fits:
+                conditions.append(b.icmp_unsigned("<", b.add(place, index(part)), index(width)))
+            if conditions:
+                condition = conditions[0] if len(conditions) == 1 else b.and_(*conditions)
+                if_then(b, condition, body)
+            else:
+                body()
+
+        if in_pairs:
+            guarded(partial(self.store_pair, pointer, sums, size), 0)
+            return
+        for part, value in enumerate(sums):
+            guarded(partial(self.store_one, b.gep(pointer, [index(part * along)]), value), part)
+
+    def store_one(self, pointer: ir.Value, value: ir.Value) -> None:
+        self.b.store(self.finish(value, lambda: self.b.load(pointer)), pointer)
+
+    def store_pair(self, pointer: ir.Value, sums: Sequence[ir.Value], size: int) -> None:
+        b, old = self.b, list[ir.Value]()
+
+        def before(part: int) -> ir.Value:
+            if not old:
+                old.extend(_load_pair(b, pointer, size))
+            return old[part]
+
+        vector: ir.Value = ir.Constant(ir.VectorType(pointer.type.pointee, 2), ir.Undefined)
+        for part, value in enumerate(sums):
+            vector = b.insert_element(vector, self.finish(value, partial(before, part)), ir.Constant(I32, part))
+        store = b.store(vector, b.bitcast(pointer, vector.type.as_pointer(LOCAL)))
+        store.align = 2 * size
+
+
+def _load_pair(b: ir.IRBuilder, pointer: ir.Value, size: int) -> list[ir.Value]:
+    type_ = ir.VectorType(pointer.type.pointee, 2)
+    vector = b.load(b.bitcast(pointer, type_.as_pointer(LOCAL)), align=2 * size)
+    return [b.extract_element(vector, ir.Constant(I32, part)) for part in range(2)]
+
+
+def _packed(b: ir.IRBuilder, elements: Sequence[ir.Value]) -> ir.Value:
+    """Return a word of two elements of 16 bits."""
+    low, high = (b.zext(b.bitcast(element, ir.IntType(16)), I32) for element in elements)
+    return b.or_(low, b.shl(high, ir.Constant(I32, 16)))
+
+
+def _accesses(line: int, along: int, size: int, is_paired: bool) -> int:
+    """Return how often shared memory is accessed for the eight lines and eight elements along the sum of a step."""
+    places = [divmod(lane, 4) for lane in range(LANES)]
+    if not is_paired:
+        return 2 * _conflicts([size * (g * line + t * along) for g, t in places], size)
+    loads = [size * (g * line + 2 * t * along) for g, t in places]
+    if along == 1 and line % 2 == 0:
+        return _conflicts(loads, 2 * size)
+    return 2 * _conflicts(loads, size)
+
+
+def _conflicts(addresses: Sequence[int], size: int) -> int:
+    """Return how often the banks are accessed for loads of `size` bytes by a warp; wide ones go by parts of a warp."""
+    together, total = min(LANES, _BANKS // size), 0
+    for first in range(0, LANES, together):
+        words: dict[int, set[int]] = defaultdict(set)
+        for address in addresses[first : first + together]:
+            for word in range(address // 4, (address + size - 1) // 4 + 1):
+                words[word % (_BANKS // 4)].add(word)
+        total += max(map(len, words.values()))
+    return total
+
+
+def find_padded_product(
+    element: str, m: int, n: int, k: int, warps: int, *, joined: int = 1, is_split: bool = False
+) -> PaddedProduct | None:
+    """Return how `warps` warps compute a product with operands rounded to a type, by its name in PTX; None if not.
+
+    `joined` teams of so many warps compute theirs together, of `n` columns each.
+    """
+    if element not in FORMS:
+        return None
+    rows = tuple(ROWS[name] for name in FORMS[element])
+    n, warps = n * joined, warps * joined
+    found = [PaddedProduct(rows, m, n, k, warps, is_turned, joined > 1, joined, is_split)
+             for is_turned in (True, False)]
+    return min(found, key=lambda product: product.tiles[0] * product.tiles[1])
