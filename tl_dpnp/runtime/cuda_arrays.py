@@ -1,4 +1,4 @@
-"""Arrays on CUDA devices as the runtime sees them: those of CuPy, PyTorch and Numba, and their current streams.
+"""Arrays on CUDA devices as the runtime sees them, those of CuPy, PyTorch, Numba and others, and current streams.
 
 Sources: Numba documentation, section "CUDA Array Interface (Version 3)"; the packages' own references.  None of the
 packages is imported here: while one is not loaded there are no arrays of it.
@@ -17,6 +17,7 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
+from tl_dpnp.runtime.cuda_dlpack import ImportedArray, offers_only_dlpack
 from tl_dpnp.runtime.torch_adapter import current_stream_function
 
 __all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "looks_function",
@@ -26,7 +27,7 @@ __all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_alig
 _CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 #: Bytes of which addresses and strides must be multiples for tensor maps (CUDA Driver API, cuTensorMapEncodeTiled).
 MAP_ALIGNMENT = 16
-_INSTEAD = "pass an array of CuPy, PyTorch or Numba on a CUDA device"
+_INSTEAD = "pass an array of CuPy, PyTorch or Numba on a CUDA device, or one that offers DLPack"
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,14 @@ def view_of(value: object) -> ArrayView:
     library = type(value).__module__.partition(".")[0]
     if library == "torch":
         return _torch_view(value)
+    if isinstance(value, ImportedArray):
+        return _imported_view(value)
     try:
         interface = value.__cuda_array_interface__  # type: ignore[attr-defined]
     except AttributeError:
-        raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
+        if isinstance(value, np.ndarray) or not offers_only_dlpack(type(value)):
+            raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
+        return _imported_view(ImportedArray(value))
     dtype = np.dtype(_CARRIED.get(str(getattr(value, "dtype", "")), interface["typestr"]))
     address, read_only = interface["data"]
     shape = tuple(interface["shape"])
@@ -69,10 +74,18 @@ def _torch_view(tensor: Any) -> ArrayView:
         raise NotAnArray(f"a PyTorch tensor on {tensor.device}", 'copy it to the device: tensor.to("cuda")')
     if tensor.requires_grad:
         raise NotAnArray("a PyTorch tensor that records gradients, which kernels do not", "pass tensor.detach()")
+    if tensor.is_neg():
+        raise NotAnArray("a PyTorch tensor whose memory has the negative values", "pass tensor.resolve_neg()")
     name = str(tensor.dtype).rpartition(".")[2]
     dtype = np.dtype(_CARRIED.get(name, name))
     return ArrayView(tensor, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), dtype,
                      cuda_device(tensor.device.index), True)
+
+
+def _imported_view(array: ImportedArray) -> ArrayView:
+    dtype = np.dtype(_CARRIED.get(array.dtype.name, array.dtype))
+    return ArrayView(array, array.address, array.shape, array.strides, dtype, cuda_device(array.ordinal),
+                     not array.read_only)
 
 
 def _c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -128,7 +141,7 @@ def _interface_look(array: Any) -> tuple[Any, ...]:
 
 
 def _torch_facts(tensor: Any) -> Hashable:
-    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad,
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad, tensor.is_neg(),
             is_aligned(tensor.data_ptr()))
 
 
@@ -145,6 +158,11 @@ def _cupy_facts(array: Any) -> Hashable:
     return array.shape, array.strides, array.dtype.char, array.data.device_id, is_aligned(array.data.ptr)
 
 
+def _imported_facts(array: ImportedArray) -> Hashable:
+    return (array.read_only, array.shape, array.strides, array.dtype, array.ordinal, is_aligned(array.address))
+
+
+_IMPORTED = _Access(attrgetter("address"), _imported_facts, attrgetter("address", "shape", "strides"))
 _INTERFACE = _Access(_interface_address, _interface_facts, _interface_look)
 _ACCESS = {
     "torch": _Access(lambda tensor: tensor.data_ptr(), _torch_facts, _torch_look),
@@ -153,11 +171,20 @@ _ACCESS = {
 
 
 class _Known(dict[type, _Access]):
-    """The access to the arrays of a class, looked up by its package where it is met first."""
+    """The access to the arrays of a class, looked up by its package where it is met first.
+
+    `_IMPORTED` is that to what stands for arrays of the class.
+    """
 
     def __missing__(self, kind: type) -> _Access:
-        self[kind] = _ACCESS.get(kind.__module__.partition(".")[0], _INTERFACE)
+        way = _IMPORTED if kind is ImportedArray or _is_imported(kind) else _INTERFACE
+        self[kind] = _ACCESS.get(kind.__module__.partition(".")[0], way)
         return self[kind]
+
+
+def _is_imported(kind: type) -> bool:
+    """Whether an `ImportedArray` must stand for arrays of a class."""
+    return offers_only_dlpack(kind) and not issubclass(kind, np.ndarray)
 
 
 _known = _Known()
@@ -166,6 +193,17 @@ _known = _Known()
 def _address_of(array: Any) -> int:
     """Return the address of the first element."""
     return _known[type(array)].address(array)
+
+
+def _arrays_of(arguments: Sequence[Any]) -> list[Any]:
+    """Return the arguments, with what was exported for this call in place of arrays that offer DLPack only."""
+    try:
+        return [
+            ImportedArray(argument) if _known[type(argument)] is _IMPORTED and type(argument) is not ImportedArray
+            else argument for argument in arguments
+        ]
+    except NotAnArray:
+        raise TypeError from None  # binding says which argument it is
 
 
 def looks_function(arrays: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
@@ -196,7 +234,7 @@ def _common_device(named: Sequence[tuple[str, Any]]) -> Any | None:
     return named[0][1] if named else None
 
 
-CUDA_ARRAYS = ArrayKind(view_of, list, _facts, _placed_facts, _address_of, _common_device)
+CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device)
 
 
 def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:
@@ -206,7 +244,7 @@ def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:
     """
     functions = {
         library: _STREAMS.get(library, _default_stream)
-        for library in dict.fromkeys(type(array).__module__.partition(".")[0] for array in arrays)
+        for library in dict.fromkeys(map(_package_of, arrays))
     }
     made = [function(ordinal) for function in functions.values()] or [_default_stream(ordinal)]
     if len(made) == 1:
@@ -222,11 +260,17 @@ def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:
     return common
 
 
+def _package_of(array: Any) -> str:
+    return array.package if isinstance(array, ImportedArray) else type(array).__module__.partition(".")[0]
+
+
+@functools.cache
 def _cupy_stream(ordinal: int) -> Callable[[], int]:
     current = sys.modules["cupy"].cuda.get_current_stream
     return lambda: int(current(ordinal).ptr)
 
 
+@functools.cache
 def _default_stream(_ordinal: int) -> Callable[[], int]:
     return lambda: 0
 

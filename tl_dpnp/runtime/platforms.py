@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.runtime.cuda_dlpack import is_on_cuda
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
@@ -109,7 +110,8 @@ def platform_of(arrays: Iterable[Any]) -> Platform:
     """Return the platform that arrays live on, SYCL's if there are none."""
     for array in arrays:
         if not hasattr(type(array), "__sycl_usm_array_interface__"):
-            return platform_for("cuda" if hasattr(type(array), "__cuda_array_interface__") else "sycl")
+            on_cuda = hasattr(type(array), "__cuda_array_interface__") or is_on_cuda(array)
+            return platform_for("cuda" if on_cuda else "sycl")
         break
     return platform_for("sycl")
 
