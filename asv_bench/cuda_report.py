@@ -223,45 +223,56 @@ def volume_chain() -> None:
 
 
 def launches() -> None:
-    """Time calls of a small kernel from Python, by the host's clock."""
+    """Time calls of a small kernel from Python, by the host's clock, each with other arrays than the one before."""
     source = "func @f(%a: f32, %x: memref<f32x?>, %y: memref<f32x?>, %z: memref<f32x?>) {\n"
     source += "  axpby.n %a, %x, 0.0, %z : f32, memref<f32x?>, f32, memref<f32x?>\n}"
     kernel = tl_dpnp.compile(source, target="cuda")
-    tensors = [torch.ones(1024, device="cuda") for _ in range(3)]
     import cupy
 
-    arrays = [cupy.ones(1024, "float32") for _ in range(3)]
+    tensors = [[torch.ones(1024, device="cuda") for _ in range(3)] for _ in range(2)]
+    arrays = [[cupy.ones(1024, "float32") for _ in range(3)] for _ in range(2)]
+    matrices = [[torch.ones(4, 8, 8, device="cuda") for _ in range(3)] for _ in range(2)]
     rounds = 3000
+
+    def calls(function: Callable[[Any, Any, Any], Any], given: Sequence[Sequence[Any]]) -> Callable[[], None]:
+        (a, b, c), (d, e, f) = given
+
+        def pairs() -> None:
+            for _ in range(rounds // 2):
+                function(a, b, c)
+                function(d, e, f)
+
+        return pairs
+
     candidates: dict[str, Callable[[], Any]] = {
-        "ours, PyTorch": lambda: kernel(2.0, *tensors),
-        "ours, CuPy": lambda: kernel(2.0, *arrays),
-        "torch.add": lambda: torch.add(tensors[0], tensors[1], out=tensors[2]),
-        "torch.bmm": (lambda a, b, c: lambda: torch.bmm(a, b, out=c))(
-            *(torch.ones(4, 8, 8, device="cuda") for _ in range(3))),
-        "cupy.add": lambda: cupy.add(arrays[0], arrays[1], out=arrays[2]),
+        "ours, PyTorch": calls(lambda x, y, z: kernel(2.0, x, y, z), tensors),
+        "ours, CuPy": calls(lambda x, y, z: kernel(2.0, x, y, z), arrays),
+        "torch.add": calls(lambda x, y, z: torch.add(x, y, out=z), tensors),
+        "torch.bmm": calls(lambda x, y, z: torch.bmm(x, y, out=z), matrices),
+        "cupy.add": calls(lambda x, y, z: cupy.add(x, y, out=z), arrays),
     }
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(7):
         for name, run in candidates.items():
             torch.cuda.synchronize()
             start = time.perf_counter()
-            for _ in range(rounds):
-                run()
+            run()
             samples[name].append((time.perf_counter() - start) / rounds)
             torch.cuda.synchronize()
     print("call of a small kernel: " + "; ".join(
         f"{name} {_timing(values).seconds * 1e6:.2f} us ±{_timing(values).spread / _timing(values).seconds:.0%}"
         for name, values in samples.items()
     ), flush=True)
-    graph = torch.cuda.CUDAGraph()
-    kernel(2.0, *tensors)
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
         for _ in range(100):
-            kernel(2.0, *tensors)
-    timing = interleaved({"graph": graph.replay})["graph"]
-    spread = timing.spread / timing.seconds
-    print(f"a graph of 100 calls replays in {timing.seconds * 1e6:.1f} us ±{spread:.0%}", flush=True)
+            kernel(2.0, *tensors[0])
+    with tl_dpnp.record() as recorded:
+        for _ in range(100):
+            kernel(2.0, *tensors[0])
+    for name, timing in interleaved({"captured by PyTorch": captured.replay, "recorded": recorded}).items():
+        spread = timing.spread / timing.seconds
+        print(f"a graph of 100 calls, {name}, replays in {timing.seconds * 1e6:.1f} us ±{spread:.0%}", flush=True)
 
 
 def large_source(element: str, result: str, transposes: str) -> str:

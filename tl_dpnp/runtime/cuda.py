@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
 from tl_dpnp.runtime import cuda_driver_adapter as driver
@@ -19,8 +19,10 @@ from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
+from tl_dpnp.runtime.cuda_graph import CudaTogether, FixedCudaLaunch
 from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
+from tl_dpnp.runtime.direct import DirectCalls, LaunchFacts, direct_call
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.platforms import DeviceTable, Launch
 from tl_dpnp.runtime.ptx import linked
@@ -73,7 +75,7 @@ class CudaPlatform:
         flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
         stream = _stream(call, queue)
         if not plan.checks:
-            return CudaLaunch(handle, queue, flat, call.groups, plan, stream)
+            return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call))
         lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
 
@@ -101,6 +103,15 @@ class CudaPlatform:
     def recent_calls(self, written: Sequence[int]) -> RecentCudaCalls:
         return RecentCudaCalls(looks_function)
 
+    def direct_calls(self) -> DirectCalls:
+        return DirectCalls()
+
+    def together(self, launches: Sequence[FixedCudaLaunch]) -> CudaTogether:
+        return CudaTogether(launches)
+
+    def completed_event(self) -> driver.Event:
+        return driver.CompletedEvent()
+
     def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
         host = np.ascontiguousarray(values, dtype=np.int64)
         if host.size == 0:
@@ -115,44 +126,71 @@ def _stream(call: BoundCall, queue: CudaDevice) -> Callable[[], int]:
     return stream_function([view.array for argument in call.arguments for view in argument.views], queue.ordinal)
 
 
+def _grouped_classes(call: BoundCall) -> set[type]:
+    """Return the classes of the arrays in groups."""
+    return {type(view.array) for argument in call.arguments if isinstance(argument, GroupArgument)
+            for view in argument.views}
+
+
 class CudaLaunch:
     """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
 
-    `groups` is the number of work-groups, or of tiles in the tiled form.
+    `groups` is the number of work-groups, or of tiles in the tiled form.  `direct` is the function that
+    `tl_dpnp.runtime.direct` makes of the launch, None where there is none, and until it is made, whether the launch was
+    run before.  `grouped` are the classes of the arrays in groups.
     """
 
-    #: Tensor maps among the arguments.
+    #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
     maps = 0
+    waits = False
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
-        stream: Callable[[], int],
+        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None,
     ) -> None:
-        self.queue, self.flat, self.groups, self._stream = queue, flat, groups, stream
+        self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
+        self.direct: Any = False if is_direct and groups else None
+        self._function, self._grouped = function, grouped or set()
         self._parameters = driver.Parameters(flat.values, self.maps)
         # What was written last: the very list of addresses, and the very scalars.
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
-        block = plan.subgroup_size, plan.subgroups, plan.teams
-        self._launch = function.launcher(
-            _blocks(function, queue, groups, plan), block, plan.local_memory, self._parameters
-        )
+        self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
+        self._grid = _blocks(function, queue, groups, plan)
+        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters)
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Start the kernel on the current stream of its arrays."""
-        self._on(self._stream(), arguments, addresses)
+        self.on(self.stream(), arguments, addresses)
 
     def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
         """Start the kernel after events that `start` returned; return one with ``wait()``."""
-        stream = self._stream()
-        for event in depends:
-            if not isinstance(event, driver.Event):
-                raise TLTypeError(f"depends= takes events that submit returned, not a {type(event).__name__}")
-            event.hold(stream)
-        self._on(stream, arguments, addresses)
+        stream = self.stream()
+        driver.hold(stream, depends)
+        self.on(stream, arguments, addresses)
         return driver.Event(self.queue.ordinal, stream)
 
-    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> FixedCudaLaunch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        return FixedCudaLaunch(self, arguments, addresses, owners)
+
+    @property
+    def extent(self) -> str:
+        """The thread blocks in words."""
+        return f"{self._grid} thread blocks of {' x '.join(map(str, self._block))} threads"
+
+    def direct_call(self, binding: Binding, arguments: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
+        """Return the function that launches this with arguments of the same form, None if there is none."""
+        ordinal = self.queue.ordinal
+        facts = LaunchFacts(
+            ordinal, self._grid, self._block, self._local_memory, int(self._function.handle),
+            driver.context_address(ordinal), driver.function_address("cuCtxGetCurrent"),
+            driver.function_address("cuLaunchKernel"), self._function,
+        )
+        return direct_call(binding, self.flat, facts, arguments, self._grouped)
+
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Start the kernel on a stream."""
         if not self.groups:
             return
         parameters, flat = self._parameters, self.flat
@@ -193,7 +231,7 @@ class TiledLaunch(CudaLaunch):
         self._call = call
         self._known: dict[tuple[int, ...], bytes] = {}
 
-    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         key = tuple(addresses)
         maps = self._known.get(key)
         if maps is None:
@@ -204,11 +242,13 @@ class TiledLaunch(CudaLaunch):
             self._known[key] = maps
         with self._parameters.lock:
             self._parameters.set_maps(maps)
-            super()._on(stream, arguments, ())
+            super().on(stream, arguments, ())
 
 
 class CheckedLaunch(CudaLaunch):
     """A launch of a kernel that was compiled with ``debug=True``: it waits for its end and looks at its record."""
+
+    waits = True
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
@@ -219,10 +259,10 @@ class CheckedLaunch(CudaLaunch):
         super().__init__(function, queue, flat, groups, plan, stream)
         self._plan, self._text = plan, text
 
-    def _on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         with self._parameters.lock:
             self._record.write(np.zeros(CHECK_RECORD_LENGTH, np.int64))
-            super()._on(stream, arguments, addresses)
+            super().on(stream, arguments, addresses)
             raise_if_failed(self._record.read("int64").tolist(), self._plan, self._text)
 
 

@@ -10,23 +10,26 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
 
-from tl_dpnp.errors import TLError, UnsupportedError
+from tl_dpnp.errors import TLError, TLTypeError, UnsupportedError
 
 __all__ = [
-    "Event", "Function", "Memory", "Parameters", "attributes", "current", "device_count", "device_name",
-    "driver_version", "ordinal_of", "tensor_map",
+    "CompletedEvent", "Event", "ExecutableGraph", "Function", "Memory", "Parameters", "attributes", "context_address",
+    "current", "device_count", "device_name", "driver_version", "function_address", "hold", "ordinal_of", "tensor_map",
 ]
 
 #: Types of elements in tensor maps, whose size in bytes is `_MAP_BYTES`.
 _MAP_TYPES = {"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32"}
 _MAP_BYTES = 128
+#: Functions are asked for as of CUDA 12.0.
+_INTERFACE_VERSION = 12000
+_NOT_CAPTURED = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 _SUCCESS = driver.CUresult.CUDA_SUCCESS
 #: What a launch from a thread returns that has not used CUDA before.
 _NO_CONTEXT = (driver.CUresult.CUDA_ERROR_INVALID_CONTEXT, driver.CUresult.CUDA_ERROR_NOT_INITIALIZED)
@@ -84,6 +87,18 @@ def _context(ordinal: int) -> Any:
     if ordinal >= device_count():
         raise UnsupportedError(f"there is no CUDA device {ordinal}: the driver finds {device_count()}")
     return _check(driver.cuDevicePrimaryCtxRetain(driver.CUdevice(ordinal)))
+
+
+def context_address(ordinal: int) -> int:
+    """Return the handle of the primary context of a device as an integer."""
+    return int(_context(ordinal))
+
+
+@functools.cache
+def function_address(name: str) -> int:
+    """Return the address of a function of the driver by its name in C."""
+    address, _ = _check(driver.cuGetProcAddress(name.encode(), _INTERFACE_VERSION, 0))
+    return int(address)
 
 
 @contextmanager
@@ -169,6 +184,75 @@ class Event:
     def __del__(self) -> None:
         if getattr(self, "handle", None) is not None and driver is not None:
             driver.cuEventDestroy(self.handle)
+
+
+class CompletedEvent(Event):
+    """An event of work that is done."""
+
+    def __init__(self) -> None:
+        self.handle, self.keep = None, ()
+
+    def wait(self) -> None:
+        """Return at once."""
+
+    def hold(self, stream: int) -> None:
+        """Do nothing."""
+
+
+def hold(stream: int, events: Sequence[Any]) -> None:
+    """Let a stream wait for events; raises `TLTypeError` for what is none."""
+    for event in events:
+        if not isinstance(event, Event):
+            raise TLTypeError(f"depends= takes events that submit returned, not a {type(event).__name__}")
+        event.hold(stream)
+
+
+class ExecutableGraph:
+    """What some functions start on the stream that they are given, recorded once: a CUDA graph."""
+
+    def __init__(self, ordinal: int, starts: Sequence[Callable[[int], None]]) -> None:
+        self.ordinal, self._lock, self._starts = ordinal, threading.Lock(), starts
+        self.handle: Any = None
+        with current(ordinal):
+            stream = _check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+            try:
+                # Calls of other libraries in the meantime have nothing to do with this stream.
+                mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+                _check(driver.cuStreamBeginCapture(stream, mode))
+                try:
+                    for start in starts:
+                        start(int(stream))
+                finally:
+                    captured = driver.cuStreamEndCapture(stream)
+                graph = _check(captured)
+                self.handle = _check(driver.cuGraphInstantiate(graph, 0))
+                _check(driver.cuGraphDestroy(graph))
+            finally:
+                driver.cuStreamDestroy(stream)
+
+    def start(self, stream: int) -> None:
+        """Start everything on a stream; the driver runs the graph after itself where it is still running.
+
+        A stream that is captured itself takes no graphs: the functions start there what they start.
+        """
+        if device_count() == 1 and int(driver.cuCtxGetCurrent()[1]):
+            self._start(stream)
+        else:
+            with current(self.ordinal):
+                self._start(stream)
+
+    def _start(self, stream: int) -> None:
+        queue = driver.CUstream(stream)
+        if _check(driver.cuStreamIsCapturing(queue)) == _NOT_CAPTURED:
+            with self._lock:
+                _check(driver.cuGraphLaunch(self.handle, queue))
+        else:
+            for start in self._starts:
+                start(stream)
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None) is not None and driver is not None:
+            driver.cuGraphExecDestroy(self.handle)
 
 
 class Function:

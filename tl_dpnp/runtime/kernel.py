@@ -6,7 +6,7 @@ import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
@@ -18,17 +18,16 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.memo import LaunchMemo
-from tl_dpnp.runtime.platforms import Launch, platform_for
+from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
+from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
-from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
-    from tl_dpnp.runtime.launch import Launch as SyclLaunch
     from tl_dpnp.runtime.offline.program import DeviceProgram
     from tl_dpnp.runtime.reference import ReferenceTarget
     from tl_dpnp.runtime.tuning import TuningReport
@@ -37,57 +36,6 @@ __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 #: What the compiler makes for a target.
 _CODE = {"sycl": "SPIR-V", "cuda": "PTX"}
-
-Target = Literal["sycl", "cuda", "reference"]
-
-
-@dataclass(frozen=True)
-class KernelOptions:
-    """The options of `tl_dpnp.compile`, resolved: nothing is left to settings that may change later."""
-
-    target: Target = "sycl"
-    form: Form | None = None
-    debug: bool = False
-    cache: bool = True
-    schedules: tuple[tuple[str, str], ...] = ()
-    tuned: bool = True
-    precision: Precision = "highest"
-    emulate_dpas: int = 0
-
-    @property
-    def lowering(self) -> LoweringOptions:
-        """The part that the compiler looks at."""
-        return LoweringOptions(self.form, self.debug, self.schedules, self.precision, self.emulate_dpas)
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a function was compiled for: the types of its parameters, the device, and the form of its kernel."""
-
-    parameters: tuple[str, ...]
-    device: str
-    form: str
-
-    def __str__(self) -> str:
-        return f"({', '.join(self.parameters)}) on {self.device}, {self.form} form"
-
-
-@dataclass
-class Stats:
-    """How a kernel came to be: compilations found in and missing from the disk cache, and the time they took.
-
-    `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
-    where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V, `tuned` the
-    compilations in use whose schedules `Kernel.tune` found.
-    """
-
-    cache_path: str | None = None
-    cache_hits: int = 0
-    cache_misses: int = 0
-    compile_seconds: float = 0.0
-    driver_builds: int = 0
-    tuned: int = 0
-
 
 @dataclass(frozen=True)
 class _Overload:
@@ -117,6 +65,7 @@ class Kernel:
             self._binding = Binding(program, self._platform.arrays, debug=options.debug)
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
+            self._direct = self._platform.direct_calls()
         self._memo = LaunchMemo()
         self._overloads: dict[tuple[DeviceDescription, Form | None], _Overload] = {}
         self._tuned: dict[DeviceDescription, Tuned | None] = {}
@@ -168,8 +117,15 @@ class Kernel:
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
+            direct = self._direct if group_size is None else None
+            if direct is not None:
+                for function in direct.functions:
+                    if function(arguments):
+                        return
             launch, addresses, _arrays = self._launch(arguments, group_size)
             launch.run(arguments, addresses)
+            if direct is not None:
+                direct.notice(self._binding, launch, arguments)
 
     def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.
@@ -187,9 +143,8 @@ class Kernel:
                 self._record(arguments, group_size)
             elif self._reference is not None:
                 self._reference.run(arguments, group_size)
-            from tl_dpnp.runtime.dpctl_adapter import completed_event
-
-            return completed_event(None, ())
+            platform = default_platform() if self._reference is not None else self._platform
+            return platform.completed_event()
         launch, addresses, arrays = self._launch(arguments, group_size)
         event = launch.start(arguments, addresses, events)
         self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
@@ -198,15 +153,12 @@ class Kernel:
     def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:
         recording = current_recording()
         assert recording is not None
-        if self.options.target == "cuda":
-            raise UnsupportedError(f'tl_dpnp.record does not take calls of @{self.name}, which has target="cuda": '
-                                   "capture a CUDA graph with PyTorch or CuPy")
         if self._reference is not None:
-            recording.add(Step(self.name, None, self._reference.prepared(arguments, group_size)))
+            recording.add(Step(self.name, None, None, self._reference.prepared(arguments, group_size)))
         else:
             launch, addresses, arrays = self._launch(arguments, group_size)
             owners = self._binding.owners(arguments, arrays)
-            recording.add(Step(self.name, cast("SyclLaunch", launch).fixed(arguments, addresses, owners)))
+            recording.add(Step(self.name, launch.fixed(arguments, addresses, owners), self._platform))
 
     def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[int], list[Any]]:
         """Return the launch for the arguments, from memory where the like was called before.
@@ -250,6 +202,8 @@ class Kernel:
         self._memo.clear()
         if self._recent is not None:
             self._recent.clear()
+        if self._direct is not None:
+            self._direct.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:
         if self._queue is None:

@@ -18,7 +18,7 @@ from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_e
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
-__all__ = ["Launch", "chunk_of", "prepare", "run_all", "start_all"]
+__all__ = ["Launch", "SyclTogether", "chunk_of", "prepare"]
 
 #: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
 #: against 15 µs.
@@ -83,6 +83,12 @@ class Launch:
     def is_empty(self) -> bool:
         """Whether there is not a single work-group."""
         return self.global_range[0] == 0
+
+    @property
+    def extent(self) -> str:
+        """The ranges in words."""
+        items, group = (" x ".join(map(str, sizes)) for sizes in (self.global_range, self.local_range))
+        return f"{items} work-items in work-groups of {group}"
 
     def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> Launch:
         """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
@@ -223,6 +229,21 @@ def prepare(
         lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
         return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths)
     return DirectLaunch(*parts) if supports(queue) else Launch(*parts)
+
+
+class SyclTogether:
+    """See `tl_dpnp.runtime.platforms.Together`."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches = launches
+
+    def run(self) -> None:
+        """Run the launches and wait for all."""
+        run_all(self._launches)
+
+    def start(self, depends: Sequence[Any]) -> Any:
+        """Submit the launches and return the `dpctl.SyclEvent` of the last."""
+        return start_all(self._launches, depends)
 
 
 def run_all(launches: Sequence[Launch]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.cache import DiskCache
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
+    from tl_dpnp.runtime.direct import DirectCalls
     from tl_dpnp.runtime.recent import RecentCalls
 
-__all__ = ["DeviceTable", "Launch", "Platform", "platform_for", "platform_of", "upload"]
+__all__ = [
+    "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
+    "upload",
+]
 
 
 class DeviceTable(NamedTuple):
@@ -46,6 +51,30 @@ class Launch(Protocol):
 
     def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> Any:
         """Start the kernel after events and return its own."""
+
+
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> FixedLaunch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+
+
+class FixedLaunch(Protocol):
+    """A launch with all its arguments."""
+
+    queue: Any
+
+    @property
+    def extent(self) -> str:
+        """How many threads it has, in words."""
+
+
+class Together(Protocol):
+    """Fixed launches that run one after another."""
+
+    def run(self) -> None:
+        """Run them as a call of one kernel runs."""
+
+    def start(self, depends: Sequence[Any]) -> Any:
+        """Start them after events and return the event of the end."""
 
 
 class Platform(Protocol):
@@ -82,8 +111,17 @@ class Platform(Protocol):
     def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
         """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""
 
+    def direct_calls(self) -> DirectCalls | None:
+        """Return a memory of functions that check and launch calls by themselves, None where there are none."""
+
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""
+
+    def together(self, launches: Sequence[Any]) -> Together:
+        """Return fixed launches of one queue as one."""
+
+    def completed_event(self) -> Any:
+        """Return an event that is complete."""
 
     def upload(self, values: Any, queue: Any) -> DeviceTable:
         """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there."""
@@ -104,6 +142,11 @@ def platform_for(target: str) -> Platform:
     from tl_dpnp.runtime.sycl import SyclPlatform
 
     return SyclPlatform()
+
+
+def default_platform() -> Platform:
+    """Return the platform of what has no arrays: SYCL's, unless its packages are missing."""
+    return platform_for("cuda" if importlib.util.find_spec("dpctl") is None else "sycl")
 
 
 def platform_of(arrays: Iterable[Any]) -> Platform:

@@ -9,26 +9,42 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
-from tl_dpnp.runtime.platforms import platform_for
+from tl_dpnp.runtime.platforms import default_platform
 
 if TYPE_CHECKING:
-    from tl_dpnp.runtime.launch import Launch
+    from tl_dpnp.runtime.platforms import FixedLaunch, Platform
 
 __all__ = ["Graph", "current", "record"]
 
 
 class Step(NamedTuple):
-    """A recorded call: the name of its kernel and, on a device, its launch; else the interpreter's run."""
+    """A recorded call: the name of its kernel and, on a device, its launch and platform; else the interpreter's run."""
 
     name: str
-    launch: Launch | None
+    launch: FixedLaunch | None
+    platform: Platform | None
     interpret: Callable[[], None] | None = None
 
     def __str__(self) -> str:
-        if self.launch is None:
-            return f"@{self.name} in the interpreter"
-        items, group = (" x ".join(map(str, sizes)) for sizes in (self.launch.global_range, self.launch.local_range))
-        return f"@{self.name}: {items} work-items in work-groups of {group}"
+        return f"@{self.name} in the interpreter" if self.launch is None else f"@{self.name}: {self.launch.extent}"
+
+
+class _Interpreted:
+    """Steps that the interpreter runs."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+
+    def run(self) -> None:
+        """Run them."""
+        for step in self._steps:
+            if step.interpret is not None:
+                step.interpret()
+
+    def start(self, depends: Sequence[Any]) -> None:
+        """Run them after events; there is no event for what is done."""
+        _wait(depends)
+        self.run()
 
 
 class Graph:
@@ -40,6 +56,8 @@ class Graph:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
+        # Stretches of steps that are launched together.
+        self._parts: list[Any] = []
         self._unusable: str | None = "is still being recorded"
 
     def __len__(self) -> int:
@@ -58,72 +76,67 @@ class Graph:
         return "\n".join(f"{number}  {step}" for number, step in enumerate(self._steps))
 
     def __call__(self) -> None:
-        """Run everything, one kernel after another, and wait once.
+        """Run everything, one kernel after another, and wait once; on a CUDA device only start it.
 
-        As with a call of a kernel, what was submitted before to the queue of the arrays is done first.  Inside another
-        recording the launches are recorded.  Raises `TLError` for a graph whose recording is not over or failed, and
-        `TLBoundsError` for kernels with ``debug=True``.
+        As with a call of a kernel, what was submitted before to the queue of the arrays is done first, or on a CUDA
+        device to their current stream.  Inside another recording the launches are recorded.  Raises `TLError` for a
+        graph whose recording is not over or failed, and `TLBoundsError` for kernels with ``debug=True``.
         """
-        from tl_dpnp.runtime.launch import run_all
-
         self._require_usable()
         recording = current()
         if recording is not None:
             for step in self._steps:
                 recording.add(step)
             return
-        for interpreted, steps in _stretches(self._steps):
-            if interpreted:
-                _interpret(steps)
-            else:
-                run_all([step.launch for step in steps if step.launch is not None])
+        for part in self._parts:
+            part.run()
 
     def submit(self, *, depends: Iterable[Any] = ()) -> Any:
-        """Start everything after the events in `depends` and return the `dpctl.SyclEvent` of the end at once.
+        """Start everything after the events in `depends` and return the `dpctl.SyclEvent`, or CUDA event, of the end.
 
         Each kernel starts after the one before it.  With ``debug=True`` and ``target="reference"`` the work is done
         when this returns, so that it can raise.  Otherwise as `Kernel.submit`.
         """
-        from tl_dpnp.runtime.dpctl_adapter import completed_event, keep_alive
-        from tl_dpnp.runtime.launch import start_all
-
         self._require_usable()
         if current() is not None:
             raise TLError("a graph cannot be submitted while another is recorded: call it, and it is recorded as well")
-        events = list(depends)
-        queue = None
-        for interpreted, steps in _stretches(self._steps):
-            if interpreted:
-                _wait(events)
-                _interpret(steps)
-                events = []
-            else:
-                launches = [step.launch for step in steps if step.launch is not None]
-                queue, events = launches[0].queue, [start_all(launches, events)]
-        if queue is None or not events:
+        events, event = list(depends), None
+        for part in self._parts:
+            event = part.start(events)
+            events = [] if event is None else [event]
+        if event is None:
             _wait(events)
-            return completed_event(None, ())
-        keep_alive(queue, (self, *self._steps), events[0])
-        return events[0]
+            return default_platform().completed_event()
+        for step in self._steps:
+            if step.launch is not None and step.platform is not None:
+                step.platform.keep_alive(step.launch.queue, (self, *self._steps), event)
+                break
+        return event
 
     def add(self, step: Step) -> None:
         """Record a call.
 
-        Raises `dpctl.utils.ExecutionPlacementError` if its queue is not that of the calls before, and `TLError` if the
-        recording is over.
+        Raises `dpctl.utils.ExecutionPlacementError`, or on CUDA devices `TLBindingError`, if its queue is not that of
+        the calls before, and `TLError` if the recording is over.
         """
         if self._unusable is None:
             raise TLError("the recording of this graph is over")
         queues = [(f"@{other.name}", other.launch.queue) for other in self._steps if other.launch is not None]
-        if step.launch is not None and queues:
-            platform_for("sycl").arrays.common_queue([queues[-1], (f"@{step.name}", step.launch.queue)])
+        if step.launch is not None and step.platform is not None and queues:
+            step.platform.arrays.common_queue([queues[-1], (f"@{step.name}", step.launch.queue)])
         self._steps.append(step)
 
     def end(self, failed: bool = False) -> None:
         """End the recording; a graph whose recording failed cannot be run."""
-        self._unusable = "failed to be recorded" if failed else None
+        self._unusable = "failed to be recorded"
         if failed:
             self._steps.clear()
+            return
+        self._parts = [
+            _Interpreted(steps) if platform is None else platform.together([step.launch for step in steps])
+            for platform, steps in _stretches(self._steps)
+        ]
+        self._unusable = None
 
     def _require_usable(self) -> None:
         if self._unusable is not None:
@@ -147,6 +160,7 @@ def record() -> Iterator[Graph]:
     Arguments are checked, and their values fixed, while they are recorded: scalars as they are then, arrays by the
     memory that they have then.  It holds for the calls of this thread or task, also for `Kernel.submit`, which waits
     for the events that it is given and returns one that is complete.  Everything but calls of kernels happens at once.
+    On a CUDA device the calls become a CUDA graph, but for those with ``debug=True``.
 
     Raises `TLError` inside another recording.  If the block raises, the graph cannot be run.
     """
@@ -163,16 +177,10 @@ def record() -> Iterator[Graph]:
         graph.end(failed)
 
 
-def _stretches(steps: Sequence[Step]) -> Iterator[tuple[bool, list[Step]]]:
-    """Return the steps in stretches that the interpreter or a device runs; the first of each pair says which."""
-    for interpreted, stretch in itertools.groupby(steps, key=lambda step: step.launch is None):
-        yield interpreted, list(stretch)
-
-
-def _interpret(steps: Sequence[Step]) -> None:
-    for step in steps:
-        if step.interpret is not None:
-            step.interpret()
+def _stretches(steps: Sequence[Step]) -> Iterator[tuple[Platform | None, list[Any]]]:
+    """Return the steps in stretches that the interpreter or a device runs; of the latter each has its platform."""
+    for platform, stretch in itertools.groupby(steps, key=lambda step: step.platform):
+        yield platform, list(stretch)
 
 
 def _wait(events: Iterable[Any]) -> None:

@@ -13,7 +13,7 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.launch import Launch, prepare
+from tl_dpnp.runtime.launch import Launch, SyclTogether, prepare
 from tl_dpnp.runtime.machine_code import load_kernel
 from tl_dpnp.runtime.platforms import DeviceTable
 from tl_dpnp.runtime.recent import RecentCalls
@@ -53,8 +53,17 @@ class SyclPlatform:
     def recent_calls(self, written: Sequence[int]) -> RecentCalls:
         return RecentCalls(written)
 
+    def direct_calls(self) -> None:
+        return None
+
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         dpctl_adapter.keep_alive(queue, objects, event)
+
+    def together(self, launches: Sequence[Launch]) -> SyclTogether:
+        return SyclTogether(launches)
+
+    def completed_event(self) -> Any:
+        return dpctl_adapter.completed_event(None, ())
 
     def upload(self, values: Any, queue: Any) -> DeviceTable:
         return dpctl_adapter.upload(values, queue)

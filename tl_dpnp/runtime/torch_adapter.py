@@ -13,6 +13,7 @@ from collections.abc import Callable
 __all__ = ["current_stream_function"]
 
 
+@functools.cache
 def current_stream_function(ordinal: int) -> Callable[[], int]:
     """Return a function that gives PyTorch's current stream on a device; PyTorch has been imported."""
     return functools.partial(sys.modules["torch"]._C._cuda_getCurrentRawStream, ordinal)

@@ -1,0 +1,255 @@
+"""How calls reach a CUDA device: direct calls, recordings, arrays by DLPack; skipped where there is none."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.cuda.exporters import CupyExporter
+from tests.cuda.test_offline import FUSED
+from tl_dpnp.runtime.cuda_driver_adapter import device_count
+from tl_dpnp.runtime.direct import DirectCalls, exchange_of
+
+pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
+cupy = pytest.importorskip("cupy", exc_type=ImportError)
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+AXPY = """
+func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
+  axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
+}
+"""
+PRODUCT = """
+func @product(%A: memref<bf16x?x?>, %B: memref<bf16x?x?>, %C: memref<f32x?x?>) {
+  gemm.n.n 1.0, %A, %B, 0.0, %C : f32, memref<bf16x?x?>, memref<bf16x?x?>, f32, memref<f32x?x?>
+}
+"""
+
+
+def axpy(**options):
+    return tl_dpnp.compile(AXPY, target="cuda", **options)
+
+
+def ones(size):
+    return torch.ones(size, device="cuda")
+
+
+needs_exchange = pytest.mark.skipif(exchange_of(torch.Tensor) is None, reason="this PyTorch lacks DLPack's C exchange")
+
+
+@needs_exchange
+def test_repeated_calls_are_direct_whatever_tensors_they_get():
+    kernel = axpy()
+    results = [torch.zeros(size, device="cuda") for size in (10, 10, 20, 30, 40, 50, 60)]
+    for _ in range(30):
+        for number, y in enumerate(results):
+            kernel(float(number), ones(y.shape), y)
+    assert len(kernel._direct.functions) == DirectCalls.MOST_FUNCTIONS
+    assert [y.tolist() for y in results] == [[30.0 * number] * len(y) for number, y in enumerate(results)]
+    slow = threading.Event()
+    kernel._launch = lambda *arguments: slow.set()
+    x, y = ones(60), torch.zeros(60, device="cuda")
+    kernel(2.0, x, y)
+    assert not slow.is_set()
+    assert y.tolist() == [2.0] * 60
+
+
+@needs_exchange
+def test_direct_calls_see_what_became_of_a_tensor():
+    kernel = axpy()
+    x, y = ones(10), torch.zeros(10, device="cuda")
+    for _ in range(3):
+        kernel(1.0, x, y)
+    assert kernel._direct.functions
+    other = torch.full((10,), 5.0, device="cuda")
+    y.set_(other)
+    kernel(1.0, x, y)
+    assert other.tolist() == [6.0] * 10
+    x.requires_grad_()
+    with pytest.raises(tl_dpnp.TLTypeError, match=r"pass tensor.detach\(\)"):
+        kernel(1.0, x, y)
+    x.requires_grad_(False)
+    x.resize_(5)
+    with pytest.raises(tl_dpnp.TLBindingError, match="the sizes do not fit"):
+        kernel(1.0, x, y)
+    with pytest.raises(tl_dpnp.TLTypeError, match=r"resolve_neg\(\)"):
+        kernel(1.0, torch.ones(10, dtype=torch.complex64, device="cuda").conj().imag, y)
+    with pytest.raises(tl_dpnp.TLBindingError, match="cannot hold"):
+        kernel(1e300, y, other)
+    kernel(1, y, other)
+    kernel(float("inf"), ones(10), y)
+    assert y.tolist() == [float("inf")] * 10
+
+
+def test_direct_calls_run_on_the_current_stream_and_are_captured():
+    kernel = axpy()
+    x, y = ones(1 << 22), torch.zeros(1 << 22, device="cuda")
+    for _ in range(3):
+        kernel(0.0, x, y)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(20):
+            y.mul_(2.0)
+            kernel(1.0, x, y)
+        assert (float(y.min()), float(y.max())) == (2.0**20 - 1, 2.0**20 - 1)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for step in range(10):
+            kernel(float(step), x, y)
+    y.zero_()
+    graph.replay()
+    assert (float(y.min()), float(y.max())) == (45.0, 45.0)
+
+
+def test_groups_and_threads_call_directly():
+    batch = 9
+    random = np.random.default_rng(0)
+    a, b, c = (random.integers(-3, 4, shape).astype("float32") for shape in ((batch, 8, 16), (8, 8), (16, 8)))
+    left = tl_dpnp.group([tl_dpnp.rev(torch.as_tensor(part, device="cuda")) for part in a])
+    shared = [tl_dpnp.rev(torch.as_tensor(part, device="cuda")) for part in (b, c)]
+    expected = torch.as_tensor(np.einsum("gki,kj,nj->gni", a, b, c), device="cuda")
+    kernel = tl_dpnp.compile(FUSED, target="cuda")
+    results = [torch.zeros(batch, 16, 16, device="cuda") for _ in range(6)]
+    torch.cuda.synchronize()
+
+    def work(number):
+        for _ in range(40):
+            kernel(float(number), left, *shared, tl_dpnp.rev(results[number]))
+        torch.cuda.synchronize()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, result in enumerate(results):
+        assert torch.equal(result, 40 * number * expected)
+    assert exchange_of(torch.Tensor) is None or kernel._direct.functions
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_recorded_calls_become_a_graph(library):
+    kernel = axpy()
+    package = torch if library == "torch" else cupy
+    on_device = {"device": "cuda"} if library == "torch" else {}
+    x, y = (package.ones(1000, dtype=package.float32, **on_device) for _ in range(2))
+    with tl_dpnp.record() as graph:
+        for step in range(100):
+            kernel(float(step), x, y)
+        kernel.submit(1.0, x, y).wait()
+    assert len(graph) == 101
+    assert "thread blocks of 32 x" in graph.inspect()
+    assert float(y.sum()) == 1000.0
+    for _ in range(3):
+        assert graph() is None
+    assert float(y.min()) == float(y.max()) == 3 * 4951.0 + 1
+    event = graph.submit()
+    graph.submit(depends=[event]).wait()
+    assert float(y.min()) == float(y.max()) == 5 * 4951.0 + 1
+    with pytest.raises(tl_dpnp.TLTypeError, match="depends= takes events"):
+        graph.submit(depends=[1])
+
+
+def test_a_graph_keeps_its_arrays_and_runs_on_the_current_stream():
+    kernel = axpy()
+    y = torch.zeros(1 << 20, device="cuda")
+    with tl_dpnp.record() as graph:
+        kernel(1.0, ones(1 << 20), y)
+        kernel(1.0, torch.full((1 << 20,), 2.0, device="cuda"), y)
+    torch.cuda.empty_cache()
+    ones(1 << 20).fill_(100.0)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(10):
+            y.mul_(2.0)
+            graph()
+        assert (float(y.min()), float(y.max())) == (3.0 * (2**10 - 1),) * 2
+    with tl_dpnp.record() as outer:
+        graph()
+        kernel(1.0, y, y)
+    y.fill_(1.0)
+    outer()
+    assert (float(y.min()), float(y.max())) == (8.0, 8.0)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        graph()
+    captured.replay()
+    assert (float(y.min()), float(y.max())) == (11.0, 11.0)
+
+
+def test_large_products_and_checked_kernels_are_recorded():
+    a, b = (torch.randint(-3, 4, (512, 512), device="cuda").to(torch.bfloat16) for _ in range(2))
+    c = torch.zeros(512, 512, device="cuda")
+    product = tl_dpnp.compile(PRODUCT, target="cuda")
+    checked = tl_dpnp.compile("""func @f(%x: memref<f32x?x?>, %n: index) {
+        %g = group_id
+        foreach %i = 0, %n {
+            store 1.0, %x[%i, %g] : memref<f32x?x?>
+        }
+    }""", target="cuda", debug=True)
+    with tl_dpnp.record() as graph:
+        product(*map(tl_dpnp.rev, (b, a, c)))
+        checked(tl_dpnp.rev(c), 100)
+    graph()
+    expected = a.double() @ b.double()
+    expected[:, :100] = 1.0
+    assert torch.equal(c.double(), expected)
+    with tl_dpnp.record() as graph:
+        checked(tl_dpnp.rev(c), 513)
+    with pytest.raises(tl_dpnp.TLBoundsError):
+        graph()
+
+
+def test_recordings_that_cannot_be():
+    kernel = axpy()
+    x = ones(8)
+    with pytest.raises(tl_dpnp.TLBindingError, match="the sizes do not fit"), tl_dpnp.record():
+        kernel(1.0, x, ones(9))
+    with pytest.raises(tl_dpnp.TLError), tl_dpnp.record():
+        kernel("1", x, x)
+    p = cupy.zeros(8, "float32")
+    with tl_dpnp.record() as graph:
+        kernel(1.0, x, x)
+        kernel(1.0, p, p)
+    with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(tl_dpnp.TLBindingError, match="several current streams"):
+        graph()
+    graph()
+    with tl_dpnp.record() as empty:
+        pass
+    empty()
+    empty.submit().wait()
+    assert float(x.sum()) == 16.0
+
+
+def test_arrays_that_offer_dlpack_only():
+    kernel = axpy()
+    y = cupy.zeros(1 << 20, "float32")
+    given = CupyExporter(cupy.ones(1 << 20, "float32")), CupyExporter(y)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        for _ in range(5):
+            y += 1.0  # on the stream of the exporter, which the kernel waits for
+            kernel(2.0, *given)
+            cupy.cuda.Device().synchronize()
+    assert float(y.min()) == float(y.max()) == 15.0
+    assert given[0].streams
+    assert set(given[0].streams) == {1}
+    kernel(1.0, given[0], y)
+    assert float(y.min()) == float(y.max()) == 16.0
+    sums = cupy.zeros((2, 8), "float32")
+    source = """func @f(%A: group<memref<f32x8>>) {
+      %g = group_id
+      %a = load %A[%g] : group<memref<f32x8>>
+      axpby.n 1.0, %a, 1.0, %a : f32, memref<f32x8>, f32, memref<f32x8>
+    }"""
+    sums += 1.0
+    grouped = tl_dpnp.compile(source, target="cuda")
+    grouped([CupyExporter(row) for row in sums])
+    grouped(tl_dpnp.group([CupyExporter(row) for row in sums]))
+    assert float(sums.min()) == float(sums.max()) == 4.0
+    with pytest.raises(tl_dpnp.TLTypeError, match="a CupyExporter on a CPU"):
+        kernel(1.0, CupyExporter(np.ones(8, "float32"), place=1), y)

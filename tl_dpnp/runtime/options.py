@@ -1,0 +1,62 @@
+"""The options of a kernel, and what it tells of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.plan import Form
+from tl_dpnp.scalars import Precision
+
+__all__ = ["KernelOptions", "Signature", "Stats", "Target"]
+
+Target = Literal["sycl", "cuda", "reference"]
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """The options of `tl_dpnp.compile`, resolved: nothing is left to settings that may change later."""
+
+    target: Target = "sycl"
+    form: Form | None = None
+    debug: bool = False
+    cache: bool = True
+    schedules: tuple[tuple[str, str], ...] = ()
+    tuned: bool = True
+    precision: Precision = "highest"
+    emulate_dpas: int = 0
+
+    @property
+    def lowering(self) -> LoweringOptions:
+        """The part that the compiler looks at."""
+        return LoweringOptions(self.form, self.debug, self.schedules, self.precision, self.emulate_dpas)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function was compiled for: the types of its parameters, the device, and the form of its kernel."""
+
+    parameters: tuple[str, ...]
+    device: str
+    form: str
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.parameters)}) on {self.device}, {self.form} form"
+
+
+@dataclass
+class Stats:
+    """How a kernel came to be: compilations found in and missing from the disk cache, and the time they took.
+
+    `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
+    where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V, `tuned` the
+    compilations in use whose schedules `Kernel.tune` found.
+    """
+
+    cache_path: str | None = None
+    cache_hits: int = 0
+    cache_misses: int = 0
+    compile_seconds: float = 0.0
+    driver_builds: int = 0
+    tuned: int = 0
