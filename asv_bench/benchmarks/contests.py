@@ -89,8 +89,8 @@ def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
 
 def from_memory(case: str) -> Contest:
     """All cores; operands of 256 MB in all, a blocking call.  The limit is the roofline: the largest of the times that
-    the operations take at the FMA peak, the operands at the speed of a triad, read or written once, and the results at
-    the speed of filling memory."""
+    the operations take at the FMA peak, the operands at the speed of a triad, read or written once, what is read at the
+    speed of a sum, and the results at the speed of filling memory."""
     element, shape, _ = parse_case(case)
     gemm = Gemm(shape, element, megabytes=_MEGABYTES)
     return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes,
@@ -143,8 +143,9 @@ def chain_from_memory(case: str) -> Contest:
 
 def bandwidth(case: str) -> Contest:
     """All cores; 256 MB.  Matrices are 64 × 64, vectors of axpby and hadamard have 4096 elements.  The traffic is that
-    of the operands, read and written once.  The limit is the speed of a triad, or that of filling memory where most is
-    written; each is the faster of two, one with streaming stores."""
+    of the operands, read and written once.  The limit is the speed of a triad, or that of a sum where most is read, or
+    that of filling memory where most is written; each is the faster of two: with prefetches or streaming stores, and
+    without."""
     element, instruction = case.split()
     stream = Stream(instruction, element, _MEGABYTES)
     return Contest({"tl_dpnp": Contestant(stream.tl_dpnp), **_peers(stream)}, stream.flops, stream.bytes,

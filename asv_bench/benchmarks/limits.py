@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-__all__ = ["Fill", "FmaPeak", "Triad", "host_vector_bytes"]
+__all__ = ["Fill", "FmaPeak", "Limit", "Read", "Triad", "host_vector_bytes"]
 
 _LLVM_TYPES = {"f32": ("float", ctypes.c_float, 4), "f64": ("double", ctypes.c_double, 8)}
 #: Independent chains of multiply-adds: more than latency times throughput of any processor, fewer than its registers.
@@ -151,6 +151,59 @@ class Fill:
     def __call__(self) -> None:
         """Write `bytes` bytes."""
         self._run(self._calls)
+
+
+_READ_CHAINS = 4
+#: Bytes ahead of a read that are asked for.
+_READ_AHEAD = 2048
+
+
+def _read_source(prefetching: bool) -> str:
+    lanes = host_vector_bytes() // 8
+    vector, chains = f"<{lanes} x double>", range(_READ_CHAINS)
+    phis = [f"  %a{c} = phi {vector} [ zeroinitializer, %entry ], [ %n{c}, %loop ]" for c in chains]
+    body = []
+    for c in chains:
+        body += [
+            f"  %i{c} = add i64 %i, {c * lanes}", f"  %p{c} = getelementptr double, double* %a, i64 %i{c}",
+            f"  %v{c} = bitcast double* %p{c} to {vector}*", f"  %x{c} = load {vector}, {vector}* %v{c}, align 64",
+            f"  %n{c} = fadd {vector} %a{c}, %x{c}",
+        ]
+        if prefetching:
+            body += [
+                f"  %j{c} = add i64 %i{c}, {_READ_AHEAD // 8}",
+                f"  %q{c} = getelementptr double, double* %a, i64 %j{c}", f"  %b{c} = bitcast double* %q{c} to i8*",
+                f"  call void @llvm.prefetch.p0i8(i8* %b{c}, i32 0, i32 3, i32 1)",
+            ]
+    sums = [f"  %s{c} = fadd {vector} {'%n0' if c == 1 else f'%s{c - 1}'}, %n{c}" for c in chains[1:]]
+    end = [*sums, f"  %r = extractelement {vector} %s{_READ_CHAINS - 1}, i32 0", "  ret double %r"]
+    return ("declare void @llvm.prefetch.p0i8(i8*, i32, i32, i32)\n" +
+            _loop("double @read(double* %a, i64 %n)", "%n", _READ_CHAINS * lanes, phis, body, end))
+
+
+class Read:
+    """The sum of an array of `megabytes`, shared by `threads` threads: what can be read at most.
+
+    Reads alone may get less from memory than reads and writes together.  `bytes` counts one read for each element.
+    With `prefetching` each line is asked for 2 KB ahead of its turn, which on some processors is faster.
+    """
+
+    def __init__(self, megabytes: float, threads: int, prefetching: bool) -> None:
+        share = int(megabytes * 1e6) // (8 * threads) // 64 * 64
+        self.bytes = 8 * share * threads
+        address = _engine(_read_source(prefetching)).get_function_address("read")
+        function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64)(address)
+        array = _triad_arrays(share * threads)[0]
+        self._calls = [functools.partial(function, array.ctypes.data + 8 * share * t, share) for t in range(threads)]
+        self._run = _on_threads(threads)
+
+    def __call__(self) -> None:
+        """Read `bytes` bytes."""
+        self._run(self._calls)
+
+
+#: What the speed of a case is compared with.
+Limit = FmaPeak | Triad | Fill | Read
 
 
 @functools.cache

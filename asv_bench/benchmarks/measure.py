@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import machine, processes
 from .contests import Contest, have
-from .limits import Fill, FmaPeak, Triad
+from .limits import Fill, FmaPeak, Limit, Read, Triad
 from .quiet import DISTURBED, OtherPrograms, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
@@ -21,8 +21,8 @@ from .timing import Contestant, interleave, quartiles
 
 __all__ = ["cases_of", "run", "run_in_child"]
 
-#: Megabytes of the arrays of the triad, and of the one that is filled.
-_TRIAD_MEGABYTES, _FILL_MEGABYTES = 256, 85
+#: Megabytes of the arrays of the triad, and of the one that is filled or read.
+_TRIAD_MEGABYTES, _ONE_ARRAY_MEGABYTES = 256, 85
 #: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
 #: Fact of a measurement: the part of the cores that other programs took.
@@ -34,15 +34,17 @@ def cases_of(section: Section) -> tuple[str, ...]:
     return section.quick if QUICK else section.cases
 
 
-def _limits(section: Section, case: str) -> dict[str, FmaPeak | Triad | Fill]:
+def _limits(section: Section, case: str) -> dict[str, Limit]:
     threads = len(os.sched_getaffinity(0))
-    limits: dict[str, FmaPeak | Triad | Fill] = {}
+    limits: dict[str, Limit] = {}
     if "fma" in section.limits:
         limits["FMA peak"] = FmaPeak(case.split()[0], threads)
     if "triad" in section.limits:
         for stores in ("plain", "streaming"):
             limits[f"triad {stores}"] = Triad(_TRIAD_MEGABYTES, threads, stores == "streaming")
-            limits[f"fill {stores}"] = Fill(_FILL_MEGABYTES, threads, stores == "streaming")
+            limits[f"fill {stores}"] = Fill(_ONE_ARRAY_MEGABYTES, threads, stores == "streaming")
+        for loads in ("plain", "prefetching"):
+            limits[f"read {loads}"] = Read(_ONE_ARRAY_MEGABYTES, threads, loads == "prefetching")
     return limits
 
 
@@ -100,14 +102,15 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
 
 
-def _rate(limit: FmaPeak | Triad | Fill) -> float:
+def _rate(limit: Limit) -> float:
     return 1e-9 * (limit.flops if isinstance(limit, FmaPeak) else limit.bytes)
 
 
 def _bound(contest: Contest, rates: dict[str, float]) -> float:
     """Return the least seconds that a pass can take at these rates of one round."""
     bounds = [contest.flops / rates["FMA peak"]] if "FMA peak" in rates else []
-    for stream, size in (("triad", contest.bytes), ("fill", contest.written)):
+    read = contest.bytes - contest.written
+    for stream, size in (("triad", contest.bytes), ("read", read), ("fill", contest.written)):
         speeds = [rate for name, rate in rates.items() if name.startswith(stream)]
         bounds += [size / max(speeds)] if speeds else []
     return max(bounds)
@@ -138,7 +141,7 @@ def run(
                      f"{max(shares):.0%} at most")
     return Report(
         section.name, section.title, section.method, section.unit,
-        {(): "", ("fma",): "FMA peak", ("triad",): "triad", ("fma", "triad"): "roofline"}[section.limits],
+        {(): "", ("fma",): "FMA peak", ("triad",): "memory", ("fma", "triad"): "roofline"}[section.limits],
         measurements, judge(section.targets, measurements), described, list(section.columns), notes,
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from asv_bench.benchmarks import code, programs
-from asv_bench.benchmarks.limits import Fill, FmaPeak, Triad, _triad_arrays
+from asv_bench.benchmarks.limits import Fill, FmaPeak, Read, Triad, _triad_arrays, host_vector_bytes
 from asv_bench.benchmarks.streams import Stream
 from asv_bench.benchmarks.tables import Shape
 from asv_bench.benchmarks.workloads import Chain, Gemm, Groups
@@ -57,6 +57,8 @@ def test_limits_do_what_they_count():
     filled = _triad_arrays(fill.bytes // 8)[0]
     fill()
     assert (filled == 3.0).all()
+    read = Read(1, 2, prefetching=True)
+    assert sum(call() for call in read._calls) == 3.0 * read.bytes / host_vector_bytes()  # one lane of each
 
 
 def test_the_inner_loop_of_a_product():
