@@ -55,12 +55,13 @@ def parse_case(case: str) -> tuple[str, Shape, str]:
 
 def _resident(shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0) -> Gemm:
     megabytes = CACHE_MEGABYTES
-    once = Gemm(shape, element, megabytes=megabytes, looped=True, passes=2, transposes=transposes, beta=beta)
-    start = time.perf_counter()
-    for _ in range(20):
-        once.tl_dpnp()
-    once.passes = max(2, round(40 * _LAUNCH_SECONDS / (time.perf_counter() - start)))
-    return once
+    gemm = Gemm(shape, element, megabytes=megabytes, looped=True, passes=2, transposes=transposes, beta=beta)
+    gemm.tl_dpnp()
+    for _ in range(3):  # the first time it is the launch that takes most of the time
+        start = time.perf_counter()
+        gemm.tl_dpnp()
+        gemm.passes = max(2, round(gemm.passes * _LAUNCH_SECONDS / (time.perf_counter() - start)))
+    return gemm
 
 
 def cache_resident(case: str) -> Contest:
