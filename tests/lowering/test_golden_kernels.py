@@ -84,3 +84,14 @@ def test_temporaries_are_not_prefetched() -> None:
     shell = lower(function, CPU, LoweringOptions()).shell
     (call,) = (line for line in shell.text.splitlines() if "gemm_" in line)
     assert ", beyond, 8192)" in call, "the output, %v, moves by eight times its size; nothing else is known to move"
+
+
+def test_elements_of_groups_are_prefetched_where_every_work_group_loads_one() -> None:
+    """The next work-items' are as well; but a group that is loaded under a condition may have fewer elements."""
+    load = """%v = load %x[%g] : group<memref<f32x16x16>>
+        axpby.n 1.0, %v, 1.0, %v : f32, memref<f32x16x16>, f32, memref<f32x16x16>"""
+    program = "func @f(%x: group<memref<f32x16x16>>) {{\n%g = group_id\n{}\n}}"
+    (everywhere,), (guarded,) = map(parse, (program.format(load), program.format(
+        f"%c = cmp.lt %g, 3 : index\nif %c {{ {load} }}")))
+    assert "groups - 1" in lower(everywhere, CPU, LoweringOptions()).shell.text
+    assert "groups - 1" not in lower(guarded, CPU, LoweringOptions()).shell.text

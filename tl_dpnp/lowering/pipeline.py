@@ -37,7 +37,7 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
 #: page of its own; work-groups and bytes in between at most, so that what was fetched is still in the nearest cache.
-_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 48 << 10
+_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 24 << 10
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 

@@ -39,6 +39,10 @@ class Argument:
     type: ScalarType
 
 
+#: Indentation of what the vector form does in every work-group, outside of the program's conditions and loops.
+_IN_EVERY_WORK_GROUP = 2
+
+
 @dataclass(frozen=True)
 class Shell:
     """The text of the kernel, its arguments in order, the intrinsics that it calls by name, and its checks."""
@@ -352,8 +356,8 @@ class _Writer:
         if index == "group" and self.jammed:
             distance = f"{self.call(load, table, add(index, 1))} - {self.call(load, table, index)}"
             step = self.assign(f"({distance}) >> {type_.element.bytes.bit_length() - 1}")
-        elif index == "group" and self.work_group.form == "vector":
-            following = self.call(intrinsics.mathematics("min", INDEX, 2), f"group + {self.groups_ahead}", "last - 1")
+        elif index == "group" and self.work_group.form == "vector" and self.indent == _IN_EVERY_WORK_GROUP:
+            following = self.call(intrinsics.mathematics("min", INDEX, 2), f"group + {self.groups_ahead}", "groups - 1")
             ahead = self.assign(f"{self.call(load, table, following)} - {self.call(load, table, index)}")
         dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
         position = 0
