@@ -154,10 +154,11 @@ def bandwidth(case: str) -> Contest:
 
 
 def groups(case: str) -> Contest:
-    """All cores; 10 000 separate arrays for each operand, through handles that were made once.  The peers are tl_dpnp's
-    own kernel for the same batch in one array for each operand, and the same kernel with handles of slices of those
-    arrays: what is lost to the first and not to the second is lost to the gaps of one to three kilobytes that lie
-    between separate arrays."""
+    """All cores; 10 000 separate arrays for each operand, through handles that were made once; each contestant runs for
+    10 ms at a time, so that it finds in the caches what it left there.  The peers are tl_dpnp's own kernel for the same
+    batch in one array for each operand, and the same kernel with handles of slices of those arrays: what is lost to the
+    first and not to the second is lost to the gaps of one to three kilobytes that lie between separate arrays, and to
+    the pages and sets of the caches that these take."""
     element, shape, _ = parse_case(case)
     groups = Groups(shape, element, 500 if QUICK else 10_000)
     contestants = {"tl_dpnp": Contestant(groups.tl_dpnp), "strided": Contestant(groups.strided),

@@ -80,7 +80,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock, pause=pause), patience)
+    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock, section.block, pause=pause), patience)
     own = times["tl_dpnp"]
     reached = None
     if limits:

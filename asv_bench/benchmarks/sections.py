@@ -9,7 +9,7 @@ from . import contests, fusion
 from .contests import Contest, case_name, parse_case
 from .results import Measurement, Target
 from .streams import Stream
-from .tables import ECOSYSTEM, ELEMENTS, SHAPES, Shape
+from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape
 
 __all__ = ["SECTIONS", "Section"]
 
@@ -20,8 +20,9 @@ class Section:
 
     `unit` is that of the value: ``GF/s``, ``GB/s`` (compulsory traffic), ``µs`` of a call, or ``s``.  `limits` name
     what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
-    core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  `columns`
-    are facts of the measurements that tables show.
+    core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  Who is
+    timed runs for `block` seconds at least before it is the next one's turn.  `columns` are facts of the measurements
+    that tables show.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Section:
     one_core: bool = False
     peers: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    block: float = 1e-3
     quick: tuple[str, ...] = ()
 
     @property
@@ -58,7 +60,10 @@ def _is_same_batch(case: str) -> bool:
 _LARGE = {"cases": _is_large, "which": "M·N·K ≥ 16³"}
 _WIDE = tuple(shape for shape in SHAPES if min(shape) >= 16)
 _CODES = tuple(shape for shapes in ECOSYSTEM.values() for shape in shapes)
-_GROUPED = (Shape(8, 8, 8), Shape(16, 16, 16), Shape(32, 32, 32), Shape(56, 9, 56))
+#: Shapes of which 10 000 products take a gigabyte at most.
+_GROUPED = tuple(
+    case_name(s, e) for e in ELEMENTS for s in SHAPES if ITEMSIZE[e] * (s.m * s.k + s.k * s.n + s.m * s.n) <= 100_000
+)
 _SMALL = ("f32 16x16x16", "f64 20x9x20")
 
 _TUNED = {
@@ -127,9 +132,9 @@ SECTIONS = {
             unit="GB/s", limits=("triad",), peers=("numpy", "dpnp"), quick=("f32 axpby", "f64 ger"),
         ),
         Section(
-            "groups", "Groups of separate arrays", _products(_GROUPED), contests.groups,
+            "groups", "Groups of separate arrays", _GROUPED, contests.groups,
             (Target("least", "strided", 0.9), Target("geometric mean", "strided", 0.9)),
-            peers=("strided", "adjacent"), quick=_SMALL[:1],
+            peers=("strided", "adjacent"), quick=_SMALL[:1], block=1e-2,
         ),
         Section(
             "tune", "Tuning", _tuned("") + _tuned("dynamic"), contests.tuned,

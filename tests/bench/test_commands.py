@@ -41,7 +41,7 @@ def test_a_command_prints_and_saves_its_section(tmp_path):
 def test_a_word_that_no_case_holds():
     result = run("asv_bench.must_show", "groups", "--keep=f16")
     assert result.returncode == 2
-    assert "no case holds 'f16'; there are f32 8x8x8" in result.stderr
+    assert "no case holds 'f16'; there are f32 4x4x4" in result.stderr
 
 
 @pytest.mark.skipif(not IS_CHECKOUT, reason="commits are compared in a git checkout")
