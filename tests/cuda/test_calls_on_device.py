@@ -253,3 +253,45 @@ def test_arrays_that_offer_dlpack_only():
     assert float(sums.min()) == float(sums.max()) == 4.0
     with pytest.raises(tl_dpnp.TLTypeError, match="a CupyExporter on a CPU"):
         kernel(1.0, CupyExporter(np.ones(8, "float32"), place=1), y)
+
+
+def test_tuning_measures_on_copies_and_keeps_what_is_faster(monkeypatch, tmp_path):
+    from tl_dpnp.runtime import tuning
+
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
+    sample = tuning.Workbench.sample
+
+    def favouring(self, choice):
+        seconds = sample(self, choice)
+        assert 0 < seconds < 1
+        return 1.0 if choice == self.default else 0.5
+
+    batch = 500
+    random = np.random.default_rng(1)
+    a, b, c, d = (torch.as_tensor(random.integers(-3, 4, shape).astype("float32"), device="cuda")
+                  for shape in ((batch, 8, 16), (8, 8), (16, 8), (batch, 16, 16)))
+    source = FUSED.replace("group<memref<f32x16x8>>", "memref<f32x16x8x?>", 1).replace(
+        "%1 = load %A[%0] : group<memref<f32x16x8>>", "%1 = subview %A[:,:,%0] : memref<f32x16x8x?>")
+    before = d.clone()
+    given = [tl_dpnp.rev(array) for array in (a, b, c, d)]
+    kernel = tl_dpnp.compile(source, target="cuda")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        d.add_(1.0)
+        before.add_(1.0)
+        assert "@fused on " in repr(kernel.tune(0.5, *given, budget=2.0))
+        assert torch.equal(d, before)
+    torch.cuda.synchronize()
+    monkeypatch.setattr(tuning.Workbench, "sample", favouring)
+    report = kernel.tune(0.5, *given, budget=4.0)
+    assert report.gain == 2.0
+    assert len(report.tried) > 2
+    assert torch.equal(d, before)
+    kernel(0.5, *given)
+    expected = before + 0.5 * torch.einsum("gki,kj,nj->gni", a, b, c)
+    assert torch.equal(d, expected)
+    again = tl_dpnp.compile(source, target="cuda")
+    again(0.5, *given)
+    assert torch.equal(d, 2 * expected - before)
+    for tuned in (kernel, again):
+        assert [signature.form for signature in tuned.signatures] == ["subgroup"]
+        assert tuned.stats.tuned == 1

@@ -279,7 +279,8 @@ def test_integers_that_a_kernel_updates_are_old_in_every_run():
     x = dpnp.zeros(5, dtype="i8")
     call = kernel._binding.bind([x, 3])
     device = kernel._current_device()
-    bench = tuning.Workbench(kernel._binding, device, kernel.options.lowering, [], call, [x, 3], x.sycl_queue, None)
+    bench = tuning.Workbench(kernel._platform, kernel._binding, device, kernel.options.lowering, [], call, [x, 3],
+                             x.sycl_queue, None)
     bench.build(())
     for _ in range(3):
         bench.sample(())
@@ -293,8 +294,8 @@ def test_samples_of_updates_begin_with_the_old_contents():
     call = kernel._binding.bind([a, b, c])
     device = kernel._current_device()
     instructions = space.tunables(kernel._program.function, device, kernel.options.lowering)
-    bench = tuning.Workbench(kernel._binding, device, kernel.options.lowering, instructions, call, [a, b, c],
-                             a.sycl_queue, None)
+    bench = tuning.Workbench(kernel._platform, kernel._binding, device, kernel.options.lowering, instructions, call,
+                             [a, b, c], a.sycl_queue, None)
     bench.build(bench.default)
     bench.sample(bench.default)
     assert not np.array_equal(dpt.asnumpy(bench._replicas.arguments[2]), c.asnumpy())

@@ -21,11 +21,13 @@ from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda_graph import CudaTogether, FixedCudaLaunch
 from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
+from tl_dpnp.runtime.cuda_replicas import CudaReplicas
 from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.direct import DirectCalls, LaunchFacts, direct_call
 from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.platforms import DeviceTable, Launch
 from tl_dpnp.runtime.ptx import linked
+from tl_dpnp.runtime.usage import Usage
 
 __all__ = ["CudaPlatform"]
 
@@ -111,6 +113,23 @@ class CudaPlatform:
 
     def completed_event(self) -> driver.Event:
         return driver.CompletedEvent()
+
+    def wait(self, queue: CudaDevice) -> None:
+        driver.synchronize(queue.ordinal)
+
+    def replicas(
+        self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: CudaDevice
+    ) -> CudaReplicas:
+        return CudaReplicas(call, arguments, usage, queue)
+
+    def timed(self, launch: CudaLaunch, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
+        return driver.elapsed(launch.queue.ordinal, lambda stream: launch.on(stream, arguments, addresses))
+
+    def keep_machine_code(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache,
+        handle: driver.Function,
+    ) -> None:
+        linked(compiled, device, cache)
 
     def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
         host = np.ascontiguousarray(values, dtype=np.int64)

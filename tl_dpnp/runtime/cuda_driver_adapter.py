@@ -21,7 +21,8 @@ from tl_dpnp.errors import TLError, TLTypeError, UnsupportedError
 
 __all__ = [
     "CompletedEvent", "Event", "ExecutableGraph", "Function", "Memory", "Parameters", "attributes", "context_address",
-    "current", "device_count", "device_name", "driver_version", "function_address", "hold", "ordinal_of", "tensor_map",
+    "copy", "current", "device_count", "device_name", "driver_version", "elapsed", "function_address", "hold",
+    "ordinal_of", "synchronize", "tensor_map",
 ]
 
 #: Types of elements in tensor maps, whose size in bytes is `_MAP_BYTES`.
@@ -109,6 +110,34 @@ def current(ordinal: int) -> Iterator[None]:
         yield
     finally:
         _check(driver.cuCtxPopCurrent())
+
+
+def synchronize(ordinal: int) -> None:
+    """Wait for all work on a device."""
+    with current(ordinal):
+        _check(driver.cuCtxSynchronize())
+
+
+def copy(ordinal: int, source: int, target: int, size: int) -> None:
+    """Copy bytes between two addresses of a device, on the default stream."""
+    with current(ordinal):
+        _check(driver.cuMemcpyDtoD(target, source, size))
+
+
+def elapsed(ordinal: int, start: Callable[[int], None]) -> float:
+    """Return the seconds that the device takes for what a function starts on the default stream, which it is given."""
+    with current(ordinal):
+        flags = driver.CUevent_flags.CU_EVENT_DEFAULT
+        begin, end = (_check(driver.cuEventCreate(flags)) for _ in range(2))
+        try:
+            _check(driver.cuEventRecord(begin, driver.CUstream(0)))
+            start(0)
+            _check(driver.cuEventRecord(end, driver.CUstream(0)))
+            _check(driver.cuEventSynchronize(end))
+            return float(_check(driver.cuEventElapsedTime(begin, end))) * 1e-3
+        finally:
+            for event in (begin, end):
+                driver.cuEventDestroy(event)
 
 
 def tensor_map(

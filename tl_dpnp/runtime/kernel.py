@@ -318,11 +318,10 @@ class Kernel:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
-        if self.options.target != "sycl":
-            raise UnsupportedError(f"tune: kernels with target={self.options.target!r} cannot be tuned yet: give "
-                                   "schedules by hand, compile(schedule=...)")
+        if self.options.form in ("staged", "tiled"):
+            raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "
+                                   "schedules to search: leave form= away")
         from tl_dpnp.lowering.space import tunables
-        from tl_dpnp.runtime.machine_code import keep_machine_code
         from tl_dpnp.runtime.tuning import Workbench, search_schedules
 
         call = self._binding.bind(arguments, group_size)
@@ -332,13 +331,14 @@ class Kernel:
         device, options = self._platform.describe(queue), self.options.lowering
         cache = open_cache() if self.options.cache else None
         instructions = tunables(self._program.function, device, options)
-        workbench = Workbench(self._binding, device, options, instructions, call, arguments, queue, cache)
+        workbench = Workbench(self._platform, self._binding, device, options, instructions, call, arguments, queue,
+                              cache)
         report, tuned, winner = search_schedules(workbench, budget, progress)
         if cache is not None:
             store_tuned(cache, self._program, device, options, tuned)
             if winner is not None and tuned.schedules:
                 keep(cache, cache_key(self._program, device, tuned.applied_to(options)), winner.compiled)
-                keep_machine_code(winner.compiled, device, queue, cache, winner.handle)
+                self._platform.keep_machine_code(winner.compiled, device, queue, cache, winner.handle)
         with self._lock:
             self._tuned[device] = tuned
             if winner is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tl_dpnp.runtime.arrays import ArrayView
 
-__all__ = ["overlapping"]
+__all__ = ["extent", "overlapping"]
 
 #: Bound on the search for a common element; beyond it arrays whose ranges overlap count as overlapping.
 _MAX_WORK = 100_000
@@ -39,11 +39,19 @@ def overlapping(arguments: Sequence[Sequence[ArrayView]], written: Collection[in
     return None
 
 
+def extent(view: ArrayView) -> tuple[int, int]:
+    """Return where the memory of a view begins and ends, in bytes from its first element; both are 0 if it is empty."""
+    if 0 in view.shape:
+        return 0, 0
+    steps = [stride * (size - 1) for size, stride in zip(view.shape, view.strides, strict=True)]
+    below, above = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+    return below * view.dtype.itemsize, (above + 1) * view.dtype.itemsize
+
+
 def _byte_range(view: ArrayView) -> tuple[int, int]:
-    """Return the first and the last but one byte address of a view that is not empty."""
-    low = sum(stride * (size - 1) for size, stride in zip(view.shape, view.strides, strict=True) if stride < 0)
-    high = sum(stride * (size - 1) for size, stride in zip(view.shape, view.strides, strict=True) if stride > 0)
-    return view.address + low * view.dtype.itemsize, view.address + (high + 1) * view.dtype.itemsize
+    """Return the addresses where the memory of a view begins and ends."""
+    below, above = extent(view)
+    return view.address + below, view.address + above
 
 
 class _Shadow:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
     from tl_dpnp.runtime.direct import DirectCalls
     from tl_dpnp.runtime.recent import RecentCalls
+    from tl_dpnp.runtime.replicas import Replicas
+    from tl_dpnp.runtime.usage import Usage
 
 __all__ = [
     "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
@@ -122,6 +124,20 @@ class Platform(Protocol):
 
     def completed_event(self) -> Any:
         """Return an event that is complete."""
+
+    def wait(self, queue: Any) -> None:
+        """Wait for all that was submitted to a queue."""
+
+    def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
+        """Return copies of the arrays that a kernel writes."""
+
+    def timed(self, launch: Any, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
+        """Run a launch of this platform, wait for its end and return the seconds that it took."""
+
+    def keep_machine_code(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
+    ) -> None:
+        """Keep what was made of a compiled and loaded kernel, where that can be had."""
 
     def upload(self, values: Any, queue: Any) -> DeviceTable:
         """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there."""

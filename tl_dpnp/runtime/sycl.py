@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan
@@ -14,10 +15,14 @@ from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.launch import Launch, SyclTogether, prepare
-from tl_dpnp.runtime.machine_code import load_kernel
+from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.platforms import DeviceTable
 from tl_dpnp.runtime.recent import RecentCalls
 from tl_dpnp.runtime.usm_arrays import USM_ARRAYS
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.replicas import Replicas
+    from tl_dpnp.runtime.usage import Usage
 
 __all__ = ["SyclPlatform"]
 
@@ -64,6 +69,24 @@ class SyclPlatform:
 
     def completed_event(self) -> Any:
         return dpctl_adapter.completed_event(None, ())
+
+    def wait(self, queue: Any) -> None:
+        dpctl_adapter.wait_for(queue)
+
+    def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
+        from tl_dpnp.runtime.usm_replicas import UsmReplicas
+
+        return UsmReplicas(call, arguments, usage, queue)
+
+    def timed(self, launch: Launch, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
+        start = time.perf_counter()
+        launch.run(arguments, addresses)
+        return time.perf_counter() - start
+
+    def keep_machine_code(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
+    ) -> None:
+        keep_machine_code(compiled, device, queue, cache, handle)
 
     def upload(self, values: Any, queue: Any) -> DeviceTable:
         return dpctl_adapter.upload(values, queue)

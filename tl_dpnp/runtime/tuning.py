@@ -18,10 +18,7 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, address_of, wait_for
-from tl_dpnp.runtime.launch import Launch, prepare
-from tl_dpnp.runtime.machine_code import load_kernel
-from tl_dpnp.runtime.replicas import Replicas
+from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.search import Search, Step, Trial
 from tl_dpnp.runtime.tuned import Tuned
 
@@ -103,7 +100,7 @@ class Ready:
     """A candidate that can be launched."""
 
     compiled: CompiledKernel
-    handle: KernelHandle
+    handle: Any
     launch: Launch
 
 
@@ -111,14 +108,16 @@ class Workbench:
     """Builds the candidates of one kernel for one call, and times them on copies of the arrays that it writes."""
 
     def __init__(
-        self, binding: Binding, device: DeviceDescription, options: LoweringOptions, instructions: Sequence[Tunable],
-        call: BoundCall, arguments: Sequence[Any], queue: Any, cache: DiskCache | None,
+        self, platform: Platform, binding: Binding, device: DeviceDescription, options: LoweringOptions,
+        instructions: Sequence[Tunable], call: BoundCall, arguments: Sequence[Any], queue: Any,
+        cache: DiskCache | None,
     ) -> None:
-        self.binding, self.device, self.options, self.queue, self.cache = binding, device, options, queue, cache
+        self.platform, self.binding, self.device, self.options = platform, binding, device, options
+        self.queue, self.cache = queue, cache
         self.instructions = instructions
         self.default: Choice = tuple(instruction.default for instruction in instructions)
         self.ready: dict[Choice, Ready] = {}
-        self._replicas = Replicas(call, arguments, binding.program.usage, queue)
+        self._replicas = platform.replicas(call, arguments, binding.program.usage, queue)
         self._call = binding.bind(self._replicas.arguments, call.groups)
         self._calls = 0
 
@@ -136,9 +135,9 @@ class Workbench:
 
     def _built(self, options: LoweringOptions, cache: DiskCache | None) -> Ready:
         compiled = compile_program(self.binding.program, self.device, options, cache)
-        handle, _ = load_kernel(compiled, self.device, self.queue, cache)
-        launch = prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device,
-                         lambda form: self._built(replace(options, form=form), cache).launch)
+        handle, _ = self.platform.load(compiled, self.device, self.queue, cache)
+        launch = self.platform.prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device,
+                                       lambda form: self._built(replace(options, form=form), cache).launch)
         return Ready(compiled, handle, launch)
 
     def sample(self, choice: Choice) -> float:
@@ -156,11 +155,9 @@ class Workbench:
     def _run(self, choice: Choice) -> float:
         if self._replicas.exact:
             self._replicas.restore()
-        launch, arguments = self.ready[choice].launch, self._replicas.arguments
-        addresses = [*map(address_of, self.binding.arrays(arguments))]
-        start = time.perf_counter()
-        launch.run(arguments, addresses)
-        return time.perf_counter() - start
+        arguments = self._replicas.arguments
+        addresses = [*map(self.platform.arrays.address_of, self.binding.arrays(arguments))]
+        return self.platform.timed(self.ready[choice].launch, arguments, addresses)
 
 
 def search_schedules(
@@ -184,7 +181,7 @@ def search_schedules(
         try:
             best = search.run(steps) if steps else workbench.default
         finally:
-            wait_for(workbench.queue)  # an interrupt leaves a kernel running that writes the copies
+            workbench.platform.wait(workbench.queue)  # an interrupt leaves a kernel running that writes the copies
     report = _report(workbench, search, best, time.perf_counter() - start)
     tuned = Tuned(workbench.schedules(best), str(report.best), report.gain)
     return report, tuned, workbench.ready.get(best)
