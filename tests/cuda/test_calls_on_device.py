@@ -295,3 +295,25 @@ def test_tuning_measures_on_copies_and_keeps_what_is_faster(monkeypatch, tmp_pat
     for tuned in (kernel, again):
         assert [signature.form for signature in tuned.signatures] == ["subgroup"]
         assert tuned.stats.tuned == 1
+
+
+def test_repeated_calls_with_arrays_of_cupy_are_direct():
+    kernel = axpy()
+    results = [cupy.zeros(size, "float32") for size in (1000, 2000)]
+    for _ in range(10):
+        for number, y in enumerate(results):
+            kernel(float(number + 1), cupy.ones(y.shape, "float32"), y)
+    assert len(kernel._direct.functions) == 2
+    assert [y.tolist() for y in results] == [[10.0] * 1000, [20.0] * 2000]
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        y = cupy.zeros(1 << 22, "float32")
+        x = cupy.ones(1 << 22, "float32")
+        for _ in range(20):
+            y *= 2.0
+            kernel(1.0, x, y)
+        stream.synchronize()
+    assert (float(y.min()), float(y.max())) == (2.0**20 - 1,) * 2
+    with pytest.raises(tl_dpnp.TLBindingError, match="the sizes do not fit"):
+        kernel(1.0, results[0], results[1])
+    with pytest.raises(tl_dpnp.TLTypeError, match="float64"):
+        kernel(1.0, results[0].astype("float64"), results[0])

@@ -130,8 +130,12 @@ def function(driver, package, given):
     values = [None, None, Int64(5), Int64(3), None, Int64(99), None, Int64(-1)]
     flat = FlatArguments(values, (1,), (Scalar(0, 0, None), Scalar(4, 2, None), Scalar(6, 4, None)), ())
     driver.size = len(values)
-    facts = LaunchFacts(0, 6, (32, 4, 2), 1000, 44, 22, driver.address("context_of"), driver.address("launch"), None)
-    return direct_call(binding, flat, facts, given, {package})
+    return direct_call(binding, flat, facts_of(driver), given, {package})
+
+
+def facts_of(driver):
+    return LaunchFacts(0, 6, (32, 4, 2), 1000, 44, 22, driver.address("context_of"), driver.address("launch"),
+                       lambda: driver.stream, None)
 
 
 def bits(value, kind):
@@ -202,6 +206,65 @@ def test_another_context_and_the_drivers_refusal_are_left_to_the_other_way(drive
     driver.context, driver.status = 22, 700
     assert function(tuple(given)) is False
     assert len(driver.launches) == 1
+
+
+class FakeArray:
+    """An array that has attributes only; its package claims to be CuPy."""
+
+    __module__ = "cupy.fake"
+
+    class Memory:
+        device_id = 0
+
+    def __init__(self, array):
+        self.array, self.data = array, self.Memory()
+        self.data.ptr = array.ctypes.data
+
+    @property
+    def shape(self):
+        return tuple(self.array.shape)
+
+    @property
+    def strides(self):
+        return tuple(self.array.strides)
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+
+def test_arrays_without_dlpacks_functions_are_looked_at_by_their_attributes(driver):
+    kernel = tl_dpnp.compile("func @f(%x: memref<f32x?>, %y: memref<f32x?>) {\n}", target="cuda")
+    driver.size = 3
+
+    def array(size=300, dtype="float32", step=1, offset=0):
+        memory = np.zeros(2000, dtype)
+        start = -memory.ctypes.data % 16 // memory.itemsize + offset
+        return FakeArray(memory[start : start + size * step : step])
+
+    x, y = array(), array()
+    flat = FlatArguments([None, Int64(300), None], (0, 2), (), ())
+    function = direct_call(kernel._binding, flat, facts_of(driver), (x, y), set())
+    others = array(), array()
+    objects = [*others, FakeArray, others[0].data, others[0].array.dtype, driver.stream, 300]
+    before = [sys.getrefcount(thing) for thing in objects]
+    for _ in range(1000):
+        assert function(others) is True
+    assert driver.launches[-1][4:] == (11, [others[0].data.ptr, 300, others[1].data.ptr])
+    driver.launches.clear()
+    for wrong in (array(301), array(dtype="float64"), array(step=2), array(offset=1), np.zeros(300, "float32")):
+        for _ in range(1000):
+            assert function((x, wrong)) is False
+    elsewhere = array()
+    elsewhere.data.device_id = 1
+    assert function((elsewhere, y)) is False
+    broken = array()
+    del broken.array
+    assert function((broken, y)) is False
+    after = [sys.getrefcount(thing) for thing in objects]
+    assert all(abs(last - first) < 100 for first, last in zip(before, after, strict=True)), (before, after)
+    assert direct_call(kernel._binding, flat, facts_of(driver), (elsewhere, y), set()) is None
+    assert not driver.launches
 
 
 def test_no_references_are_lost_or_kept(driver, function, given):

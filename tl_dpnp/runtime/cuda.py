@@ -204,7 +204,7 @@ class CudaLaunch:
         facts = LaunchFacts(
             ordinal, self._grid, self._block, self._local_memory, int(self._function.handle),
             driver.context_address(ordinal), driver.function_address("cuCtxGetCurrent"),
-            driver.function_address("cuLaunchKernel"), self._function,
+            driver.function_address("cuLaunchKernel"), self.stream, self._function,
         )
         return direct_call(binding, self.flat, facts, arguments, self._grouped)
 

@@ -1,5 +1,6 @@
-"""Calls whose arguments machine code checks: those with arrays of PyTorch, which DLPack's C functions look at.
+"""Calls whose arguments machine code checks: those with arrays of PyTorch or CuPy.
 
+Arrays are looked at by DLPack's C functions, or where a package has none, by their attributes.
 Nothing is remembered of the arrays themselves, so that other arrays of the same form cost no more.
 Source: DLPack 1.3, dlpack.h, ``DLPackExchangeAPI``.
 """
@@ -15,7 +16,17 @@ from typing import Any, NamedTuple
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cuda_arrays import is_aligned
-from tl_dpnp.runtime.direct_code import ARRAY, GROUP, INTEGER, NARROW, WIDE, Parameter, Record, direct_function
+from tl_dpnp.runtime.direct_code import (
+    ARRAY,
+    GROUP,
+    INTEGER,
+    NARROW,
+    OBJECT,
+    WIDE,
+    Parameter,
+    Record,
+    direct_function,
+)
 from tl_dpnp.runtime.flattening import FlatArguments
 from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.scalar_arguments import usual_values
@@ -30,6 +41,9 @@ _API_NAME = b"dlpack_exchange_api"
 #: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and an attribute and a method without
 #: arguments that must be false of an array.
 _FALSE = {"torch": ("requires_grad", "is_neg"), "cupy": (None, None)}
+#: Packages without DLPack's C functions: the attributes of their arrays that are compared, that of the memory, and
+#: those that it has as device and address.
+_ATTRIBUTES = {"cupy": (("shape", "strides", "dtype"), "data", "device_id", "ptr")}
 
 
 class _Tensor(ctypes.Structure):
@@ -52,19 +66,25 @@ class _ExchangeAPI(ctypes.Structure):
 
 
 class Exchange(NamedTuple):
-    """The functions of a package that look at an array and find the current stream; what must be false of an array."""
+    """The functions of a package that look at an array and find the current stream; what must be false of an array.
+
+    Without functions, which are 0 then, there are the attributes of an array that are compared, that of its memory, and
+    those of that.
+    """
 
     tensor_of: int
     stream_of: int
     false_attribute: str | None
     false_method: str | None
+    compared: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
 
 
 class LaunchFacts(NamedTuple):
     """What a launch is besides its arguments, as the driver takes it; `keep` is what must live as long.
 
     `function` and `context` are handles, `context_of` and `launch` the addresses of ``cuCtxGetCurrent`` and
-    ``cuLaunchKernel``.
+    ``cuLaunchKernel``; `stream` gives the current stream where the arrays' package has no C function for that.
     """
 
     ordinal: int
@@ -75,6 +95,7 @@ class LaunchFacts(NamedTuple):
     context: int
     context_of: int
     launch: int
+    stream: Callable[[], int]
     keep: Any
 
 
@@ -109,11 +130,14 @@ class DirectCalls:
 
 @functools.cache
 def exchange_of(kind: type) -> Exchange | None:
-    """Return the functions for arrays of a class, None where its package has none, or arrays that are read-only."""
+    """Return how arrays of a class are looked at, None where there is no way, or where they may be read-only."""
     package = kind.__module__.partition(".")[0]
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if package not in _FALSE or capsule is None:
+    if package not in _FALSE or (capsule is None and package not in _ATTRIBUTES):
         return None
+    if capsule is None:
+        compared, *memory = _ATTRIBUTES[package]
+        return Exchange(0, 0, *_FALSE[package], compared, tuple(memory))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _API_NAME)
     api = _ExchangeAPI.from_address(pointer)
@@ -150,7 +174,8 @@ def direct_call(
         match parameter.type:
             case MemrefType():
                 entry.place = next(places)
-                known = _describe_array(entry, argument, exchange, device, keep)
+                describe = _describe_array if exchange.tensor_of else _describe_object
+                known = describe(entry, argument, exchange, device, keep)
             case GroupType():
                 known = type(argument) is Group
                 if known:
@@ -165,14 +190,16 @@ def direct_call(
     for place, value in enumerate(flat.values):
         if value is not None:
             ctypes.memmove(ctypes.addressof(values) + 8 * place, ctypes.addressof(value), ctypes.sizeof(value))
+    names = (ctypes.c_int64 * len(exchange.compared + exchange.memory))(
+        *(id(_interned(name, keep)) for name in exchange.compared + exchange.memory))
     attribute, method = (0 if name is None else id(_interned(name, keep))
                          for name in (exchange.false_attribute, exchange.false_method))
     record = Record(
         ctypes.addressof(parameters), len(arguments), ctypes.addressof(values), len(values), device,
-        exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.context, facts.launch,
-        facts.function, facts.grid, *facts.block, facts.local_memory,
+        exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.launch, facts.context,
+        facts.function, facts.grid, *facts.block, facts.local_memory, id(facts.stream), ctypes.addressof(names),
     )
-    return direct_function(record, (parameters, values, keep, flat.tables, facts.keep))
+    return direct_function(record, (parameters, values, names, keep, flat.tables, facts))
 
 
 def _describe_array(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
@@ -192,6 +219,19 @@ def _describe_array(entry: Parameter, array: Any, exchange: Exchange, device: in
     keep.append(dims)
     entry.kind, entry.form, entry.dims, entry.modes = ARRAY, tensor.form, ctypes.addressof(dims), modes
     entry.aligned = is_aligned(tensor.data + tensor.offset)
+    return True
+
+
+def _describe_object(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
+    """Write which attributes an array has; returns False for one that is not on the device."""
+    memory, place, address = exchange.memory
+    if getattr(getattr(array, memory), place) != device >> 32:
+        return False
+    values = [getattr(array, name) for name in exchange.compared]
+    dims = (ctypes.c_int64 * len(values))(*map(id, values))
+    keep += [values, dims]
+    entry.kind, entry.dims, entry.modes = OBJECT, ctypes.addressof(dims), len(values)
+    entry.aligned = is_aligned(getattr(getattr(array, memory), address))
     return True
 
 

@@ -1,7 +1,8 @@
 """Machine code of the host that checks the arguments of a call and launches a kernel with them.
 
 It is one function for all kernels, made once in a process.  What it compares arguments with, and where it puts them, it
-reads from a `Record`.  Objects are looked at through CPython's stable interface, arrays through DLPack's.
+reads from a `Record`.  Objects are looked at through CPython's stable interface, arrays through DLPack's, or where
+their package has none, by their attributes.
 Sources: Python/C API reference manual; DLPack 1.3, dlpack.h, ``DLTensor`` and ``DLPackExchangeAPI``; CUDA Driver API
 reference, cuLaunchKernel.
 """
@@ -18,10 +19,11 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
 
-__all__ = ["ARRAY", "GROUP", "INTEGER", "NARROW", "WIDE", "Parameter", "Record", "direct_function"]
+__all__ = ["ARRAY", "GROUP", "INTEGER", "NARROW", "OBJECT", "WIDE", "Parameter", "Record", "direct_function"]
 
-#: Kinds of parameters: an array; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32 or as f64.
-ARRAY, GROUP, INTEGER, NARROW, WIDE = range(5)
+#: Kinds of parameters: an array by DLPack; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32
+#: or as f64; an array by its attributes.
+ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT = range(6)
 
 
 class Parameter(ctypes.Structure):
@@ -29,8 +31,9 @@ class Parameter(ctypes.Structure):
 
     `type` is the address of its class.  An array has `form`, its number of modes and element type as ``DLTensor`` has
     them, as one word, `dims`, the address of its sizes and strides, and `aligned`, whether its address is a multiple of
-    16.  Integers lie from `least` to `most`, floats no further from 0 than `highest`.  A group has the number `least`
-    as its `attribute`, a Python string.
+    16.  One by its attributes has `dims`, the address of those `modes` attributes whose names the record has first.
+    Integers lie from `least` to `most`, floats no further from 0 than `highest`.  A group has the number `least` as its
+    `attribute`, a Python string.
     """
 
     _fields_ = [
@@ -44,13 +47,15 @@ class Record(ctypes.Structure):
     """A launch: `count` parameters, `size` values of eight bytes, of which `values` has those that stay, and the rest.
 
     `device` is the type and number of the arrays' device as ``DLTensor`` has them.  `false_attribute` and
-    `false_method` are names (Python strings, or 0) of what must be false of each array.  All addresses of functions are
-    those of C functions.
+    `false_method` are names (Python strings, or 0) of what must be false of each array.  `tensor_of` to `launch` are
+    addresses of C functions; where `stream_of` is 0, the Python function `stream` gives the stream.  `names` is the
+    address of the names of attributes, those of arrays first that are compared; then come those of an array's memory,
+    and of the device and the address of that.
     """
 
     _fields_ = [(name, ctypes.c_int64) for name in (
         "parameters", "count", "values", "size", "device", "tensor_of", "stream_of", "false_attribute", "false_method",
-        "context_of", "context", "launch", "function", "grid", "x", "y", "z", "local_memory",
+        "context_of", "launch", "context", "function", "grid", "x", "y", "z", "local_memory", "stream", "names",
     )]
 
 
@@ -66,7 +71,9 @@ _PYTHON = {
     "PyObject_VectorcallMethod": (I64, [I64, I64, I64, I64]), "PyFloat_AsDouble": (_F64, [I64]),
     "PyLong_AsLongLongAndOverflow": (I64, [I64, I64]), "PyEval_SaveThread": (I64, []),
     "PyEval_RestoreThread": (_VOID, [I64]), "PyErr_Clear": (_VOID, []), "PyBool_FromLong": (I64, [I64]),
+    "PyObject_RichCompareBool": (I32, [I64, I64, I32]), "PyObject_CallObject": (I64, [I64, I64]),
 }
+_EQUAL = 2  # Py_EQ
 
 
 class _Emitter:
@@ -119,7 +126,7 @@ class _Emitter:
         self.require(builder.icmp_signed("==", type_, self.field(Parameter, "type", at)))
         kind = self.field(Parameter, "kind", at)
         ways: dict[int, Callable[[ir.Value, ir.Value], ir.Value]] = {
-            ARRAY: self.array, GROUP: self.group, INTEGER: self.integer,
+            ARRAY: self.array, OBJECT: self.object, GROUP: self.group, INTEGER: self.integer,
             NARROW: lambda at, given: builder.zext(
                 builder.bitcast(builder.fptrunc(self.float(at, given), ir.FloatType()), I32), I64),
             WIDE: lambda at, given: builder.bitcast(self.float(at, given), I64),
@@ -149,15 +156,54 @@ class _Emitter:
             return []
 
         counted_loop(builder, index(0), modes, index(1), [], compare)
-        address = builder.add(data, offset)
-        aligned = builder.icmp_signed("==", builder.and_(address, index(_ALIGNMENT - 1)), index(0))
-        self.require(builder.icmp_signed("==", builder.zext(aligned, I64), self.field(Parameter, "aligned", at)))
+        address = self.aligned(at, builder.add(data, offset))
         attribute, method = (self.field(Record, name, self.record) for name in ("false_attribute", "false_method"))
         if_then(builder, builder.icmp_signed("!=", attribute, index(0)),
                 lambda: self.require_false(self.python("PyObject_GetAttr", given, attribute)))
         if_then(builder, builder.icmp_signed("!=", method, index(0)),
                 lambda: self.require_false(self.result(given, method)))
         return address
+
+    def aligned(self, at: ir.Value, address: ir.Value) -> ir.Value:
+        """Return an address that is aligned if the expected one was."""
+        builder = self.builder
+        aligned = builder.icmp_signed("==", builder.and_(address, index(_ALIGNMENT - 1)), index(0))
+        self.require(builder.icmp_signed("==", builder.zext(aligned, I64), self.field(Parameter, "aligned", at)))
+        return address
+
+    def object(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of an array whose attributes are as expected."""
+        builder = self.builder
+        names, expected = self.field(Record, "names", self.record), self.field(Parameter, "dims", at)
+        count = self.field(Parameter, "modes", at)
+
+        def compare(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            value = self.attribute(given, self.load(names, number))
+            same = self.python("PyObject_RichCompareBool", value, self.load(expected, number), ir.Constant(I32, _EQUAL))
+            self.python("Py_DecRef", value)
+            self.require(builder.icmp_signed("==", same, ir.Constant(I32, 1)))
+            return []
+
+        counted_loop(builder, index(0), count, index(1), [], compare)
+        memory = self.attribute(given, self.load(names, count))
+        device, address = [self.number(self.attribute(memory, self.load(names, builder.add(count, index(place)))))
+                           for place in (1, 2)]
+        self.python("Py_DecRef", memory)
+        expected = builder.lshr(self.field(Record, "device", self.record), index(32))
+        self.require(builder.icmp_signed("==", device, expected))
+        return self.aligned(at, address)
+
+    def attribute(self, given: ir.Value, name: ir.Value) -> ir.Value:
+        """Return a new reference to an attribute of an object."""
+        value = self.python("PyObject_GetAttr", given, name)
+        self.require(self.builder.icmp_signed("!=", value, index(0)))
+        return value
+
+    def number(self, value: ir.Value) -> ir.Value:
+        """Return an integer of Python, which is given up, as a machine word; it fits."""
+        number = self.python("PyLong_AsLongLongAndOverflow", value, self.slot)
+        self.python("Py_DecRef", value)
+        return number
 
     def result(self, given: ir.Value, method: ir.Value) -> ir.Value:
         """Return what a method without arguments returns."""
@@ -166,10 +212,7 @@ class _Emitter:
 
     def group(self, at: ir.Value, given: ir.Value) -> ir.Value:
         """Check that a group is the expected one, whose tables the values have."""
-        serial = self.python("PyObject_GetAttr", given, self.field(Parameter, "attribute", at))
-        self.require(self.builder.icmp_signed("!=", serial, index(0)))
-        number = self.python("PyLong_AsLongLongAndOverflow", serial, self.slot)
-        self.python("Py_DecRef", serial)
+        number = self.number(self.attribute(given, self.field(Parameter, "attribute", at)))
         self.require(self.builder.icmp_signed("==", number, self.field(Parameter, "least", at)))
         return number
 
@@ -195,11 +238,7 @@ class _Emitter:
     def start(self, pointers: ir.Value) -> None:
         """Launch on the current stream of the arrays' package, if the device's context is the current one."""
         builder = self.builder
-        device = self.field(Record, "device", self.record)
-        kind, number = builder.trunc(device, I32), builder.trunc(builder.lshr(device, index(32)), I32)
-        status = self.call(self.field(Record, "stream_of", self.record), I32, [kind, number, self.slot])
-        self.require(builder.icmp_signed("==", status, ir.Constant(I32, 0)))
-        stream = self.load(self.slot, index(0))
+        stream = self.stream()
         self.store(index(0), self.slot, index(0))
         self.call(self.field(Record, "context_of", self.record), I32, [self.slot])
         expected = self.field(Record, "context", self.record)
@@ -216,6 +255,26 @@ class _Emitter:
         self.python("PyEval_RestoreThread", state)
         self.require(builder.icmp_signed("==", status, ir.Constant(I32, 0)))
         builder.ret(self.python("PyBool_FromLong", index(1)))
+
+    def stream(self) -> ir.Value:
+        """Return the current stream of the arrays' package."""
+        builder = self.builder
+        function, answer = self.field(Record, "stream_of", self.record), self.memory(index(1))
+
+        def ask() -> None:
+            device = self.field(Record, "device", self.record)
+            kind, number = builder.trunc(device, I32), builder.trunc(builder.lshr(device, index(32)), I32)
+            status = self.call(function, I32, [kind, number, answer])
+            self.require(builder.icmp_signed("==", status, ir.Constant(I32, 0)))
+
+        def ask_python() -> None:
+            value = self.python("PyObject_CallObject", self.field(Record, "stream", self.record), index(0))
+            self.require(builder.icmp_signed("!=", value, index(0)))
+            self.store(self.number(value), answer, index(0))
+
+        if_then(builder, builder.icmp_signed("!=", function, index(0)), ask)
+        if_then(builder, builder.icmp_signed("==", function, index(0)), ask_python)
+        return self.load(answer, index(0))
 
     # --- building blocks -------------------------------------------------------------------------------------------
 
