@@ -146,12 +146,13 @@ def _torch_facts(tensor: Any) -> Hashable:
 
 
 def _torch_look(tensor: Any) -> tuple[Any, ...]:
-    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad, tensor.is_neg()
 
 
 def _torch_looks(tensors: Sequence[Any]) -> list[Any]:
     # As `_torch_look`, without a call for each: most of the time of a call that was seen before is spent here.
-    return [(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad) for tensor in tensors]
+    return [(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad, tensor.is_neg())
+            for tensor in tensors]
 
 
 def _cupy_facts(array: Any) -> Hashable:

@@ -311,7 +311,8 @@ class Kernel:
         the best so far.  See docs/tuning.md.
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
-        budget that is no positive number, `UnsupportedError` with ``target="reference"`` and ``tuned=False``.
+        budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
+        ``form="staged"`` or ``"tiled"``, which have no schedules.
         """
         self._require_device_target("tune")
         if not self.options.tuned:

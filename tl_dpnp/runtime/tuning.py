@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.plan import Form
 from tl_dpnp.lowering.space import Tunable
 from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.arguments import BoundCall
@@ -35,8 +36,9 @@ Choice = tuple[Tiling, ...]
 class Tried:
     """One candidate of a search.
 
-    `tilings` maps each instruction to its tiling.  `seconds` is the median of the time of a call and `ratio` that of
-    its ratios to the default's time in the same round, both None for what was not timed; `error` says why.
+    `form` is that of its kernel, None if it could not be compiled, and `tilings` maps each instruction to its tiling,
+    which the staged and the tiled form have no use for.  `seconds` is the median of the time of a call and `ratio` that
+    of its ratios to the default's time in the same round, both None for what was not timed; `error` says why.
     """
 
     tilings: dict[str, Tiling]
@@ -44,8 +46,11 @@ class Tried:
     ratio: float | None
     samples: int
     error: str | None = None
+    form: Form | None = None
 
     def __str__(self) -> str:
+        if self.form in ("staged", "tiled"):
+            return f"{self.form} form"
         return "; ".join(f"{name}: {tiling}" for name, tiling in self.tilings.items()) or "no instruction to tune"
 
 
@@ -206,7 +211,8 @@ def _tried(workbench: Workbench, search: Search[Choice], choice: Choice, trial: 
     timed = bool(trial.seconds)
     ratio = 1.0 if choice == search.default else trial.ratio if timed else None
     return Tried(dict(zip(names, choice, strict=True)), trial.median if timed else None, ratio if timed else None,
-                 len(trial.seconds), trial.error or (None if timed else "not timed"))
+                 len(trial.seconds), trial.error or (None if timed else "not timed"),
+                 workbench.ready[choice].compiled.plan.form if choice in workbench.ready else None)
 
 
 @contextmanager
