@@ -317,3 +317,35 @@ def test_repeated_calls_with_arrays_of_cupy_are_direct():
         kernel(1.0, results[0], results[1])
     with pytest.raises(tl_dpnp.TLTypeError, match="float64"):
         kernel(1.0, results[0].astype("float64"), results[0])
+
+
+@pytest.mark.skipif(device_count() < 2, reason="there is one CUDA device")
+def test_repeated_calls_and_graphs_go_where_the_arrays_are():
+    kernel = axpy()
+    results = [torch.zeros(100, device=f"cuda:{ordinal}") for ordinal in range(2)]
+    for turn in range(20):
+        for ordinal, y in enumerate(results):
+            x = torch.ones(100, device=y.device)
+            if turn % 2:
+                with torch.cuda.device(ordinal):
+                    kernel(2.0, x, y)
+            else:
+                kernel(2.0, x, y)
+    assert [float(y.sum()) for y in results] == [4000.0, 4000.0]
+    assert len(kernel._direct.functions) == 2
+    graphs = []
+    for y in results:
+        with tl_dpnp.record() as graph:
+            kernel(1.0, torch.ones(100, device=y.device), y)
+        graphs.append(graph)
+    for graph in graphs * 3:
+        graph()
+    assert [float(y.sum()) for y in results] == [4300.0, 4300.0]
+
+    def record_both():
+        with tl_dpnp.record():
+            for y in results:
+                kernel(1.0, y, y)
+
+    with pytest.raises(tl_dpnp.TLBindingError, match=r"on cuda:0 and .* on cuda:1"):
+        record_both()

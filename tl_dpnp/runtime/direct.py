@@ -133,9 +133,11 @@ def exchange_of(kind: type) -> Exchange | None:
     """Return how arrays of a class are looked at, None where there is no way, or where they may be read-only."""
     package = kind.__module__.partition(".")[0]
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if package not in _FALSE or (capsule is None and package not in _ATTRIBUTES):
+    is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_IsValid", ctypes.pythonapi))(capsule, _API_NAME)
+    if package not in _FALSE or not (is_valid or package in _ATTRIBUTES):
         return None
-    if capsule is None:
+    if not is_valid:
         compared, *memory = _ATTRIBUTES[package]
         return Exchange(0, 0, *_FALSE[package], compared, tuple(memory))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

@@ -354,7 +354,9 @@ def direct_function(record: Record, keep: tuple[Any, ...]) -> Callable[[tuple[An
     refuses the launch.  It keeps the record and `keep` alive, which is what the record refers to.
     """
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    _, definition = _machine_code()
+    engine, definition = _machine_code()
     make = kind(("PyCFunction_NewEx", ctypes.pythonapi))
-    # What stands for the function's module is any object, which the function refers to.
-    return make(ctypes.addressof(definition), ctypes.addressof(record), (record, keep))  # type: ignore[no-any-return]
+    # What stands for the function's module is any object, which the function refers to.  Threads that come here first
+    # at the same time have machine code of their own.
+    alive = (record, keep, engine, definition)
+    return make(ctypes.addressof(definition), ctypes.addressof(record), alive)  # type: ignore[no-any-return]
