@@ -103,7 +103,8 @@ class Kernel:
 
         One argument for each parameter: a Python or NumPy scalar; for a memref a dpnp or dpctl array whose axis i is
         mode i, in column-major layout (see `tl_dpnp.rev`); for a group a list of arrays or a `tl_dpnp.group`.  With
-        ``target="cuda"`` arrays are those of CuPy, PyTorch or Numba; with ``target="reference"`` NumPy arrays do too.
+        ``target="cuda"`` arrays are those of CuPy, PyTorch or Numba, or offer DLPack; with ``target="reference"`` NumPy
+        arrays do too.
         `group_size` is the number of work-groups, by default the common length of the groups and sizes of the modes
         that ``group_id`` indexes.
 
