@@ -56,3 +56,11 @@ def test_each_lane_is_stored_to_its_place_alone(lanes, repeated):
         for i in range(chunk.width):
             stored[chunk.start.next(i)] = lanes[first + i]
     assert stored == {offset: offset for offset in lanes}
+
+
+def test_two_shared_elements_are_mixed_from_whole_vectors_of_each():
+    offsets = [Offset((), 0)] * 8 + [Offset((), 1)] * 8
+    together, apart = load_pattern(offsets, 16, None), load_pattern(offsets, 16, None, shared=True)
+    assert [chunk.width for chunk in together.chunks] == [2]
+    assert [chunk.width for chunk in apart.chunks] == [1, 1]
+    assert [number for number, _ in apart.lanes] == [0] * 8 + [1] * 8

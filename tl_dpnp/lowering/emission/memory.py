@@ -20,6 +20,7 @@ from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, 
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
 from tl_dpnp.lowering.streaming import StagedResult
+from tl_dpnp.scalars import F32
 
 __all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]
 
@@ -89,7 +90,8 @@ class Memory:
         """Load an element or a vector."""
         width = self.width(access)
         offsets = [self.offset(access, lane) for lane in range(width)]
-        pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access))
+        shared = access.buffer.element == F32 and self.shares_broadcasts(width)
+        pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
         alike = {lanes(value.type) for value in values}
         if len(alike) == 1 and alike != {1}:
@@ -171,11 +173,15 @@ class Memory:
         LLVM would mix the elements instead: with half a vector of each, and a shuffle more for each whole one.  That is
         slower by a tenth with 16 lanes of f32, and no slower with 8 of f64.
         """
-        if not self.mixes_columns or width != MOST_LANES or not isinstance(value.type, ir.FloatType):
+        if not self.shares_broadcasts(width) or not isinstance(value.type, ir.FloatType):
             return splat(self.builder, value, width)
         if id(value) not in self.broadcasts:
             self.broadcasts[id(value)] = target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
         return self.broadcasts[id(value)]
+
+    def shares_broadcasts(self, width: int) -> bool:
+        """Whether whole vectors of an element serve several accesses of this width."""
+        return self.mixes_columns and width == MOST_LANES
 
     def store(self, access: Access, value: ir.Value) -> None:
         """Store an element or a vector; what else was loaded from memory that may be the same is forgotten."""

@@ -46,13 +46,16 @@ class Pattern:
     lanes: tuple[tuple[int, int], ...]
 
 
-def load_pattern(offsets: Sequence[Offset], width: int, extent: int | None) -> Pattern:
+def load_pattern(offsets: Sequence[Offset], width: int, extent: int | None, *, shared: bool = False) -> Pattern:
     """Return how to load a vector whose lanes are at `offsets`.
 
     `width` is the widest vector.  `extent` is the number of elements that may be loaded from the address on; None
-    where that is not known, or where the address changes from one access to the next.
+    where that is not known, or where the address changes from one access to the next.  Where other vectors have each
+    element in all lanes, elements are `shared`: two of them are then mixed from those.
     """
     elements = sorted(set(offsets))
+    if shared and len(elements) == 2:
+        return _pattern(offsets, [Chunk(element, 1) for element in elements])
     runs = _runs(elements)
     if len(runs) > 1 and extent is not None and not any(offset.strides for offset in elements):
         windows = sorted({_window(offset.known, width, extent) for offset in elements})
