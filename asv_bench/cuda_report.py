@@ -35,6 +35,13 @@ LARGE = [
       for result, transposes in (("bf16", "n.n"), ("bf16", "t.n"), ("f32", "n.n"))),
     *(("bf16", "bf16", transposes, 4096) for transposes in ("n.t", "t.t")), ("f16", "f16", "n.n", 4096),
 ]
+#: The same for large products that are written by tiles of these rows and columns, with what f32 may lose.
+BY_TILES: list[tuple[str, str, int, Precision]] = [
+    *(("f32", transposes, size, "highest") for size in (4096, 8192) for transposes in ("n.n", "n.t", "t.n")),
+    *(("f64", transposes, 4096, "highest") for transposes in ("n.n", "n.t", "t.n")), ("f64", "n.n", 8192, "highest"),
+    *(("f32", transposes, 4096, "default") for transposes in ("n.n", "t.n")),
+]
+TILE = (256, 128)
 
 Shape = tuple[int, int, int]
 CUBES: tuple[Shape, ...] = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (64, 64, 64), (56, 9, 56))
@@ -292,45 +299,86 @@ def without_wgmma() -> None:
         large_products([case for case in LARGE if case[:2] == ("bf16", "bf16")])
 
 
+def tiles_source(element: str, transposes: str, size: int) -> str:
+    """Return C := op(A) op(B) for square matrices, with a work-group for each tile of C."""
+    rows, columns = TILE
+    whole, matrix = f"0:{size}", f"memref<{element}x{size}x{size}>"
+    slices = [(f"%m:{rows}", whole), (whole, f"%n:{columns}"), (f"%m:{rows}", f"%n:{columns}")]
+    shapes = [(rows, size), (size, columns), (rows, columns)]
+    for number, flag in enumerate(transposes[::2]):
+        if flag == "t":
+            slices[number], shapes[number] = slices[number][::-1], shapes[number][::-1]
+    a, b, c = (f"memref<{element}x{m}x{n},strided<1,{size}>>" for m, n in shapes)
+    views = "\n".join(f"      %{name.lower()} = subview %{name}[{', '.join(part)}] : {matrix}"
+                      for name, part in zip("ABC", slices, strict=True))
+    return f"""func @product(%A: {matrix}, %B: {matrix}, %C: {matrix}) {{
+      %g = group_id
+      %i = arith.rem %g, {size // rows} : index
+      %j = arith.div %g, {size // rows} : index
+      %m = arith.mul %i, {rows} : index
+      %n = arith.mul %j, {columns} : index
+{views}
+      gemm.{transposes} 1.0, %a, %b, 0.0, %c : {element}, {a}, {b}, {element}, {c}
+    }}"""
+
+
 def large_products(cases: Sequence[tuple[str, str, str, int]]) -> None:
     """Time large products of bf16 and f16 beside torch.matmul, several calls in a row, so that they overlap."""
     for element, result, transposes, size in cases:
-        dtype, out = _TORCH[element], _TORCH[result]
-        # What is n to us, with columns along memory, is a transpose to PyTorch; so C is computed as its transpose.
-        left, right = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
-        ours, theirs = (torch.full((size, size), float("nan"), device="cuda", dtype=out) for _ in range(2))
-        first, second = (matrix if flag == "n" else matrix.T for matrix, flag in ((right, transposes[2]),
-                                                                                 (left, transposes[0])))
         kernel = tl_dpnp.compile(large_source(element, result, transposes), target="cuda")
-        views = [tl_dpnp.rev(array) for array in (left, right, ours)]
-        kernel(*views)
-        some = torch.randint(size, (64,), device="cuda")
-        error = relative_error(ours[some], first[some].double() @ second.double())
-        if bool(torch.isnan(ours).any()):
-            error = float("nan")
-        calls = max(1, round(5e12 / size**3 / 2))
+        beside_matmul(kernel, (element, result, transposes, size), 5e12)
 
-        def matmul(first: Any = first, second: Any = second, theirs: Any = theirs, out: Any = out) -> None:
-            if out == first.dtype:
-                torch.matmul(first, second, out=theirs)
-            else:
-                torch.mm(first, second, out_dtype=out)
 
-        def repeated(run: Callable[[], Any], calls: int = calls) -> Callable[[], None]:
-            def several() -> None:
-                for _ in range(calls):
-                    run()
+def products_by_tiles() -> None:
+    """Time large products of f32 and f64, of which each work-group has a tile, in the same way."""
+    for element, transposes, size, precision in BY_TILES:
+        torch.backends.cuda.matmul.allow_tf32 = precision == "default"
+        kernel = tl_dpnp.compile(tiles_source(element, transposes, size), target="cuda", precision=precision)
+        rows, columns = TILE
+        print(f"{precision} precision: ", end="")
+        beside_matmul(kernel, (element, element, transposes, size), 1e12, size // rows * (size // columns))
+    torch.backends.cuda.matmul.allow_tf32 = False
 
-            return several
 
-        timings = interleaved({
-            "ours": repeated(lambda kernel=kernel, views=views: kernel(*views)), "matmul": repeated(matmul)
-        })
-        parts = [f"{name} {2e-12 * size**3 * calls / timing.seconds:.0f} TFLOP/s ±{timing.spread / timing.seconds:.1%}"
-                 for name, timing in timings.items()]
-        ratio = timings["matmul"].seconds / timings["ours"].seconds
-        print(f"{size} {element} -> {result} {transposes}: error {error:.1e}; {'; '.join(parts)}; ratio {ratio:.2f}",
-              flush=True)
+def beside_matmul(
+    kernel: tl_dpnp.Kernel, case: tuple[str, str, str, int], multiplications: float, groups: int = 1
+) -> None:
+    """Check a product, then time as many calls of it as make so many multiplications beside as many of PyTorch's."""
+    element, result, transposes, size = case
+    dtype, out = _TORCH[element], _TORCH[result]
+    # What is n to us, with columns along memory, is a transpose to PyTorch; so C is computed as its transpose.
+    left, right = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
+    ours, theirs = (torch.full((size, size), float("nan"), device="cuda", dtype=out) for _ in range(2))
+    first, second = (matrix if flag == "n" else matrix.T for matrix, flag in ((right, transposes[2]),
+                                                                             (left, transposes[0])))
+    views = [tl_dpnp.rev(array) for array in (left, right, ours)]
+    sizes = {} if groups == 1 else {"group_size": groups}
+    kernel(*views, **sizes)
+    some = torch.randint(size, (64,), device="cuda")
+    error = relative_error(ours[some], first[some].double() @ second.double())
+    if bool(torch.isnan(ours).any()):
+        error = float("nan")
+    calls = max(1, round(multiplications / size**3 / 2))
+
+    def matmul() -> None:
+        if out == first.dtype:
+            torch.matmul(first, second, out=theirs)
+        else:
+            torch.mm(first, second, out_dtype=out)
+
+    def repeated(run: Callable[[], Any]) -> Callable[[], None]:
+        def several() -> None:
+            for _ in range(calls):
+                run()
+
+        return several
+
+    timings = interleaved({"ours": repeated(lambda: kernel(*views, **sizes)), "matmul": repeated(matmul)})
+    parts = [f"{name} {2e-12 * size**3 * calls / timing.seconds:.0f} TFLOP/s ±{timing.spread / timing.seconds:.1%}"
+             for name, timing in timings.items()]
+    ratio = timings["matmul"].seconds / timings["ours"].seconds
+    print(f"{size} {element} -> {result} {transposes}: error {error:.1e}; {'; '.join(parts)}; ratio {ratio:.3f}",
+          flush=True)
 
 
 SECTIONS: dict[str, Callable[[], None]] = {
@@ -344,6 +392,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "fused": fused_sample,
     "volume": volume_chain,
     "large": lambda: large_products(LARGE),
+    "tiles": products_by_tiles,
     "mma": without_wgmma,
 }
 

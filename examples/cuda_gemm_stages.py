@@ -90,7 +90,7 @@ def warp_tile(schedule, vectors=False, ahead=False):
     row_lanes, column_lanes = schedule.split(row.outer, 2), schedule.split(column.outer, 2)
     lanes = column_lanes.outer, row_lanes.outer, column_lanes.inner, row_lanes.inner
     dealt = rows.outer, columns.outer, *lanes
-    own = row_parts.outer, column_parts.outer, column.inner, row.inner
+    own = column_parts.outer, column.inner, row_parts.outer, row.inner
     schedule.reorder(block[0].outer, block[1].outer, *dealt, *own)
     parts = schedule.decompose_reduction("k", above=rows.outer)
     k = schedule.split("k", 2 * DEPTH)

@@ -11,8 +11,10 @@ import pytest
 import tl_dpnp
 from tests.cuda.programs import LAYOUTS, disagreements
 from tests.cuda.staged_programs import CASES
+from tests.cuda.tensorized import TENSORIZED, scheduled, shapes, source, types
 from tests.cuda.test_offline import FUSED, large_product
 from tests.strategies.programs import random_program
+from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
@@ -44,9 +46,10 @@ def arrays(*shapes, seed=0):
 
 
 @pytest.mark.parametrize("transposes", ["nn", "nt", "tn", "tt"])
-@pytest.mark.parametrize(("dtype", "rows"), [("float32", 128), ("float32", 256), ("float64", 128)])
+@pytest.mark.parametrize(("dtype", "rows", "precision"), [
+    ("float32", 128, "highest"), ("float32", 256, "highest"), ("float32", 256, "default"), ("float64", 128, "highest")])
 @pytest.mark.parametrize("displaced", [False, True], ids=["aligned", "displaced"])
-def test_large_products(transposes, dtype, rows, displaced):
+def test_large_products(transposes, dtype, rows, precision, displaced):
     size = 256
     a, b, c = (array.astype(dtype) for array in arrays((size, size), (size, size), (size, size)))
     left, right = (x.T if letter == "t" else x for x, letter in zip((a, b), transposes, strict=True))
@@ -56,9 +59,26 @@ def test_large_products(transposes, dtype, rows, displaced):
         memory = cupy.empty(size * size + 1, dtype)
         given.append(memory[displaced : size * size + displaced].reshape((size, size), order="F"))
         given[-1][...] = cupy.asarray(array)
-    kernel = tl_dpnp.compile(large_product(size, f"f{dtype[5:]}", transposes, rows=rows), target="cuda")
+    program = large_product(size, f"f{dtype[5:]}", transposes, rows=rows)
+    kernel = tl_dpnp.compile(program, target="cuda", precision=precision)
     kernel(*given, group_size=size // rows * (size // 128))
     np.testing.assert_array_equal(cupy.asnumpy(given[-1]), expected)
+
+
+@pytest.mark.parametrize("name", TENSORIZED)
+@pytest.mark.parametrize(("transposes", "copied", "buffers"), [("nn", "", 2), ("nt", "A", 2), ("tn", "AB", 2),
+                                                               ("tt", "AB", 3), ("nn", "B", 5)])
+def test_schedules_on_tensor_cores(name, transposes, copied, buffers):
+    row = ROWS[name]
+    m, n, k = shapes(row)
+    a, b, c = arrays((m, k), (k, n), (m, n))
+    element, result = (getattr(torch, {"f": "float"}.get(t[0], "bfloat") + t.lstrip("bf")) for t in types(row))
+    given = [tl_dpnp.rev(torch.as_tensor(np.ascontiguousarray(x if letter == "t" else x.T), device="cuda").to(type_))
+             for x, letter, type_ in ((a, transposes[0], element), (b, transposes[1], element), (c, "n", result))]
+    kernel = tl_dpnp.compile(source(row, transposes), target="cuda",
+                             schedule={"gemm_0": scheduled(row, copied, buffers)})
+    kernel(*given)
+    np.testing.assert_array_equal(given[2].cpu().double().numpy(), 2 * a @ b - c)
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch", "numba"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import runpy
 import subprocess
@@ -12,7 +13,9 @@ import pytest
 import tl_dpnp
 from tests.cuda.programs import LAYOUTS, with_layout
 from tests.cuda.staged_programs import CASES
+from tests.cuda.tensorized import TENSORIZED, scheduled, source
 from tests.strategies.programs import random_program
+from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import H200
@@ -214,17 +217,48 @@ def test_the_stages_of_a_large_product_compile():
     assert "wgmma.mma_async" in only(kernel.inspect_ptx())
 
 
-@pytest.mark.parametrize(("element", "rows", "subgroups"), [("f32", 256, 8), ("f32", 128, 4), ("f64", 128, 8)])
-def test_large_products_are_copied_asynchronously_by_default(element, rows, subgroups):
-    kernel = tl_dpnp.compile(large_product(256, element, "nt", rows=rows), target="cuda", cache=False)
+@pytest.mark.parametrize(
+    ("element", "rows", "precision", "subgroups", "instruction"), [
+        ("f32", 256, "highest", 8, "fma.rn.f32"), ("f32", 128, "highest", 4, "fma.rn.f32"),
+        ("f32", 256, "default", 8, ROWS["m16n8k8_tf32_tf32_f32"].instruction),
+        ("f64", 128, "highest", 4, ROWS["m16n8k4_f64_f64_f64"].instruction),
+    ])
+def test_large_products_are_copied_asynchronously_by_default(element, rows, precision, subgroups, instruction):
+    kernel = tl_dpnp.compile(
+        large_product(256, element, "nt", rows=rows), target="cuda", cache=False, precision=precision)
     assert kernel.lower(H200).plan.subgroups == subgroups
     ptx, resources = only(kernel.inspect_ptx()), only(kernel.resources())
-    for instruction in ("cp.async.cg.shared.global", "cp.async.wait_all", f"ld.shared.v{128 // int(element[1:])}"):
-        assert instruction in ptx
+    for found in ("cp.async.cg.shared.global", "cp.async.wait_all", instruction):
+        assert found in ptx
+    assert ("cp.async.wait_group 1" in ptx) == (element == "f64")
+    assert ("ld.shared.v4" in ptx) == (instruction == "fma.rn.f32")
     assert resources.stack == 0
     # In between products stand few copies at a time.
-    runs = [part.count("cp.async") for part in ptx.split("fma.rn")[1:-1]]
+    runs = [part.count("cp.async.c") for part in ptx.split(instruction)[1:-1]]
     assert sum(runs) >= 4
     assert max(runs) <= 4
     small = tl_dpnp.compile(large_product(256, element, "nt", tile=64), target="cuda", cache=False)
     assert "cp.async" not in only(small.inspect_ptx())
+
+
+@pytest.mark.parametrize("name", TENSORIZED)
+def test_schedules_use_tensor_cores(name):
+    schedule = {"gemm_0": scheduled(ROWS[name], copied="A")}
+    kernel = tl_dpnp.compile(source(ROWS[name], "nt"), target="cuda", schedule=schedule, cache=False)
+    assert name in str(kernel.schedules()["gemm_0"])
+    ptx = only(kernel.inspect_ptx())
+    assert ROWS[name].instruction in ptx
+    assert only(kernel.resources()).stack == 0
+    if name.startswith("m16n8k8_f64"):
+        with pytest.raises(ScheduleError, match="an instruction that the device does not have"):
+            kernel.lower(dataclasses.replace(H200, copy_engine=False))
+
+
+def test_copies_may_have_several_buffers():
+    row = ROWS["m16n8k8_f64_f64_f64"]
+    kernel = tl_dpnp.compile(source(row, "nt"), target="cuda", cache=False,
+                             schedule={"gemm_0": scheduled(row, copied="AB", buffers=3)})
+    ptx = only(kernel.inspect_ptx())
+    # Two groups before the loop, one in each iteration, of which the last may be under way.
+    assert ptx.count("cp.async.commit_group") >= 3
+    assert "cp.async.wait_group 1" in ptx

@@ -100,7 +100,7 @@ _PRIMITIVES: dict[str, Callable[[st.DataObject, Schedule], object]] = {
     "cache_write": lambda d, s: s.cache_write("C", _scope(d)),
     "compute_at": _move,
     "move": _move,
-    "double_buffer": lambda d, s: s.double_buffer(_stage(d, s)),
+    "double_buffer": lambda d, s: s.double_buffer(_stage(d, s), d.draw(st.integers(2, 4), label="buffers")),
     "storage_align": lambda d, s: s.storage_align(
         _stage(d, s), d.draw(st.integers(0, 1)), d.draw(st.integers(1, 8)), d.draw(st.integers(0, 2))
     ),

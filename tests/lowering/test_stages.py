@@ -99,6 +99,9 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
         lambda s: [pieces(s), s.compute_at(s.cache_read("A", "local"), "k.0"), s.double_buffer("A_local"),
                    s.double_buffer("A_local")],
         "it is double buffered already"),
+    "too many buffers": (
+        lambda s: [pieces(s), s.compute_at(s.cache_read("A", "local"), "k.0"), s.double_buffer("A_local", 9)],
+        "a copy has 2 to 8 buffers, not 9"),
     "split pipelined": (
         lambda s: [pieces(s), s.compute_at(s.cache_read("A", "local"), "k.0"), s.double_buffer("A_local"),
                    s.split("k.0", 2)],
@@ -112,6 +115,14 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
     "tensorize extent": (
         lambda s: [s.decompose_reduction("k", above="m"), s.tensorize("m", "simd_f32_16x4x1")],
         "simd_f32_16x4x1 needs loops of 16 x 4 iterations, not 8 x 8"),
+    "tensorize type of a warp": (
+        lambda s: [s.decompose_reduction("k", above="m"), s.split("n", 2), s.split("k", 4),
+                   s.reorder("k.0", "m", "n.0", "n.1", "k.1"), s.tensorize("n.1", "m8n8k4_f64_f64_f64")],
+        "is of type f32, not f64"),
+    "tensorize loops of a warp": (
+        lambda s: [s.decompose_reduction("k", above="m"), s.tensorize("m", "m16n8k4_tf32_tf32_f32")],
+        "needs plain loops inside one another over 2 blocks of 8 rows"),
+    "tensorize integers": (lambda s: s.tensorize("m", "m16n8k32_s8_s8_s32"), "integers or sums of f16"),
     "tensorize type": (
         lambda s: [s.decompose_reduction("k", above="m"), s.tensorize("m", "simd_f64_8x8x1")], "not all of type f64"),
 }

@@ -30,6 +30,7 @@ from tl_dpnp.lowering.nest import (
     map_assigns,
     stages_of,
 )
+from tl_dpnp.lowering.warp_tile import row_of
 
 __all__ = ["place_accumulators"]
 
@@ -276,7 +277,8 @@ def _vectors(leaf: Leaf, access: Access) -> tuple[tuple[tuple[object, object], .
 
 
 def _is_vector(loop: Loop) -> bool:
-    return loop.kind == "vectorized" or (loop.kind == "tensorized" and loop.instruction is not None)
+    is_vector = loop.kind == "tensorized" and loop.instruction is not None and row_of(loop) is None
+    return loop.kind == "vectorized" or is_vector
 
 
 def _owners(leaf: Leaf, index: Index) -> Counter[object]:

@@ -62,7 +62,7 @@ class Buffer:
     `strides` are in elements, one for each mode; accumulators in registers have none.  `shape` is what accesses stay
     within.  `order` lists the modes from the fastest to the slowest where it is not the natural one, and `alignment`
     holds (mode, factor, offset): the stride of that mode is `offset` more than a multiple of `factor`.  The last mode
-    of a `doubled` buffer selects one of two halves.
+    of a `doubled` buffer selects one of two halves, or of more parts.
     """
 
     name: str

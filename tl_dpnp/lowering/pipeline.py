@@ -13,6 +13,7 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
+from tl_dpnp.lowering.block_product import blocks_of
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import divide
@@ -85,10 +86,11 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)
     form: Form | None = "vector" if options.form == "divided" else options.form
+    blocks = {contraction.nest.name: blocks_of(contraction, device, engine.at(operation.precision))
+              for operation, contraction in contractions_of(canonical)}
     work_group = choose_work_group(
         function, device, form, micro_kernels_of(canonical, engine),
-        [contraction for _, contraction in contractions_of(canonical)],
-        device.local_memory - aligned(temporaries),
+        [block for found in blocks.values() for block in found],
     )
     division = None
     if work_group.form == "vector" and not (options.debug or options.schedules):
@@ -112,8 +114,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         return LoweredKernel(*kernel, stages, (), tiling.work_group)
     staging = work_group.staging
     kernels = schedule_instructions(
-        function, work_group, device.vector_bytes, dict(options.schedules), engine,
-        asynchronous_copies=device.asynchronous_copies,
+        function, work_group, device.vector_bytes, dict(options.schedules), engine, device=device, blocks=blocks,
     )
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory

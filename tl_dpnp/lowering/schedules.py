@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import block_schedule, blocks_of
+from tl_dpnp.lowering.block_product import Block, block_schedule
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
-from tl_dpnp.lowering.nest import stages_of
+from tl_dpnp.lowering.nest import loops_of, stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.lowering.work_group import WorkGroup
 
 __all__ = [
@@ -75,13 +78,15 @@ def schedule_instructions(
     engine: MatrixEngine = NO_ENGINE,
     moving: Container[str] = (),
     *,
-    asynchronous_copies: bool = False,
+    device: DeviceDescription | None = None,
+    blocks: Mapping[str, Sequence[Block]] = MappingProxyType({}),
 ) -> list[Scheduled]:
     """Schedule each instruction of a canonical function, in source order.
 
     `given` are the user's schedules as `resolve_schedules` returns them; with `moving`, as `contraction_of` takes it,
-    each nest does two work-groups at once.  Raises ScheduleError, with the place of the
-    instruction, for a schedule that does not fit the work-group.
+    each nest does two work-groups at once.  `blocks` are the tiles of large products by the names of their nests, and
+    `device` is what copies and instructions that not all devices have are for.  Raises ScheduleError, with the place of
+    the instruction, for a schedule that does not fit the work-group or the device.
     """
     result = []
     for operation, contraction in contractions_of(function, moving):
@@ -98,14 +103,14 @@ def schedule_instructions(
             ):
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", kernel.name)
-            elif work_group.has_blocks and (
-                block := next((b for b in blocks_of(contraction) if b.layout == work_group.layout), None)
+            elif block := next(
+                (b for b in blocks.get(contraction.nest.name, ()) if b.layout == work_group.layout), None
             ):
                 schedule = block_schedule(contraction, block)
             else:
                 schedule = subgroup_schedule(contraction, work_group.layout)
             _check_engine(schedule, engine)
-            _check_copies(schedule, asynchronous_copies)
+            _check_device(schedule, device)
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
@@ -122,11 +127,18 @@ def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
                             f"device {has}, and none is emulated")
 
 
-def _check_copies(schedule: Schedule, asynchronous_copies: bool) -> None:
+def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:
     copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
-    if copy is not None and not asynchronous_copies:
+    if copy is not None and not (device and device.asynchronous_copies):
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
                             "devices of compute capability 8.0 or more do")
+    for loop in loops_of(schedule.nest.body):
+        row = row_of(loop)
+        if row is not None:
+            needs_hopper = row.a.name == "f64" and row.m > 8
+            if not (device and (device.copy_engine if needs_hopper else device.asynchronous_copies)):
+                raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
+                                    f"CUDA devices of compute capability {'9.0' if needs_hopper else '8.0'} or more do")
 
 
 def resolve_schedules(

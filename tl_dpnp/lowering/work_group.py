@@ -9,7 +9,7 @@ from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import blocks_of
+from tl_dpnp.lowering.block_product import Block
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -25,17 +25,13 @@ _PREFERRED_SIZES = (16, 8, 32, 4, 64)
 
 @dataclass(frozen=True)
 class WorkGroup:
-    """The chosen form and layout; `is_given` says that attributes of the function chose it.
-
-    With `has_blocks` large products get the schedule of `block_product` if they have tiles for the layout.
-    """
+    """The chosen form and layout; `is_given` says that attributes of the function chose it."""
 
     form: Form
     layout: SubgroupLayout
     is_given: bool = False
     staging: Staging | None = None
     tiles: tuple[TileProduct, ...] = ()
-    has_blocks: bool = False
 
     def __str__(self) -> str:
         layout = self.layout
@@ -54,12 +50,9 @@ def choose_work_group(
     device: DeviceDescription,
     form: Form | None,
     products: Sequence[tuple[Contraction, MicroKernel]] = (),
-    contractions: Sequence[Contraction] = (),
-    local_memory: int = 0,
+    blocks: Sequence[Block] = (),
 ) -> WorkGroup:
-    """Return the form and layout of `function`, whose nests are `contractions`, on `device`.
-
-    `local_memory` are the bytes of it that copies of operands may take.
+    """Return the form and layout of `function` on `device`; `blocks` are tiles of large products, the best first.
 
     `products` are the instructions for a matrix engine, whose micro-kernels set the size of a sub-group and, with
     their tiles, that of the work-group.  Without a wish, and without them, a CPU gets the vector form, unless the
@@ -76,15 +69,11 @@ def choose_work_group(
                          "drop work_group_size and subgroup_size, or compile with form='subgroup'")
         return WorkGroup("vector", SubgroupLayout())
     size = _subgroup_size(function, device, products[0][1].row.execution_size if products else None)
-    blocks = [block for contraction in contractions for block in blocks_of(contraction)
-              if block.layout.lanes == size and block.layout.subgroups * size <= device.max_work_group_size
-              and block.local_memory <= local_memory
-              ] if device.asynchronous_copies else []
     if function.work_group_size is not None:
         rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
     elif products and products[0][1].row.execution_size == size:
         rows, columns = extent_of_tiles([(nest.rows, nest.columns, kernel) for nest, kernel in products])
-    elif blocks:
+    elif blocks and blocks[0].layout.lanes == size:
         rows, columns = blocks[0].layout.rows, blocks[0].layout.columns
     else:
         rows, columns = _default_extent(function, size, device.max_work_group_size)
@@ -96,7 +85,7 @@ def choose_work_group(
             f"{device.name} allows {device.max_work_group_size}",
             "make it smaller",
         )
-    return WorkGroup("subgroup", layout, has_attributes, has_blocks=any(block.layout == layout for block in blocks))
+    return WorkGroup("subgroup", layout, has_attributes)
 
 
 def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: int | None) -> int:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, index
-from tl_dpnp.kernels.mma.emit import device_async_copy, wait_all
+from tl_dpnp.kernels.mma.emit import create_group, device_async_copy, wait, wait_all
 from tl_dpnp.kernels.mma.moves import COPIES, AsyncCopy
 from tl_dpnp.lowering.emission.memory import ALIGNED, Memory
 from tl_dpnp.lowering.emission.patterns import Offset
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.nest import Access, Assign, Buffer, Nest, Node, Stage, leaves, loops_of, stages_of
+from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Nest, Node, Stage, leaves, loops_of, stages_of
 
 __all__ = ["AsynchronousCopies"]
 
@@ -52,6 +53,8 @@ class AsynchronousCopies:
     has_loop: bool
     #: The stages around the present place.
     inside: list[str] = field(default_factory=list)
+    #: The buffers of each copy in the loop around the present place.
+    buffers: int = 2
     #: Whether copies are made later now, and the conditions for them.
     later: bool = False
     conditions: list[ir.Value] = field(default_factory=list)
@@ -68,8 +71,33 @@ class AsynchronousCopies:
     def wait(self) -> None:
         """Wait for the copies of this work-item."""
         self.start()
-        if self.sources:
+        if self.buffers > 2:
+            # The latest group is that of the iteration before, the first one that of all iterations' first copies.
+            create_group(self.memory.builder)
+            wait(self.memory.builder, self.buffers - 2)
+        elif self.sources:
             wait_all(self.memory.builder)
+
+    @contextmanager
+    def pipelined(self, loop: Loop) -> Iterator[None]:
+        """Emit a loop whose first copies were made: with more than two buffers it leaves later copies under way.
+
+        Every barrier makes a group of the copies before it.  Those of the pieces that are filled ahead count as if
+        they had been made in as many iterations.
+        """
+        around = self.buffers
+        self.start()
+        if loop.pipelined:
+            targets = {leaf.assign.target.buffer.name: leaf.assign.target.buffer for leaf in leaves(loop.body)}
+            copies = [targets[stage.buffer] for stage in stages_of(loop.body) if stage.asynchronous]
+            counts = {buffer.shape[-1] if buffer.doubled else 2 for buffer in copies}
+            match [*counts]:
+                case [int(count)] if count > 2:
+                    self.buffers = count
+                    for _ in range(count - 1):
+                        create_group(self.memory.builder)
+        yield
+        self.buffers = around
 
     def start(self, count: int | None = None) -> None:
         """Start some of the copies that were to be made later, or all of them."""

@@ -43,6 +43,7 @@ from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.products import product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
+from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, micro_kernel_of, product_in
@@ -69,6 +70,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
+from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["emit_nest"]
@@ -104,9 +106,10 @@ def emit_nest(
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
     memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2)
     copies = AsynchronousCopies.of(nest, memory, layout)
+    forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged,
-        copies)
+        copies, TensorCores.start(memory, forms) if forms else None)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
@@ -127,6 +130,7 @@ class _Emitter:
     engine: MatrixEngine
     staged: StagedStores | None
     copies: AsynchronousCopies
+    tensor_cores: TensorCores | None
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
@@ -240,6 +244,9 @@ class _Emitter:
         kernel = micro_kernel_of(loop)
         if kernel is not None:
             self.product(loop, kernel)
+            return
+        if self.tensor_cores is not None and row_of(loop) is not None:
+            self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
             return
         instruction = INSTRUCTIONS[loop.instruction]
         (columns,) = loop.body
@@ -380,7 +387,6 @@ class _Emitter:
                 return
         carried = list(self.registers)
         self.memory.forget()
-        self.copies.start()
 
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
@@ -393,10 +399,11 @@ class _Emitter:
             self.memory.forget()
             return [self.registers[key] for key in carried]
 
-        results = counted_loop(
-            self.builder, start, stop, index(loop.step * share), [self.registers[key] for key in carried], body,
-            runs_at_least_once=range_ is not None and len(range_) >= share,
-        )
+        with self.copies.pipelined(loop):
+            results = counted_loop(
+                self.builder, start, stop, index(loop.step * share), [self.registers[key] for key in carried], body,
+                runs_at_least_once=range_ is not None and len(range_) >= share,
+            )
         self.registers = dict(zip(carried, results, strict=True))
 
     def prefetch(self) -> None:

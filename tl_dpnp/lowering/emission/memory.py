@@ -75,12 +75,14 @@ class Memory:
     mixes_columns: bool = False
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
+    #: Words of elements as an instruction takes them, by the type and what was loaded.
+    words: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Buffers whose address and strides are multiples of 16 bytes, as the code around the present place found out.
     aligned: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
         """Load everything anew from here on."""
-        self.loaded, self.broadcasts = {}, {}
+        self.loaded, self.broadcasts, self.words = {}, {}, {}
 
     def width(self, access: Access) -> int:
         """Return the number of lanes of an access."""

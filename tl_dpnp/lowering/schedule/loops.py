@@ -175,7 +175,7 @@ def load_ahead(draft: Draft, loop: str) -> None:
     draft.require(not found.guards and not found.pipelined, f"the loop {loop} has a guard or fills a buffer")
     draft.require(next(stages_of(found.body), None) is None, f"a copy is made inside {loop}")
     for inner in loops_of(found.body):
-        draft.require(inner.kind in ("unrolled", "vectorized") and not inner.guards,
+        draft.require(inner.kind in ("unrolled", "vectorized", "tensorized") and not inner.guards,
                       f"the loop {inner.variable} inside is {inner.kind} or has a guard")
     draft.replace(loop, lambda node: (replace(node, loads_ahead=True),))
 

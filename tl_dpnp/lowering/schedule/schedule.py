@@ -274,20 +274,23 @@ class Schedule:
         """
         self._apply(Step("reverse_compute_at", (stage, loop)), lambda d: stages.reverse_compute_at(d, stage, loop))
 
-    def double_buffer(self, stage: str) -> None:
+    def double_buffer(self, stage: str, buffers: int = 2) -> None:
         """Fill a stage for the next iteration of its loop while this one computes from the other half of its buffer.
 
         Known from tensor expressions as ``double_buffer``.  In the sub-group form it saves one of two barriers.  The
-        loop stays in order: it cannot be split, fused, reordered or bound any more.
+        loop stays in order: it cannot be split, fused, reordered or bound any more.  With more `buffers` than two, up
+        to 8, they are a ring, of which all but one are filled ahead: asynchronous copies have longer to arrive.
         """
-        self._apply(Step("double_buffer", (stage,)), lambda d: stages.double_buffer(d, stage))
+        named = () if buffers == 2 else (("buffers", buffers),)
+        self._apply(Step("double_buffer", (stage,), named), lambda d: stages.double_buffer(d, stage, buffers))
 
     def copy_async(self, stage: str) -> None:
         """Copy an operand to local memory without its elements passing through registers, for CUDA devices.
 
         The copy (MLIR's nvgpu: ``device_async_copy``) goes on until the barrier in front of what reads it: with
-        `double_buffer`, for all of an iteration.  4, 8 or 16 bytes are copied at a time, as vectors and run-time
-        addresses allow; what is smaller goes through registers after all.  Give it after `double_buffer` or before.
+        `double_buffer`, for all of an iteration or more.  4, 8 or 16 bytes are copied at a time, as vectors and
+        run-time addresses allow; what is smaller goes through registers after all.  Give it after `double_buffer` or
+        before.
         Refused for what is not copied from an operand to local memory.
         """
         self._apply(Step("copy_async", (stage,)), lambda d: stages.copy_async(d, stage))
@@ -322,6 +325,11 @@ class Schedule:
         instructions are listed in `tl_dpnp.kernels.instructions`.  A whole nest that is a product can be a micro-kernel
         of DPAS, by its name (`tl_dpnp.kernels.dpas.micro_kernel`).  Raises UnsupportedError, with the reason, for a
         form of DPAS that no function of the compiler leads to.
+
+        A form of ``mma.sync`` for floating-point numbers (`tl_dpnp.kernels.mma.rows`) computes what the 32 lanes of a
+        warp have of a tile: inside a loop over lanes that deals row g and columns 2 t and 2 t + 1 to lane 4 g + t,
+        `loop` runs over the blocks of 8 rows if there are two, and holds the loops over the two columns and the sum.
+        Operands of f32 are rounded to tf32 for forms of tf32.
         """
         self._apply(
             Step("tensorize", (loop, instruction)), lambda d: tensorization.tensorize(d, loop, instruction)

@@ -28,6 +28,8 @@ __all__ = ["CacheScope", "cache_read", "cache_write", "compute_at", "copy_async"
            "reverse_compute_at", "storage_align", "transform_layout"]
 
 CacheScope = Literal["local", "registers"]
+#: Buffers that a copy may have in turns.
+MOST_BUFFERS = 8
 
 
 def _uses(draft: Draft, buffer: str, *, writes: bool) -> list[tuple[Leaf, tuple[Index, ...]]]:
@@ -244,8 +246,9 @@ def _touches(node: Node, stage: Stage) -> bool:
             return False
 
 
-def double_buffer(draft: Draft, stage: str) -> None:
+def double_buffer(draft: Draft, stage: str, buffers: int = 2) -> None:
     """See `Schedule.double_buffer`."""
+    draft.require(2 <= buffers <= MOST_BUFFERS, f"a copy has 2 to {MOST_BUFFERS} buffers, not {buffers}")
     found = draft.stage(stage)
     draft.require(not found.write_back, "it writes back")
     draft.require(not draft.buffer(stage).doubled, "it is double buffered already")
@@ -267,32 +270,35 @@ def double_buffer(draft: Draft, stage: str) -> None:
     )
     buffer = draft.buffer(stage)
     order = (*(buffer.order or range(len(buffer.shape))), len(buffer.shape))
-    doubled = replace(buffer, order=order, doubled=True).reshaped((*buffer.shape, 2))
+    doubled = replace(buffer, order=order, doubled=True).reshaped((*buffer.shape, buffers))
+    filled = buffers - 1
 
     def fill(nodes: tuple[Node, ...], iteration: str, into: str) -> Stage:
-        """Return the copy for an iteration of the loop, into one half."""
+        """Return the copy for an iteration of the loop, into one of the buffers."""
         def change(access: Access) -> Access:
             return Access(doubled, (*access.indices, (into,))) if access.buffer.name == stage else access
 
         return found.with_body(*substitute(map_assigns(nodes, change), {loop.variable: (iteration,)}))
 
+    is_long = loop.static_range is not None and len(loop.static_range) >= filled
     prologue = Loop(
-        first, start, start + loop.step, (fill(draft.copy(found.body)[0], first, first_half),), loop.step,
-        kind="unrolled", guards=(((first,), loop.stop),) if loop.static_range is None or not loop.static_range else (),
-        derived=(Derived(first_half, (first,), loop.step, 2),),
+        first, start, start + loop.step * filled, (fill(draft.copy(found.body)[0], first, first_half),), loop.step,
+        kind="unrolled", guards=() if is_long else (((first,), loop.stop),),
+        derived=(Derived(first_half, (first,), loop.step, buffers),),
     )
     prefetch = Loop(
         ahead, 0, 1, (fill(found.body, following, following_half),), kind="unrolled",
         guards=(((following,), loop.stop),),
         derived=(
-            Derived(following, (loop.variable,), start=loop.step), Derived(following_half, (following,), loop.step, 2)
+            Derived(following, (loop.variable,), start=loop.step * filled),
+            Derived(following_half, (following,), loop.step, buffers),
         ),
     )
     draft.replace_stage(stage, ())
     draft.replace_buffer(doubled, lambda indices: (*indices, (half,)))
 
     def pipelined(node: Loop) -> tuple[Node, ...]:
-        derived = (*node.derived, Derived(half, (node.variable,), node.step, 2))
+        derived = (*node.derived, Derived(half, (node.variable,), node.step, buffers))
         return prologue, replace(node, body=(prefetch, *node.body), derived=derived, pipelined=True)
 
     draft.replace(loop.variable, pipelined)

@@ -7,9 +7,11 @@ from dataclasses import replace
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
+from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.lowering.matrix_engine import multiplies_by_zero, operand_names, product_in
-from tl_dpnp.lowering.nest import Access, Assign, Loop, MultiplyAdd, Node
+from tl_dpnp.lowering.nest import Access, Assign, Derived, Loop, MultiplyAdd, Node
 from tl_dpnp.lowering.schedule.draft import Draft
+from tl_dpnp.lowering.warp_tile import element_of, is_schedulable, warp_tile_of
 
 __all__ = ["tensorize"]
 
@@ -20,10 +22,13 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     if kernel is not None:
         _tensorize_product(draft, loop, kernel)
         return
+    if instruction in ROWS:
+        _tensorize_by_warp(draft, loop, ROWS[instruction])
+        return
     known = ", ".join(INSTRUCTIONS)
     draft.require(
         instruction in INSTRUCTIONS,
-        f"there is no instruction {instruction}; there are {known}, and the micro-kernels of DPAS",
+        f"there is no instruction {instruction}; there are {known}, those of mma.sync, and the micro-kernels of DPAS",
     )
     row = INSTRUCTIONS[instruction]
     chain = [draft.loop(loop)]
@@ -59,6 +64,42 @@ def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
     k = replace(product.k, kind="tensorized")
     n = replace(product.n, kind="tensorized", body=tuple(k if node == product.k else node for node in product.n.body))
     draft.replace(loop, lambda _: (replace(m, kind="tensorized", body=(n,), instruction=kernel.name),))
+
+
+def _tensorize_by_warp(draft: Draft, loop: str, row: MmaRow) -> None:
+    """Let a warp compute what its lanes have of a tile, together: the lanes are dealt out before."""
+    draft.require(is_schedulable(row), f"{row.name} has sparse operands, integers or sums of f16, which no nest has")
+    tile = warp_tile_of(draft.loop(loop), row)
+    if tile is None:
+        raise draft.error(f"{row.name} needs plain loops inside one another over {row.m // 8} blocks of 8 rows, where "
+                          f"there is more than one, over 2 columns and over {row.k} elements of the sum, with one "
+                          "multiply-add of elements alone")
+    buffers = {access.buffer.name for access in (tile.a, tile.b, tile.target)}
+    draft.require(len(buffers) == 3, "its operands are not apart")
+    for access, element in ((tile.a, row.a), (tile.b, row.b), (tile.target, row.c)):
+        found = element_of(draft.nest, access.buffer)
+        wanted = "f32" if element.name == "tf32" else element.name
+        draft.require(found.name == wanted, f"{access} is of type {found}, not {wanted}")
+    lanes = next((node for node in draft.path_to(loop) if isinstance(node, Loop) and node.kind == "lanes"), None)
+    if lanes is None or lanes.static_range != range(LANES) or lanes.guards:
+        raise draft.error(f"it does not lie inside a loop over {LANES} lanes")
+    # Lane 4 g + t has row g and columns 2 t and 2 t + 1: see `tl_dpnp.kernels.mma.rows`.
+    own = (lanes.variable,)
+    for access, mode, fits in (
+        (tile.target, tile.row_mode, Derived("", own, 4, 8)), (tile.a, tile.a_mode, Derived("", own, 4, 8)),
+        (tile.target, 1 - tile.row_mode, Derived("", own, 1, 4, 2)), (tile.b, tile.b_mode, Derived("", own, 1, 4, 2)),
+    ):
+        _require_lanes(draft, lanes, access, mode, fits)
+    draft.replace(loop, lambda _: (tile.tensorized(row),))
+
+
+def _require_lanes(draft: Draft, lanes: Loop, access: Access, mode: int, fits: Derived) -> None:
+    """A mode of an access must be dealt to the lanes as given."""
+    index = access.indices[mode]
+    dealt = [replace(derived, variable="") for derived in lanes.derived if derived.variable in index]
+    draft.require(dealt == [fits] and lanes.variable not in index,
+                  f"the lanes have other rows or columns of {access} than {fits.scale} * (lane // {fits.divisor} % "
+                  f"{fits.modulus})")
 
 
 def _update(draft: Draft, body: tuple[Node, ...], row: MatrixInstruction) -> Assign:
