@@ -227,6 +227,8 @@ def test_large_products_are_copied_asynchronously_by_default(element, rows, prec
     kernel = tl_dpnp.compile(
         large_product(256, element, "nt", rows=rows), target="cuda", cache=False, precision=precision)
     assert kernel.lower(H200).plan.subgroups == subgroups
+    smaller = dataclasses.replace(H200, local_memory=99 << 10, copy_engine=False)  # of compute capability 8.6
+    assert kernel.lower(smaller).plan.local_memory >= 64 << 10
     ptx, resources = only(kernel.inspect_ptx()), only(kernel.resources())
     for found in ("cp.async.cg.shared.global", "cp.async.wait_all", instruction):
         assert found in ptx

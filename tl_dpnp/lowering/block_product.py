@@ -56,10 +56,13 @@ class Block:
         return SubgroupLayout(_LANES_ALONG_ROWS * _LANES_ALONG_COLUMNS, self.rows // self.warp_rows,
                               self.columns // self.warp_columns)
 
-    @property
-    def local_memory(self) -> int:
-        """Bytes of local memory for the pieces of both operands, at most."""
-        return self.buffers * (_DEPTH + _APART) * (self.rows + self.columns + _BANKS)
+    def local_memory(self, size: int) -> int:
+        """Return the bytes of local memory for the pieces of both operands, at most, by the bytes of an element."""
+        def padding(side: int) -> int:
+            along_side = _DEPTH // size * (_APART if self.instruction else _VECTOR)
+            return max(along_side, side * _APART_ALONG_K[size] if self.instruction else 0)
+
+        return self.buffers * sum(_DEPTH * side + padding(side) for side in (self.rows, self.columns))
 
 
 #: The tiles by what the operands are rounded to, the best first.  The sums of a lane take 128 registers.
@@ -91,7 +94,7 @@ def blocks_of(contraction: Contraction, device: DeviceDescription, engine: Matri
         name = f"{rounded} on tensor cores" if f"{rounded} on tensor cores" in _BLOCKS else name
     return [
         block for block in _BLOCKS.get(name, ())
-        if m % block.rows == 0 and n % block.columns == 0 and block.local_memory <= engine.local_memory
+        if m % block.rows == 0 and n % block.columns == 0 and block.local_memory(element.bytes) <= engine.local_memory
         and block.layout.lanes in device.subgroup_sizes
         and block.layout.lanes * block.layout.subgroups <= device.max_work_group_size
     ]
