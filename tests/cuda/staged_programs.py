@@ -116,6 +116,16 @@ _HALVES = """func @halves(%A: memref<f16x56x40>, %B: memref<f16x40x9x?>, %C: mem
   gemm.n.n 1.0, %A, %b, 1.0, %u : f32, memref<f16x56x40>, memref<f16x40x9>, f32, memref<f32x56x9>
   axpby.n 1.0, %u, 1.0, %d : f32, memref<f32x56x9>, f32, memref<f32x56x9>
 }"""
+#: A temporary whose sums take more registers than two warps have.
+_LARGE_CHAIN = """func @large(%A: memref<f64x52x52x?>, %B: memref<f64x52x52>, %C: memref<f64x52x52>,
+            %D: memref<f64x52x52x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f64x52x52x?>
+  %d = subview %D[:,:,%g] : memref<f64x52x52x?>
+  %t = alloca -> memref<f64x52x52>
+  gemm.n.n 1.0, %B, %a, 0.0, %t : f64, memref<f64x52x52>, memref<f64x52x52>, f64, memref<f64x52x52>
+  gemm.t.n 2.0, %t, %C, 1.0, %d : f64, memref<f64x52x52>, memref<f64x52x52>, f64, memref<f64x52x52>
+}"""
 _PART = """func @part(%A: memref<f32x6x4x?>, %x: memref<f32x4x?>, %D: memref<f32x6x9x?>) {
   %g = group_id
   %a = subview %A[:,:,%g] : memref<f32x6x4x?>
@@ -149,12 +159,15 @@ CASES = {
           for precision in ("high", "default")
           for case in (product(64, 64, 64, "f32", 0.0), product(48, 8, 12, "f32", 1.0, "t.n"),
                        product(32, 16, 8, "f32", 0.0, "n.t"))),
+        product(35, 9, 35, "f64", 2.0), product(50, 12, 20, "f16", 1.0, "t.n", "f32"),
+        product(35, 20, 9, "f64", 0.0, "t.t"), product(27, 20, 14, "f16", 0.0, "n.t", "f32"),
         grouped(16, 16, 8), grouped(5, 3, 2),
         Case("chain", _CHAIN, ((16, 8, None), (8, 8), (8, 16), (16, 16, None)), ("float32",) * 4),
         volume(56, 9, "f64"), volume(35, 9, "f64"), volume(56, 9, "f64", in_groups=True),
         volume(56, 9, "f32"), volume(35, 9, "f32", in_groups=True),
         Case("halves", _HALVES, ((56, 40), (40, 9, None), (9, 40, None), (56, 9, None)),
              ("float16", "float16", "float16", "float32")),
+        Case("large_chain", _LARGE_CHAIN, ((52, 52, None), (52, 52), (52, 52), (52, 52, None)), ("float64",) * 4),
         Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),
         Case("long_chain", _LONG_CHAIN, ((64, 8, None), (8, 64), (64, 64, None)), ("float32",) * 3),
     )

@@ -306,9 +306,10 @@ class Ring:
             if kept is not None and kept.gap:
                 column = b.udiv(counter, index(kept.bytes // kept.word // kept.columns))
                 spread = b.add(counter, b.mul(column, index(kept.gap)))
-            local, distant = b.gep(inside, [spread]), b.gep(outside, [counter])
+            distant, local = (outside, counter), (inside, spread)
             source, target = (distant, local) if inwards else (local, distant)
-            b.store(b.load(source, align=word), target, align=word)
+            value = b.load(b.gep(source[0], [source[1]]), align=word)
+            b.store(value, b.gep(target[0], [target[1]]), align=word)
             return []
 
         counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body)

@@ -22,8 +22,8 @@ _LARGEST_COPY = 1 << 14
 _SUMS_PER_ITERATION = 4
 #: K loops up to this length are unrolled whole in the staged form.
 _SHORT_STAGED_SUM = 16
-#: Longer ones by the first of these numbers that divides them.
-_STAGED_STEPS = (16, 8, 4, 2, 1)
+#: Longer ones by the first of these numbers that divides them; the largest is for sums from `_LONG_STAGED_SUM` on.
+_STAGED_STEPS, _LONG_STAGED_SUM = (16, 8, 4, 2, 1), 64
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,9 @@ def staged_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedul
     if contraction.depth is not None:
         depth = contraction.depth
         assert isinstance(depth, int)
-        steps = (depth, *_STAGED_STEPS) if depth <= _SHORT_STAGED_SUM else _STAGED_STEPS
+        steps: tuple[int, ...] = (depth, *_STAGED_STEPS) if depth <= _SHORT_STAGED_SUM else _STAGED_STEPS
+        if _SHORT_STAGED_SUM < depth < _LONG_STAGED_SUM:
+            steps = steps[1:]
         _unroll_reduction(schedule, "k", depth, next(step for step in steps if depth % step == 0))
     return schedule
 

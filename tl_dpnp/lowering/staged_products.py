@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_padded_product
@@ -10,12 +11,15 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.scalars import Precision
 
-__all__ = ["CHAIN_WARPS", "chain_products", "lone_product", "resident_stride", "runs_on_tensor_cores"]
+__all__ = ["chain_products", "chain_warps", "lone_product", "resident_stride"]
 
-#: Warps of a team that computes several products on tensor cores.
-CHAIN_WARPS = 2
+#: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
+_WARPS, _REGISTERS = (2, 4, 8), 64
 #: Products of f64 with so many elements are bound by arithmetic without tensor cores.
 _LARGE_F64 = 1024
+#: Products that a tile does not divide, by themselves, are faster on tensor cores from so many elements on; others, and
+#: chains, in work-groups with so many operations for an element that is copied.  These were measured on an H200.
+_LARGE_PADDED, _INTENSE = {"f64": 300, "f16": 500, "bf16": 500}, 64
 #: Elements that columns may be further apart than they are long, at most.
 _MOST_PADDING = 16
 
@@ -26,7 +30,7 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
     `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
     """
     match _instructions(function):
-        case [ops.Gemm(inputs=(left, right)) as gemm]:
+        case [ops.Gemm(inputs=(left, right)) as gemm] if all(map(_has_known_strides, (left, right, gemm.output))):
             found = _rounded_type(gemm, precision)
             m, n, k = _sizes(gemm)
             match found:
@@ -41,16 +45,48 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
     return None
 
 
-def runs_on_tensor_cores(function: ops.Function, precision: Precision) -> bool:
-    """Whether tensor cores can compute all products of a function, and there are some."""
+def chain_warps(
+    function: ops.Function, precision: Precision, intensity: float, local: Set[str]
+) -> int | None:
+    """Return how many warps compute the products of a work-group on tensor cores; None if that is not worth it.
+
+    `intensity` is the number of operations for each element that is copied, `local` the values in local memory.
+    """
     products = [operation for operation in _instructions(function) if isinstance(operation, ops.Gemm)]
-    return bool(products) and all(_rounded_type(gemm, precision) is not None for gemm in products)
+    types = [_rounded_type(gemm, precision) for gemm in products]
+    # Three products for one are slower than multiply-adds.
+    if not products or any(type_ is None or type_[1] for type_ in types):
+        return None
+    if not all(value.name in local and _has_known_strides(value)
+               for gemm in products for value in (*gemm.inputs, gemm.output)):
+        return None
+    if intensity <= _INTENSE and not _is_large_and_padded(function, types[0]):
+        return None
+    for warps in _WARPS:
+        found = chain_products(function, precision, warps, 1, {}, frozenset())
+        if all(product.registers <= _REGISTERS for product in found if product is not None):
+            return warps
+    return None
+
+
+def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | None) -> bool:
+    """Whether all that a function does is a large product that no tile divides."""
+    match _instructions(function), rounded:
+        case [ops.Gemm() as gemm], (element, _):
+            m, n, k = _sizes(gemm)
+            return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
+    return False
+
+
+def _has_known_strides(value: ops.Value) -> bool:
+    return None not in ops.memref_type(value).strides
 
 
 def chain_products(
-    function: ops.Function, precision: Precision, teams: int, pitches: Mapping[str, int], residents: Set[str]
+    function: ops.Function, precision: Precision, warps: int, teams: int, pitches: Mapping[str, int],
+    residents: Set[str],
 ) -> tuple[PaddedProduct | None, ...]:
-    """Return how tensor cores compute each instruction of a function; None for what is no product.
+    """Return how tensor cores compute each instruction of a function, with `warps` in a team; None for no product.
 
     `pitches` are the distances in bytes between what neighbouring teams have of a value.  Products by one of the
     `residents` from the left are joined, where the columns of teams follow one another.
@@ -68,7 +104,7 @@ def chain_products(
         follow = all(type_.is_packed and pitches.get(name) == size_in_bytes(type_) for name, type_ in types)
         is_joined = left.name in residents and not operation.transposes[1] and follow
         joined = teams if is_joined else 1
-        found.append(find_padded_product(element, *_sizes(operation), CHAIN_WARPS, joined=joined, is_split=is_split))
+        found.append(find_padded_product(element, *_sizes(operation), warps, joined=joined, is_split=is_split))
     return tuple(found)
 
 

@@ -26,13 +26,7 @@ from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
-from tl_dpnp.lowering.staged_products import (
-    CHAIN_WARPS,
-    chain_products,
-    lone_product,
-    resident_stride,
-    runs_on_tensor_cores,
-)
+from tl_dpnp.lowering.staged_products import chain_products, chain_warps, lone_product, resident_stride
 from tl_dpnp.scalars import Precision
 
 __all__ = ["STAGE_ALIGNMENT", "StagedOperand", "Staging", "find_staging"]
@@ -248,12 +242,20 @@ def find_staging(
     whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
     product = lone_product(function, whole, precision) if tensor_cores else None
     word = max(type_.element.bytes for type_ in outputs)
-    intense = _intensity(function, operands) * word > _INTENSE
+    intensity = _intensity(function, operands) * word
+    intense = intensity > _INTENSE
     tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
     rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-    is_chain = intense and product is None and tensor_cores and runs_on_tensor_cores(function, precision)
-    if product is not None or is_chain:
-        rows, columns = 32, CHAIN_WARPS if product is None else product.warps
+    warps = None
+    if product is None and tensor_cores:
+        allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
+        local = _views_through(function, dict.fromkeys(whole | allocated, ""))
+        warps = chain_warps(function, precision, intensity, local)
+    is_chain = warps is not None
+    if product is not None:
+        rows, columns = 32, product.warps
+    elif warps is not None:
+        rows, columns = 32, warps
     layout = SubgroupLayout(rows, 1, columns)
     threads = rows * columns
     if threads > min(_THREADS, device.max_work_group_size):
@@ -278,13 +280,17 @@ def find_staging(
     direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
                    for name in operand.values)
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]
-    warps = 32 // math.gcd(32, threads)
-    for teams in (*range(most // warps * warps, 0, -warps), *range(min(most, warps - 1), 0, -1)):
+    step = 32 // math.gcd(32, threads)
+    counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
+    # The copy engine takes the operands of so many teams together.
+    aligned = math.lcm(*(COPY_ALIGNMENT // math.gcd(COPY_ALIGNMENT, operand.bytes)
+                         for operand in operands if not operand.in_group))
+    for teams in sorted(counts, key=lambda count: count % aligned != 0):
         placed, stage, results = _place(operands, teams, pad)
         products: tuple[WarpProduct | PaddedProduct | None, ...] = () if product is None else (product,)
         kept = residents
-        if is_chain:
-            chain = chain_products(function, precision, teams, _pitches(function, placed),
+        if warps is not None:
+            chain = chain_products(function, precision, warps, teams, _pitches(function, placed),
                                    {operand.parameter for operand in residents})
             products, kept = chain, _with_gaps(function, residents, chain)
         staging = Staging(placed, kept, layout, teams, stage, results, _up(temporaries, 64) + pad, stages, products,

@@ -75,6 +75,12 @@ class PaddedProduct:
                    key=work)
 
     @property
+    def registers(self) -> int:
+        """32-bit registers that the sums of a lane take."""
+        (height, width), (down, across) = self.tiles, self.parts
+        return height // down * -(-width // across) * self.row.words("d") * self.row.c.bits // 32
+
+    @property
     def steps(self) -> list[tuple[int, MmaRow]]:
         """The steps along the sum: where each begins, and its form."""
         steps, start = [], 0
