@@ -155,17 +155,11 @@ class _Writer:
         for text in frame.before:
             self.line(text)
         with self.block("while first < groups:"):
-            for text in frame.first:
-                self.line(text)
-            meanwhile = frame.meanwhile
-            for operation in self.function.body:
-                self.operation(operation)
-                if isinstance(operation, ops.LinearAlgebra):
-                    for text in meanwhile:
-                        self.line(text)
-                    meanwhile = ()
-            for text in frame.last:
-                self.line(text)
+            body = tuple(self.function.body)
+            split = 1 + next(place for place, operation in enumerate(body) if isinstance(operation, ops.LinearAlgebra))
+            for part in (frame.first, body[:split], frame.meanwhile, body[split:], frame.last):
+                for entry in part:
+                    self.line(entry) if isinstance(entry, str) else self.operation(entry)
         self.line(frame.after)
 
     def staged_view(self, result: ops.Value) -> bool:
