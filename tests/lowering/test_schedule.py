@@ -21,6 +21,7 @@ from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.scalars import F32, F64
 
 
 def check(
@@ -202,3 +203,18 @@ for n in serial(0, 2):
             T[m, n] = fma(A[m, k], B[k, n], T[m, n])
     for m'' in vectorized(0, 4):
         C[m'', n] = T[m'', n]"""
+
+
+@pytest.mark.parametrize("element", [F32, F64])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(64, 16, 80), (48, 8, 64)])
+def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, transposed, shape):
+    transposes = (True, transposed)
+    contraction = gemm(*shape, transposes=transposes, element=element)
+    schedule = vector_schedule(contraction, 64)
+    narrow = shape[1] % (64 // element.bytes) == 0
+    assert ("C_registers" in str(schedule)) is narrow
+    assert ("A_registers" in str(schedule)) is not narrow
+    check(contraction, schedule, *shape, transposes=transposes)
+    # What is read as well would have to be transposed twice.
+    assert "C_registers" not in str(vector_schedule(gemm(*shape, transposes=transposes, beta=1.0), 64))

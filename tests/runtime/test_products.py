@@ -14,19 +14,34 @@ CASES = [(*size, element) for size, element in zip(SIZES, TYPES, strict=True)]
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 
 
+#: Results that are computed transposed, where they are not read as well.
+NARROW = [(64, 16, 64, "f32"), (48, 8, 40, "f64"), (32, 16, 64, "i32")]
+
+
 @pytest.mark.parametrize("transposes", ["n.n", "t.n", "t.t"])
 @pytest.mark.parametrize(("m", "n", "k", "element"), CASES)
 def test_product(m, n, k, element, transposes):
+    check(m, n, k, element, transposes, beta=3)
+
+
+@pytest.mark.parametrize("transposes", ["t.n", "t.t"])
+@pytest.mark.parametrize(("m", "n", "k", "element"), NARROW)
+def test_narrow_product(m, n, k, element, transposes):
+    check(m, n, k, element, transposes, beta=0)
+
+
+def check(m, n, k, element, transposes, beta):
     shapes = [(k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n)]
     a, b, c = (f"memref<{element}x{rows}x{columns}>" for rows, columns in shapes)
     kernel = tl_dpnp.compile(f"""
         func @product(%a: {a}, %b: {b}, %c: {c}) {{
-          gemm.{transposes} 2, %a, %b, 3, %c : {element}, {a}, {b}, {element}, {c}
+          gemm.{transposes} 2, %a, %b, {beta}, %c : {element}, {a}, {b}, {element}, {c}
         }}""")
     generator = np.random.default_rng(m * n * k)
     host = [np.asfortranarray(generator.integers(-3, 4, shape).astype(DTYPES[element])) for shape in shapes]
     arrays = [dpnp.asarray(array, order="F") for array in host]
     kernel(*arrays, group_size=1)
     left, right, old = host
-    expected = 2 * (left.T if transposes[0] == "t" else left) @ (right.T if transposes[2] == "t" else right) + 3 * old
+    left, right = (left.T if transposes[0] == "t" else left), (right.T if transposes[2] == "t" else right)
+    expected = 2 * left @ right + beta * old
     np.testing.assert_array_equal(arrays[2].asnumpy(), expected.astype(DTYPES[element]))

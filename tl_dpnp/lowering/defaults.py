@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Bound, leaves
+from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vector_tiling, vector_width
 
 __all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
 
-#: Bytes of a copy of an operand that is read across its columns.
-_MOST_PACKED = 1 << 17
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
@@ -46,16 +44,19 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
 
     `tiling` is by default `vector_tiling`.
     """
+    width = vector_width(contraction, vector_bytes)
+    across = _across(contraction, vector_bytes)
+    if tiling is None and across is not None:
+        return _transposed_schedule(contraction, across, width)
     tiling = tiling or vector_tiling(contraction, vector_bytes)
     schedule = Schedule(contraction.nest)
-    width = vector_width(contraction, vector_bytes)
     if _sums_in_lanes(contraction, width):
         _sum_in_lanes(schedule, contraction, width)
         return schedule
-    strided = _strided_along_rows(contraction)
+    strided = strided_along(contraction, "m")
     panels = _in_panels(contraction, tiling, width, strided)
     for buffer, modes in strided if not panels else ():
-        _pack(schedule, buffer, modes, width)
+        pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
     prefetched = False
     for part in _tile_columns(schedule, contraction, tiling.columns):
@@ -63,7 +64,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
-            single = schedule.is_static(part.outer) and _count(schedule, part.outer) == 1
+            single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             loop = reduction or (tile.outer if single else part.outer)
             if not prefetched and contraction.jam == 1 and schedule.is_static(loop):
                 # The first tile is the one that runs most often.
@@ -73,7 +74,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
         # A copy of all rows would not stay in the nearest cache; that of a tile of rows serves all tiles of columns.
         schedule.reorder("m.0", "n.0")
         for buffer, modes in strided:
-            _pack(schedule, buffer, modes, width, "n.0")
+            pack(schedule, buffer, modes, width, "n.0")
     return schedule
 
 
@@ -84,6 +85,44 @@ def _in_panels(contraction: Contraction, tiling: Tiling, width: int, strided: Se
         return False
     whole = rows % (tiling.vectors * width) == 0 and columns % tiling.columns == 0
     return whole and rows > tiling.vectors * width and rows * depth * contraction.element.bytes > _LARGEST_COPY
+
+
+def _across(contraction: Contraction, vector_bytes: int) -> Tiling | None:
+    """Return the tiling of C with vectors along its columns, if that leaves half as much to transpose, or less.
+
+    Such a C is narrow: its whole vectors are stored across its columns, instead of an A that is read across its own.
+    """
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
+        return None
+    assigns = [leaf.assign for leaf in leaves(contraction.nest.body)]
+    if any(a.update != "set" or any(access.buffer.name == OUTPUT for access in a.reads) for a in assigns):
+        return None
+    across = depth * columns if strided_along(contraction, "n") else 0
+    if not strided_along(contraction, "m") or 2 * (rows * columns + across) > rows * depth:
+        return None
+    tiling = vector_tiling(replace(contraction, rows=columns, columns=rows), vector_bytes)
+    divides = columns % (tiling.vectors * vector_width(contraction, vector_bytes)) == 0 == rows % tiling.columns
+    return tiling if divides else None
+
+
+def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int) -> Schedule:
+    """Schedule a nest for the vector form: columns in vectors, a tile of C in registers, written back transposed."""
+    schedule = Schedule(contraction.nest)
+    for buffer, modes in strided_along(contraction, "n"):
+        pack(schedule, buffer, modes, width)
+    result = schedule.cache_write(OUTPUT, "registers")
+    rows, columns = schedule.split("m", tiling.columns), schedule.split("n", tiling.vectors * width)
+    schedule.reorder(rows.outer, columns.outer, rows.inner, columns.inner)
+    decomposed = schedule.decompose_reduction("k", above=rows.inner)
+    for renamed in ({}, decomposed.init, decomposed.finish):
+        schedule.unroll(renamed.get(rows.inner, rows.inner))
+        schedule.vectorize(renamed.get(columns.inner, columns.inner))
+    loop = _unroll_reduction(schedule, "k", contraction.depth, tiling.unroll)
+    if loop is not None:
+        schedule.prefetch(loop)
+    transpose(schedule, result, (1, 0), width, rows.outer)
+    return schedule
 
 
 def _sums_in_lanes(contraction: Contraction, width: int) -> bool:
@@ -108,50 +147,6 @@ def _sum_in_lanes(schedule: Schedule, contraction: Contraction, width: int) -> N
         schedule.unroll(rounds.inner)
         if schedule.is_static(rounds.outer):
             schedule.prefetch(rounds.outer)
-
-
-def _strided_along_rows(contraction: Contraction) -> list[tuple[str, tuple[int, int]]]:
-    """Return the matrices that are read across their columns, with their modes along and across the rows of C.
-
-    Only those are listed that fit into the work-item's own memory.
-    """
-    found = {}
-    for leaf in leaves(contraction.nest.body):
-        for access in leaf.assign.reads:
-            buffer = access.buffer
-            if buffer.in_registers or buffer.name == OUTPUT or len(buffer.shape) != 2:
-                continue
-            rows = next((mode for mode, index in enumerate(access.indices) if index == ("m",)), None)
-            static = [size for size in buffer.shape if isinstance(size, int)]
-            if rows is None or buffer.strides[rows] == 1 or len(static) < 2 or static[rows] == 1:
-                continue
-            if math.prod(static) * buffer.element.bytes <= _MOST_PACKED:
-                found[buffer.name] = (rows, 1 - rows)
-    return list(found.items())
-
-
-def _pack(schedule: Schedule, buffer: str, modes: tuple[int, int], width: int, within: str | None = None) -> None:
-    """Read a copy of a matrix that is consecutive along the rows of C, made by transposing squares in registers."""
-    rows, others = modes
-    copy = schedule.cache_read(buffer, "registers", within)
-    schedule.transform_layout(copy, rows, others)
-    schedule.storage_align(copy, others, width, 0)
-    outer, inner = schedule.loops_of(copy)
-    for near, renamed in _in_vectors(schedule, outer, width):
-        far = renamed.get(inner, inner)
-        schedule.reorder(far, near)
-        for square, again in _in_vectors(schedule, far, width):
-            schedule.vectorize(square)
-            schedule.vectorize(again.get(near, near))
-
-
-def _in_vectors(schedule: Schedule, loop: str, width: int) -> list[tuple[str, Mapping[str, str]]]:
-    """Cut a loop into parts of at most one vector: their innermost loops, and how they name the loops inside."""
-    if _count(schedule, loop) <= width:
-        return [(loop, {})]
-    split = schedule.split(loop, width)
-    rest = [] if split.remainder is None else [(split.remainder, split.renamed)]
-    return [(split.inner, {}), *rest]
 
 
 def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: Tiling | None = None) -> Schedule:
@@ -288,7 +283,7 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, wid
     """Make whole vectors of the rows of a tile; rows that are left over share vectors with those of other columns."""
     range_ = None if rows is None else schedule.range_of(rows)
     rest = 0 if range_ is None else rest_of_rows(len(range_), width)
-    if rows is not None and range_ is not None and columns is not None and rest and _count(schedule, columns) > 1:
+    if rows is not None and range_ is not None and columns is not None and rest and count(schedule, columns) > 1:
         if len(range_) > width:
             split = schedule.split(rows, len(range_) - rest)
             assert split.remainder is not None
@@ -304,13 +299,6 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, wid
         (schedule.vectorize if len(range_) > 1 else schedule.unroll)(rows)
     if columns is not None:
         schedule.unroll(columns)
-
-
-def _count(schedule: Schedule, loop: str) -> int:
-    """Return the number of iterations of a loop of known range."""
-    range_ = schedule.range_of(loop)
-    assert range_ is not None
-    return len(range_)
 
 
 def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, factor: int) -> str | None:
