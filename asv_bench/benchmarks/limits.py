@@ -132,25 +132,31 @@ def _fill_source(streaming: bool) -> str:
     return _loop("void @fill(double* %a, i64 %n)", "%n", lanes, [], body, ["  ret void"]) + "\n!0 = !{i32 1}\n"
 
 
-class Fill:
-    """a := 3 on an array of `megabytes`, shared by `threads` threads: what can be written at most.
+class _OneArray:
+    """A loop over an array of `megabytes`, shared by `threads` threads; `bytes` counts each element once."""
 
-    Memory may take writes more slowly than it gives reads.  `bytes` counts one write for each element; `streaming` as
-    for `Triad`.  The value is not 0, since some machines need not bring zeros to memory.
-    """
-
-    def __init__(self, megabytes: float, threads: int, streaming: bool) -> None:
+    def __init__(self, source: str, name: str, result: Any, megabytes: float, threads: int) -> None:
         share = int(megabytes * 1e6) // (8 * threads) // 64 * 64
         self.bytes = 8 * share * threads
-        address = _engine(_fill_source(streaming)).get_function_address("fill")
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(address)
+        function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int64)(_engine(source).get_function_address(name))
         array = _triad_arrays(share * threads)[0]
         self._calls = [functools.partial(function, array.ctypes.data + 8 * share * t, share) for t in range(threads)]
         self._run = _on_threads(threads)
 
     def __call__(self) -> None:
-        """Write `bytes` bytes."""
+        """Move `bytes` bytes."""
         self._run(self._calls)
+
+
+class Fill(_OneArray):
+    """a := 3: what can be written at most.
+
+    Memory may take writes more slowly than it gives reads.  `streaming` is as for `Triad`.  The value is not 0, since
+    some machines need not bring zeros to memory.
+    """
+
+    def __init__(self, megabytes: float, threads: int, streaming: bool) -> None:
+        super().__init__(_fill_source(streaming), "fill", None, megabytes, threads)
 
 
 _READ_CHAINS = 4
@@ -181,25 +187,15 @@ def _read_source(prefetching: bool) -> str:
             _loop("double @read(double* %a, i64 %n)", "%n", _READ_CHAINS * lanes, phis, body, end))
 
 
-class Read:
-    """The sum of an array of `megabytes`, shared by `threads` threads: what can be read at most.
+class Read(_OneArray):
+    """The sum of an array: what can be read at most.
 
-    Reads alone may get less from memory than reads and writes together.  `bytes` counts one read for each element.
-    With `prefetching` each line is asked for 2 KB ahead of its turn, which on some processors is faster.
+    Reads alone may get less from memory than reads and writes together.  With `prefetching` each line is asked for
+    2 KB ahead of its turn, which on some processors is faster.
     """
 
     def __init__(self, megabytes: float, threads: int, prefetching: bool) -> None:
-        share = int(megabytes * 1e6) // (8 * threads) // 64 * 64
-        self.bytes = 8 * share * threads
-        address = _engine(_read_source(prefetching)).get_function_address("read")
-        function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64)(address)
-        array = _triad_arrays(share * threads)[0]
-        self._calls = [functools.partial(function, array.ctypes.data + 8 * share * t, share) for t in range(threads)]
-        self._run = _on_threads(threads)
-
-    def __call__(self) -> None:
-        """Read `bytes` bytes."""
-        self._run(self._calls)
+        super().__init__(_read_source(prefetching), "read", ctypes.c_double, megabytes, threads)
 
 
 #: What the speed of a case is compared with.

@@ -21,7 +21,13 @@ from tests.strategies.programs import Program
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import interpret
 
-__all__ = ["LAYOUTS", "disagreements", "with_layout"]
+__all__ = ["AXPY", "LAYOUTS", "disagreements", "with_layout"]
+
+AXPY = """
+func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
+  axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
+}
+"""
 
 #: Work-group sizes: the default, one warp, and several along each mode.
 LAYOUTS: dict[str, tuple[int, int] | None] = {"default": None, "one_warp": (32, 1), "several_warps": (64, 3)}

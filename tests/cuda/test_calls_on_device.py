@@ -9,6 +9,7 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.exporters import CupyExporter
+from tests.cuda.programs import AXPY
 from tests.cuda.test_offline import FUSED
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
 from tl_dpnp.runtime.direct import DirectCalls, exchange_of
@@ -17,11 +18,6 @@ pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA de
 cupy = pytest.importorskip("cupy", exc_type=ImportError)
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-AXPY = """
-func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
-  axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
-}
-"""
 PRODUCT = """
 func @product(%A: memref<bf16x?x?>, %B: memref<bf16x?x?>, %C: memref<f32x?x?>) {
   gemm.n.n 1.0, %A, %B, 0.0, %C : f32, memref<bf16x?x?>, memref<bf16x?x?>, f32, memref<f32x?x?>

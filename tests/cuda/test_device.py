@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.cuda.programs import LAYOUTS, disagreements
+from tests.cuda.programs import AXPY, LAYOUTS, disagreements
 from tests.cuda.staged_programs import CASES
 from tests.cuda.tensorized import TENSORIZED, scheduled, shapes, source, types
 from tests.cuda.test_offline import FUSED, large_product
@@ -21,11 +21,6 @@ pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA de
 cupy = pytest.importorskip("cupy", exc_type=ImportError)
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-AXPY = """
-func @axpy(%alpha: f32, %x: memref<f32x?>, %y: memref<f32x?>) {
-  axpby.n %alpha, %x, 1.0, %y : f32, memref<f32x?>, f32, memref<f32x?>
-}
-"""
 PROGRAMS = int(os.environ.get("TL_DPNP_TEST_CUDA_PROGRAMS", "100"))
 
 

@@ -113,12 +113,9 @@ def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int) -
         pack(schedule, buffer, modes, width)
     result = schedule.cache_write(OUTPUT, "registers")
     rows, columns = schedule.split("m", tiling.columns), schedule.split("n", tiling.vectors * width)
-    schedule.reorder(rows.outer, columns.outer, rows.inner, columns.inner)
-    decomposed = schedule.decompose_reduction("k", above=rows.inner)
-    for renamed in ({}, decomposed.init, decomposed.finish):
-        schedule.unroll(renamed.get(rows.inner, rows.inner))
-        schedule.vectorize(renamed.get(columns.inner, columns.inner))
-    loop = _unroll_reduction(schedule, "k", contraction.depth, tiling.unroll)
+    schedule.reorder(rows.outer, columns.outer, columns.inner, rows.inner)
+    tile = _Part(columns.inner, rows.inner, "k", rows.outer)
+    loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
     if loop is not None:
         schedule.prefetch(loop)
     transpose(schedule, result, (1, 0), width, rows.outer)

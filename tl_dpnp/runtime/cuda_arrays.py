@@ -56,7 +56,7 @@ def view_of(value: object) -> ArrayView:
     try:
         interface = value.__cuda_array_interface__  # type: ignore[attr-defined]
     except AttributeError:
-        if isinstance(value, np.ndarray) or not offers_only_dlpack(type(value)):
+        if not _is_imported(type(value)):
             raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
         return _imported_view(ImportedArray(value))
     dtype = np.dtype(_CARRIED.get(str(getattr(value, "dtype", "")), interface["typestr"]))
