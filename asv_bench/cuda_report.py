@@ -3,6 +3,7 @@
 Needs PyTorch and CuPy.  Data are random; results are compared with float64, and outputs are filled with NaN before,
 so that what is not written shows.  Candidates take turns, and each number is the median of the rounds with its spread:
 half the distance between the quartiles.  The arrays of a section are many times larger than the level-2 cache.
+The last sections run the stages of the example, and tests under ``compute-sanitizer``, which has to be on the path.
 """
 
 from __future__ import annotations
@@ -42,6 +43,14 @@ BY_TILES: list[tuple[str, str, int, Precision]] = [
     *(("f32", transposes, 4096, "default") for transposes in ("n.n", "t.n")),
 ]
 TILE = (256, 128)
+
+#: Tests that run under the sanitizers: with and without tensor cores, padded sizes, chains, groups, other forms.
+SANITIZED = {
+    "tests/cuda/test_device.py":
+        "(staged_form and aligned and (32x32x32_f16 or 48x16x32 or 48x8x12 or 35x9x35 or 50x12x20 or 32x48x24 or chain"
+        " or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
+    "tests/cuda/test_tiled.py": "static_sizes or batches or (tiles_that_fit and bf16-f32 and n.n)",
+}
 
 Shape = tuple[int, int, int]
 CUBES: tuple[Shape, ...] = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (64, 64, 64), (56, 9, 56))
@@ -381,6 +390,25 @@ def beside_matmul(
           flush=True)
 
 
+def stages() -> None:
+    """Check and time the stages of a large product of f32, one schedule after another, beside cuBLAS."""
+    for size in (2048, 4096, 8192):
+        subprocess.run([sys.executable, "examples/cuda_gemm_stages.py", "--size", str(size)], check=True)
+
+
+def sanitizers() -> None:
+    """Run tests of each form of a kernel under NVIDIA's checks of accesses and of races in shared memory."""
+    for tool in ("memcheck", "racecheck"):
+        for file, tests in SANITIZED.items():
+            print(f"{tool}, {file}: ", end="", flush=True)
+            found = subprocess.run(
+                ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--target-processes", "all",
+                 "--error-exitcode", "3", sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                 file, "-k", tests], capture_output=True, text=True, check=False)
+            print("; ".join(line.strip("= ") for line in found.stdout.splitlines()[-2:]), f"(exit {found.returncode})",
+                  flush=True)
+
+
 SECTIONS: dict[str, Callable[[], None]] = {
     "launches": launches,
     "f32": lambda: batches((("f32", "f32"),)),
@@ -394,18 +422,22 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "large": lambda: large_products(LARGE),
     "tiles": products_by_tiles,
     "mma": without_wgmma,
+    "stages": stages,
+    "sanitizers": sanitizers,
 }
 
 
 @click.command()
 @click.argument("sections", nargs=-1, type=click.Choice(list(SECTIONS)))
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
-def main(sections: tuple[str, ...], check: bool) -> None:
+@click.option("--processes", default=1, show_default=True, help="Processes for the tests; several need pytest-xdist.")
+def main(sections: tuple[str, ...], check: bool, processes: int) -> None:
     """Check, then time SECTIONS, by default all of them."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PEERS)
     print(f"{torch.cuda.get_device_name()}, driver for CUDA {torch.version.cuda}; {versions}", flush=True)
     if check:
         tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda"]
+        tests += ["-n", str(processes)] if processes > 1 else []
         if subprocess.run(tests, check=False).returncode:
             print("the tests failed: times below are of wrong kernels", flush=True)
     for section in sections or SECTIONS:
