@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.lowering.support import CPU
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.arrays import host_view
-from tl_dpnp.runtime.launch import exceeds_caches
+from tl_dpnp.runtime.launch import exceeded_caches
 
-DEVICE = replace(CPU, caches=(1000, 4000, 100_000), compute_units=2)
+DEVICE = replace(CPU, caches=(1000, 4000, 100_000), last_cache=100_000, compute_units=2)
 
 
 def call(*sizes: int) -> BoundCall:
@@ -22,19 +23,31 @@ def call(*sizes: int) -> BoundCall:
     return BoundCall((MemrefArgument(first, (1,)), None, group), None, 1)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "expected"), [((8000,), False), ((8001,), True), ((4000, 4000), False), ((4000, 2000, 2001), True)]
-)
-def test_operands_are_prefetched_where_they_exceed_the_caches_of_the_cores(sizes, expected):
-    assert exceeds_caches(call(*sizes), DEVICE) is expected
+@pytest.mark.parametrize(("sizes", "expected"), [
+    ((4000,), 0), ((4001,), BEYOND_ONE), ((2000, 2000), 0), ((2000, 1000, 1001), BEYOND_ONE), ((75_000,), BEYOND_ONE),
+    ((75_001,), BEYOND_ALL), ((4000, 30_000, 42_000), BEYOND_ALL),
+])
+def test_results_are_stored_past_the_caches_where_the_arrays_exceed_the_last(sizes, expected):
+    """Before that operands are fetched ahead, once they exceed the second-level cache of one core."""
+    assert exceeded_caches(call(*sizes), DEVICE) == expected
 
 
-def test_a_cache_size_is_assumed_where_the_device_does_not_tell():
-    assert not exceeds_caches(call(1 << 21), replace(DEVICE, caches=()))
-    assert exceeds_caches(call((1 << 21) + 1), replace(DEVICE, caches=()))
+def test_several_last_caches_count_together():
+    assert exceeded_caches(call(100_000), replace(DEVICE, last_cache=200_000)) == BEYOND_ONE
+
+
+def test_where_the_device_has_no_third_cache_those_of_all_cores_count():
+    device = replace(DEVICE, caches=(1000, 4000), last_cache=8000)
+    assert [exceeded_caches(call(size), device) for size in (4000, 8000, 8001)] == [0, BEYOND_ONE, BEYOND_ALL]
+
+
+def test_cache_sizes_are_assumed_where_the_device_does_not_tell():
+    device = replace(DEVICE, caches=(), last_cache=0)
+    assert exceeded_caches(call(1 << 21), device) == BEYOND_ONE
+    assert exceeded_caches(call((1 << 21) + 1), device) == BEYOND_ALL
 
 
 def test_what_a_group_holds_twice_counts_once():
-    one = host_view(np.zeros(5000, np.int8))
+    one = host_view(np.zeros(3000, np.int8))
     group = GroupArgument((one,) * 3, ((1,),) * 3, 0, None)
-    assert not exceeds_caches(BoundCall((group,), None, 3), DEVICE)
+    assert not exceeded_caches(BoundCall((group,), None, 3), DEVICE)

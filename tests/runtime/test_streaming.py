@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from tl_dpnp.lowering.plan import BEYOND_ALL
 from tl_dpnp.runtime import launch
 
 SOURCE = """
@@ -26,7 +27,7 @@ func @product(%a: memref<{t}x{m}x8x?>, %b: memref<{t}x8x{n}x?>, %c: memref<{t}x{
     (35, 35, 0, "f32"), (120, 7, 0, "f32"), (9, 40, 0, "f64"), (20, 20, 0, "f32"), (20, 20, 3, "f32"),
 ])
 def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
-    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
     groups, dtype = 7, {"f32": np.float32, "f64": np.float64}[element]
     generator = np.random.default_rng(m)
 
@@ -44,7 +45,7 @@ def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
 
 @pytest.mark.parametrize(("m", "n"), [(32, 32), (35, 35)])
 def test_neighbours_keep_their_values(monkeypatch, m, n):
-    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
     memory = dpnp.full(m * n + 64, 7, dtype="float32")
     kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, beta=0, t="f32"))
     a, b = dpnp.ones((1, 8, m), dtype="float32"), dpnp.ones((1, n, 8), dtype="float32")
@@ -66,7 +67,7 @@ def test_results_without_whole_lines_are_staged():
 
 @pytest.mark.parametrize("element", ["i8", "i16", "i64", "f16"])
 def test_elements_of_any_size(monkeypatch, element):
-    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: cores is None)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
     dtype = {"i8": "i1", "i16": "i2", "i64": "i8", "f16": "f2"}[element]
     generator = np.random.default_rng(5)
     a, b = (dpnp.asarray(generator.integers(-2, 3, shape).astype(dtype)) for shape in ((3, 8, 35), (3, 13, 8)))
@@ -86,13 +87,13 @@ func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x
 }}"""
 
 
-@pytest.mark.parametrize("beyond", [False, True], ids=["in cache", "from memory"])
+@pytest.mark.parametrize("beyond", [0, BEYOND_ALL], ids=["in cache", "from memory"])
 @pytest.mark.parametrize(
     ("n", "step"), [(8, "reverse_compute_at(C_registers, m.0)"), (16, "within=n.0"), (40, "within=n.0")]
 )
 def test_a_transposed_factor_is_copied_for_one_tile_of_rows_at_a_time(monkeypatch, n, step, beyond):
     """But where C is narrow, it is written back transposed instead."""
-    monkeypatch.setattr(launch, "exceeds_caches", lambda call, device, cores=None: beyond)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: beyond)
     generator = np.random.default_rng(n)
     a, b = (generator.integers(-4, 5, shape).astype(np.float64) for shape in ((5, 64, 48), (5, n, 48)))
     result = dpnp.full((5, n, 64), np.nan)

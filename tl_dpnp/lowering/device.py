@@ -17,7 +17,8 @@ class DeviceDescription:
 
     `backend` is "opencl", "level_zero" or "cuda".  `vector_bytes` is the width of a vector register of a CPU (64 with
     AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
-    `caches` in bytes, the one nearest to the core first; it is empty where they are not known.
+    `caches` in bytes, the one nearest to the core first; it is empty where they are not known.  `last_cache` is the
+    size of all caches of the last level together, of which each may serve some cores only, or 0.
     `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.  `architecture` is what
     the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
     work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
@@ -38,6 +39,7 @@ class DeviceDescription:
     has_fp16: bool = False
     has_atomic64: bool = True
     caches: tuple[int, ...] = ()
+    last_cache: int = 0
     dpas_lanes: int = 0
     architecture: str = ""
     asynchronous_copies: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 from typing import Any
 
 import dpctl
@@ -14,7 +15,6 @@ __all__ = ["describe", "devices"]
 
 #: Execution size of DPAS by a part of the device's name; dpctl 0.17 does not tell the architecture.
 _DPAS_LANES = {"Data Center GPU Max": 16, "Data Center GPU Flex": 8, "Arc(TM) A": 8}
-_SYSFS_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def devices() -> list[DeviceDescription]:
@@ -42,6 +42,7 @@ def describe(device: Any) -> DeviceDescription:
         has_fp16=bool(device.has_aspect_fp16),
         has_atomic64=bool(device.has_aspect_atomic64),
         caches=_cpu_caches() if is_cpu else (device.global_mem_cache_size,),
+        last_cache=_last_cache() if is_cpu else device.global_mem_cache_size,
         dpas_lanes=next((lanes for part, lanes in _DPAS_LANES.items() if part in device.name), 0),
     )
 
@@ -49,17 +50,38 @@ def describe(device: Any) -> DeviceDescription:
 def _cpu_caches() -> tuple[int, ...]:
     """Return the sizes of the data caches of the first core in bytes, or nothing where Linux does not tell."""
     sizes: dict[int, int] = {}
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     try:
-        for index in sorted(name for name in os.listdir(_SYSFS_CACHES) if name.startswith("index")):
-            kind, level, size = (_read(index, name) for name in ("type", "level", "size"))
-            if kind != "Instruction" and size[-1:] in units:
-                sizes[int(level)] = int(size[:-1]) * units[size[-1]]
+        for cache in _data_caches(0):
+            sizes[int(_read(cache, "level"))] = _bytes(_read(cache, "size"))
     except (OSError, ValueError):
         return ()
     return tuple(sizes[level] for level in sorted(sizes))
 
 
-def _read(index: str, name: str) -> str:
-    with open(os.path.join(_SYSFS_CACHES, index, name)) as file:
-        return file.read().strip()
+def _last_cache() -> int:
+    """Return the bytes of the last-level caches of the cores that this process may use, or 0 where Linux does not tell.
+
+    Cores that share one are counted once.
+    """
+    sizes: dict[str, int] = {}
+    try:
+        for core in os.sched_getaffinity(0):
+            last = max(_data_caches(core), key=lambda cache: int(_read(cache, "level")))
+            sizes[_read(last, "shared_cpu_list")] = _bytes(_read(last, "size"))
+    except (OSError, ValueError):
+        return 0
+    return sum(sizes.values())
+
+
+def _data_caches(core: int) -> list[Path]:
+    """Return Linux's folders about the caches of a core, but that for instructions."""
+    folders = sorted(Path(f"/sys/devices/system/cpu/cpu{core}/cache").glob("index*"))
+    return [folder for folder in folders if _read(folder, "type") != "Instruction"]
+
+
+def _bytes(size: str) -> int:
+    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(size[-1:], 0)
+
+
+def _read(cache: Path, name: str) -> str:
+    return (cache / name).read_text(encoding="ascii").strip()
