@@ -106,7 +106,7 @@ def one_call(seconds: float) -> Callable[[str], Contest]:
         return Contest(contestants, gemm.flops, gemm.bytes, gemm.batch)
 
     prepare.__doc__ = f"""All cores; one blocking call, of a batch that tl_dpnp takes about {seconds * 1e6:.0f} µs for,
-        with the launch.  Where a single product takes longer, the batch is one."""
+        with the launch, one call after another for 10 ms.  Where a single product takes longer, the batch is one."""
     return prepare
 
 

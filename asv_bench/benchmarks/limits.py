@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -67,18 +68,22 @@ def _fma_source(element: str) -> str:
 
 
 class FmaPeak:
-    """Fused multiply-adds on registers, in independent chains, on `threads` threads at once: the FMA peak."""
+    """Fused multiply-adds on registers, in independent chains, on `threads` threads at once: the FMA peak.
 
-    def __init__(self, element: str, threads: int) -> None:
+    A thread makes `steps` in each of its chains.
+    """
+
+    def __init__(self, element: str, threads: int, steps: int = _FMA_STEPS) -> None:
         _, kind, size = _LLVM_TYPES[element]
-        self.flops = 2 * _CHAINS * (host_vector_bytes() // size) * _FMA_STEPS * threads
+        self.flops = 2 * _CHAINS * (host_vector_bytes() // size) * steps * threads
+        self._steps = steps
         address = _engine(_fma_source(element)).get_function_address("peak")
         self._function = ctypes.CFUNCTYPE(kind, ctypes.c_int64)(address)
         self._run = _on_threads(threads)
 
     def __call__(self) -> None:
         """Do `flops` operations."""
-        self._run([functools.partial(self._function, _FMA_STEPS)])
+        self._run([functools.partial(self._function, self._steps)])
 
 
 def _triad_source(streaming: bool) -> str:
@@ -216,7 +221,9 @@ def _triad_arrays(length: int) -> list[Any]:
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)
+    # Linux may leave two threads that wake up together on one core for ten milliseconds.
+    cores = iter(sorted(os.sched_getaffinity(0)) * threads)
+    return ThreadPoolExecutor(threads, initializer=lambda: os.sched_setaffinity(0, {next(cores)}))
 
 
 def _on_threads(threads: int) -> Any:

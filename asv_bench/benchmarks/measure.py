@@ -9,15 +9,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from . import machine, processes
 from .contests import Contest, have
 from .limits import Fill, FmaPeak, Limit, Read, Triad
-from .quiet import DISTURBED, OtherPrograms, wait_for_quiet
+from .quiet import DISTURBED, OtherPrograms, SharedCores, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .tables import QUICK
 from .timing import Contestant, interleave, quartiles
+
+T = TypeVar("T")
 
 __all__ = ["cases_of", "run", "run_in_child"]
 
@@ -27,6 +30,8 @@ _TRIAD_MEGABYTES, _ONE_ARRAY_MEGABYTES = 256, 85
 _PAUSE = 0.02
 #: Fact of a measurement: the part of the cores that other programs took.
 _OTHERS = "other programs"
+#: And the part of the rounds that were left out, since the host ran several cores on one of its own.
+_SHARED = "shared cores"
 
 
 def cases_of(section: Section) -> tuple[str, ...]:
@@ -53,9 +58,9 @@ _ATTEMPTS = 3
 
 
 def _undisturbed(
-    measure: Callable[[], dict[str, list[float]]], patience: float
-) -> tuple[dict[str, list[float]], float]:
-    """Return the times of the attempt in which other programs took least of the machine, and the part they took.
+    measure: Callable[[], T], patience: float
+) -> tuple[T, float]:
+    """Return what was measured when other programs took least of the machine, and the part that they took.
 
     What decides between attempts is the load that others made, never a result.
     """
@@ -64,12 +69,12 @@ def _undisturbed(
     for _ in range(_ATTEMPTS):
         wait_for_quiet(end - time.monotonic())
         others = OtherPrograms()
-        times = measure()
-        attempts.append((others.share(), times))
+        measured = measure()
+        attempts.append((others.share(), measured))
         if attempts[-1][0] < DISTURBED or time.monotonic() >= end:
             break
-    share, times = min(attempts, key=lambda attempt: attempt[0])
-    return times, share
+    share, measured = min(attempts, key=lambda attempt: attempt[0])
+    return measured, share
 
 
 def _measure(section: Section, case: str, seconds: float, patience: float) -> Measurement:
@@ -80,7 +85,17 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    times, disturbed = _undisturbed(lambda: interleave(players, seconds, clock, section.block, pause=pause), patience)
+    shared = SharedCores(1 if section.one_core else len(os.sched_getaffinity(0)))
+
+    def measure() -> tuple[dict[str, list[float]], float]:
+        for _ in range(_ATTEMPTS):
+            times = interleave(players, seconds, clock, section.block, pause=pause, before=shared.wake)
+            kept, left_out = shared.without(times)
+            if left_out < 1:
+                break
+        return kept, left_out
+
+    (times, left_out), disturbed = _undisturbed(measure, patience)
     own = times["tl_dpnp"]
     reached = None
     if limits:
@@ -96,7 +111,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
         name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
     }
     facts = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()} | contest.facts
-    facts[_OTHERS] = disturbed
+    facts[_OTHERS], facts[_SHARED] = disturbed, left_out
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
     return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
@@ -139,6 +154,12 @@ def run(
     if shares and not section.one_core:
         notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases other programs took part of the cores, "
                      f"{max(shares):.0%} at most")
+    left_out = [m.facts[_SHARED] for m in measurements if m.facts.get(_SHARED)]
+    if left_out:
+        notes.append(f"left out: in {len(left_out)} of {len(measurements)} cases rounds in which the host ran several "
+                     f"cores on one of its own, {max(left_out):.0%} of a case's rounds at most")
+    if 1.0 in left_out:
+        notes.append(f"in {left_out.count(1.0)} cases that was so in all rounds, which count then")
     return Report(
         section.name, section.title, section.method, section.unit,
         {(): "", ("fma",): "FMA peak", ("triad",): "memory", ("fma", "triad"): "roofline"}[section.limits],

@@ -1,12 +1,15 @@
-"""How much of the machine other programs take while something is measured."""
+"""How much of the machine other programs, and other machines on the same host, take while something is measured."""
 
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from pathlib import Path
 
-__all__ = ["OtherPrograms", "wait_for_quiet"]
+from .limits import FmaPeak
+
+__all__ = ["OtherPrograms", "SharedCores", "wait_for_quiet"]
 
 #: Part of the cores that other programs may take before a measurement counts as disturbed.
 DISTURBED = 0.1
@@ -24,6 +27,49 @@ class OtherPrograms:
         other = _busy() - self._busy - (time.process_time() - self._own)
         total = (time.perf_counter() - self._start) * (os.cpu_count() or 1)
         return min(1.0, max(0.0, other / total))
+
+
+class SharedCores:
+    """Wakes all cores before each turn, and tells the rounds in which the host ran several of them on one of its own.
+
+    What a virtual machine calls a core may be one of the two threads of a core of its host.  Where the host puts two of
+    them on the same one, both together multiply and add as fast as one alone; this comes and goes within seconds.  The
+    FMA peak of all of them, compared with that of one, tells.
+    """
+
+    #: Part of the sum of their speeds that the cores must reach together.
+    _APART = 0.8
+    #: Multiply-adds in a chain: one or two milliseconds.
+    _STEPS = 1_000_000
+
+    def __init__(self, cores: int) -> None:
+        one = FmaPeak("f32", 1, self._STEPS)
+        self._one = statistics.median(_seconds(one) for _ in range(9))
+        self._all = FmaPeak("f32", cores, self._STEPS) if cores > 1 else None
+        self._seconds: list[float] = []
+
+    def wake(self) -> None:
+        """Let all cores work for a moment, and note for how long."""
+        if self._all is not None:
+            self._seconds.append(_seconds(self._all))
+
+    def without(self, times: dict[str, list[float]]) -> tuple[dict[str, list[float]], float]:
+        """Return the times of the rounds with cores of their own, of all rounds if there is none, and the part of
+        the rounds that is not among them; `wake` has been called before each turn of each round, and only then."""
+        if self._all is None:
+            return times, 0.0
+        rounds = range(len(self._seconds) // len(times))
+        slowest = [max(self._seconds[r * len(times):(r + 1) * len(times)]) for r in rounds]
+        self._seconds.clear()
+        apart = [r for r in rounds if self._one >= self._APART * slowest[r]]
+        kept = {name: [column[r] for r in apart or rounds] for name, column in times.items()}
+        return kept, 1 - len(apart) / len(rounds)
+
+
+def _seconds(function: FmaPeak) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
 
 
 def _busy() -> float:

@@ -94,12 +94,12 @@ SECTIONS = {
         Section(
             "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
             (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2,
         ),
         Section(
             "one-call-30us", "One call of 10 to 60 µs of work", _products(SHAPES), contests.one_call(30e-6),
             (Target("geometric mean", "numpy", 1.0), Target("geometric mean", "dpnp", 10.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2,
         ),
         Section(
             "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,

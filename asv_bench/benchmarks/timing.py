@@ -63,6 +63,7 @@ def interleave(
     block: float = 1e-3,
     least: int = 5,
     pause: float = 0.0,
+    before: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
     """Return the seconds for one pass of each contestant in each round, by `clock`.
 
@@ -84,11 +85,18 @@ def interleave(
     rounds = 0
     while rounds < least or time.perf_counter() < end:
         for name, contestant in order:
-            time.sleep(pause)
+            _be_busy(pause)
+            before()
             times[name].append(contestant.time(calls[name], clock) / (calls[name] * contestant.passes))
         order.reverse()
         rounds += 1
     return times
+
+
+def _be_busy(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
 
 def medians(functions: Sequence[Callable[[], object]], seconds: float = 3.0) -> list[float]:

@@ -8,6 +8,7 @@ import pytest
 from asv_bench import render
 from asv_bench.benchmarks.contests import parse_case
 from asv_bench.benchmarks.measure import run
+from asv_bench.benchmarks.quiet import SharedCores
 from asv_bench.benchmarks.results import Measurement, Report, Target, judge
 from asv_bench.benchmarks.sections import SECTIONS, Section
 from asv_bench.benchmarks.tables import ECOSYSTEM, SHAPES, Shape
@@ -48,6 +49,35 @@ def test_contestants_take_turns_and_every_second_round_goes_backwards():
 def test_times_are_for_one_pass():
     times = interleave({"a": Contestant(lambda: None, passes=4)}, 0.0, itertools.count().__next__, block=0.0, least=1)
     assert times == {"a": [0.25]}
+
+
+def test_rounds_on_shared_cores_are_left_out(monkeypatch):
+    """One core takes a second for its part; both take so many at the same time."""
+    together = iter([1.1, 1.1, 1.1, 1.9, 1.2, 1.2, 2.0, 2.0])
+    now = 0.0
+
+    def peak(element, threads, steps):
+        def run():
+            nonlocal now
+            now += 1.0 if threads == 1 else next(together)
+
+        return run
+
+    monkeypatch.setattr("asv_bench.benchmarks.quiet.FmaPeak", peak)
+    monkeypatch.setattr("asv_bench.benchmarks.quiet.time.perf_counter", lambda: now)
+    shared = SharedCores(2)
+    for _ in range(6):
+        shared.wake()
+    assert shared.without({"a": [1, 2, 3], "b": [4, 5, 6]}) == ({"a": [1, 3], "b": [4, 6]}, pytest.approx(1 / 3))
+    for _ in range(2):
+        shared.wake()
+    assert shared.without({"a": [1], "b": [2]}) == ({"a": [1], "b": [2]}, 1.0)
+
+
+def test_one_core_is_not_shared():
+    shared = SharedCores(1)
+    shared.wake()
+    assert shared.without({"a": [1.0]}) == ({"a": [1.0]}, 0.0)
 
 
 @pytest.mark.parametrize(
