@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from . import machine, processes
 from .contests import Contest, have
@@ -20,8 +19,6 @@ from .sections import SECTIONS, Section
 from .tables import QUICK
 from .timing import Contestant, interleave, quartiles
 
-T = TypeVar("T")
-
 __all__ = ["cases_of", "run", "run_in_child"]
 
 #: Megabytes of the arrays of the triad, and of the one that is filled or read.
@@ -30,7 +27,7 @@ _TRIAD_MEGABYTES, _ONE_ARRAY_MEGABYTES = 256, 85
 _PAUSE = 0.02
 #: Fact of a measurement: the part of the cores that other programs took.
 _OTHERS = "other programs"
-#: And the part of the rounds that were left out, since the host ran several cores on one of its own.
+#: And the part of the turns for which the host ran several cores on one of its own.
 _SHARED = "shared cores"
 
 
@@ -58,9 +55,9 @@ _ATTEMPTS = 3
 
 
 def _undisturbed(
-    measure: Callable[[], T], patience: float
-) -> tuple[T, float]:
-    """Return what was measured when other programs took least of the machine, and the part that they took.
+    measure: Callable[[], dict[str, list[float]]], patience: float
+) -> tuple[dict[str, list[float]], float]:
+    """Return the times of the attempt in which other programs took least of the machine, and the part they took.
 
     What decides between attempts is the load that others made, never a result.
     """
@@ -69,12 +66,12 @@ def _undisturbed(
     for _ in range(_ATTEMPTS):
         wait_for_quiet(end - time.monotonic())
         others = OtherPrograms()
-        measured = measure()
-        attempts.append((others.share(), measured))
+        times = measure()
+        attempts.append((others.share(), times))
         if attempts[-1][0] < DISTURBED or time.monotonic() >= end:
             break
-    share, measured = min(attempts, key=lambda attempt: attempt[0])
-    return measured, share
+    share, times = min(attempts, key=lambda attempt: attempt[0])
+    return times, share
 
 
 def _measure(section: Section, case: str, seconds: float, patience: float) -> Measurement:
@@ -85,17 +82,9 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    shared = SharedCores(1 if section.one_core else len(os.sched_getaffinity(0)))
-
-    def measure() -> tuple[dict[str, list[float]], float]:
-        for _ in range(_ATTEMPTS):
-            times = interleave(players, seconds, clock, section.block, pause=pause, before=shared.wake)
-            kept, left_out = shared.without(times)
-            if left_out < 1:
-                break
-        return kept, left_out
-
-    (times, left_out), disturbed = _undisturbed(measure, patience)
+    shared = SharedCores(1 if section.one_core else len(os.sched_getaffinity(0)), patience=seconds)
+    times, disturbed = _undisturbed(
+        lambda: interleave(players, seconds, clock, section.block, pause=pause, before=shared.wait), patience)
     own = times["tl_dpnp"]
     reached = None
     if limits:
@@ -111,7 +100,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
         name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
     }
     facts = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()} | contest.facts
-    facts[_OTHERS], facts[_SHARED] = disturbed, left_out
+    facts[_OTHERS], facts[_SHARED] = disturbed, shared.share
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
     return Measurement(case, quartiles(values), quartiles(own).median, ratios, reached, facts)
@@ -154,12 +143,10 @@ def run(
     if shares and not section.one_core:
         notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases other programs took part of the cores, "
                      f"{max(shares):.0%} at most")
-    left_out = [m.facts[_SHARED] for m in measurements if m.facts.get(_SHARED)]
-    if left_out:
-        notes.append(f"left out: in {len(left_out)} of {len(measurements)} cases rounds in which the host ran several "
-                     f"cores on one of its own, {max(left_out):.0%} of a case's rounds at most")
-    if 1.0 in left_out:
-        notes.append(f"in {left_out.count(1.0)} cases that was so in all rounds, which count then")
+    shares = [m.facts[_SHARED] for m in measurements if m.facts.get(_SHARED, 0.0) >= DISTURBED]
+    if shares:
+        notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases the host ran several cores on one of "
+                     f"its own, for {max(shares):.0%} of the turns at most")
     return Report(
         section.name, section.title, section.method, section.unit,
         {(): "", ("fma",): "FMA peak", ("triad",): "memory", ("fma", "triad"): "roofline"}[section.limits],

@@ -30,7 +30,7 @@ class OtherPrograms:
 
 
 class SharedCores:
-    """Wakes all cores before each turn, and tells the rounds in which the host ran several of them on one of its own.
+    """Waits while the host runs several cores of this machine on one of its own, for `patience` seconds in all.
 
     What a virtual machine calls a core may be one of the two threads of a core of its host.  Where the host puts two of
     them on the same one, both together multiply and add as fast as one alone; this comes and goes within seconds.  The
@@ -42,28 +42,28 @@ class SharedCores:
     #: Multiply-adds in a chain: one or two milliseconds.
     _STEPS = 1_000_000
 
-    def __init__(self, cores: int) -> None:
+    def __init__(self, cores: int, patience: float) -> None:
         one = FmaPeak("f32", 1, self._STEPS)
         self._one = statistics.median(_seconds(one) for _ in range(9))
         self._all = FmaPeak("f32", cores, self._STEPS) if cores > 1 else None
-        self._seconds: list[float] = []
+        self._patience = patience
+        self._turns = self._shared = 0
 
-    def wake(self) -> None:
-        """Let all cores work for a moment, and note for how long."""
-        if self._all is not None:
-            self._seconds.append(_seconds(self._all))
-
-    def without(self, times: dict[str, list[float]]) -> tuple[dict[str, list[float]], float]:
-        """Return the times of the rounds with cores of their own, of all rounds if there is none, and the part of
-        the rounds that is not among them; `wake` has been called before each turn of each round, and only then."""
+    def wait(self) -> None:
+        """Let all cores work for a moment, and again until they are apart or patience is at an end."""
         if self._all is None:
-            return times, 0.0
-        rounds = range(len(self._seconds) // len(times))
-        slowest = [max(self._seconds[r * len(times):(r + 1) * len(times)]) for r in rounds]
-        self._seconds.clear()
-        apart = [r for r in rounds if self._one >= self._APART * slowest[r]]
-        kept = {name: [column[r] for r in apart or rounds] for name, column in times.items()}
-        return kept, 1 - len(apart) / len(rounds)
+            return
+        self._turns += 1
+        while self._one < self._APART * (seconds := _seconds(self._all)):
+            self._patience -= seconds
+            if self._patience < 0:
+                self._shared += 1
+                return
+
+    @property
+    def share(self) -> float:
+        """The part of the turns for which the waiting was in vain."""
+        return self._shared / max(1, self._turns)
 
 
 def _seconds(function: FmaPeak) -> float:

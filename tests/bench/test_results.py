@@ -51,9 +51,9 @@ def test_times_are_for_one_pass():
     assert times == {"a": [0.25]}
 
 
-def test_rounds_on_shared_cores_are_left_out(monkeypatch):
+def test_turns_begin_when_cores_are_apart(monkeypatch):
     """One core takes a second for its part; both take so many at the same time."""
-    together = iter([1.1, 1.1, 1.1, 1.9, 1.2, 1.2, 2.0, 2.0])
+    together = iter([1.1, 1.9, 2.0, 1.2, 1.9, 1.9, 1.9, 1.9])
     now = 0.0
 
     def peak(element, threads, steps):
@@ -65,19 +65,21 @@ def test_rounds_on_shared_cores_are_left_out(monkeypatch):
 
     monkeypatch.setattr("asv_bench.benchmarks.quiet.FmaPeak", peak)
     monkeypatch.setattr("asv_bench.benchmarks.quiet.time.perf_counter", lambda: now)
-    shared = SharedCores(2)
-    for _ in range(6):
-        shared.wake()
-    assert shared.without({"a": [1, 2, 3], "b": [4, 5, 6]}) == ({"a": [1, 3], "b": [4, 6]}, pytest.approx(1 / 3))
-    for _ in range(2):
-        shared.wake()
-    assert shared.without({"a": [1], "b": [2]}) == ({"a": [1], "b": [2]}, 1.0)
+    shared = SharedCores(2, patience=8)
+    shared.wait()
+    shared.wait()
+    assert list(together)[:1] == [1.9]
+    assert shared.share == 0
+    together = iter([1.9] * 4)
+    shared.wait()
+    assert shared.share == 1 / 3
+    assert not list(together)[1:]
 
 
-def test_one_core_is_not_shared():
-    shared = SharedCores(1)
-    shared.wake()
-    assert shared.without({"a": [1.0]}) == ({"a": [1.0]}, 0.0)
+def test_one_core_is_never_shared():
+    shared = SharedCores(1, patience=1)
+    shared.wait()
+    assert shared.share == 0
 
 
 @pytest.mark.parametrize(
