@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.arrays import rev
     from tl_dpnp.runtime.devices import devices
     from tl_dpnp.runtime.group import Group, group
+    from tl_dpnp.runtime.group_memory import empty_group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
@@ -58,6 +59,7 @@ _NAMES = {
     "Schedule": "lowering.schedule",
     "group": "runtime.group",
     "Group": "runtime.group",
+    "empty_group": "runtime.group_memory",
     "record": "runtime.recording",
     "Graph": "runtime.recording",
     "rev": "runtime.arrays",
@@ -109,6 +111,7 @@ __all__ = [
     "compile",
     "config",
     "devices",
+    "empty_group",
     "explain",
     "fuse",
     "fusing",

@@ -156,13 +156,13 @@ def bandwidth(case: str) -> Contest:
 def groups(case: str) -> Contest:
     """All cores; 10 000 separate arrays for each operand, through handles that were made once; each contestant runs for
     10 ms at a time, so that it finds in the caches what it left there.  The peers are tl_dpnp's own kernel for the same
-    batch in one array for each operand, and the same kernel with handles of slices of those arrays: what is lost to the
-    first and not to the second is lost to the gaps of one to three kilobytes that lie between separate arrays, and to
-    the pages and sets of the caches that these take."""
+    batch in one array for each operand, and the same kernel with arrays that tl_dpnp.empty_group allocated together:
+    what is lost to the first and not to the second is lost to the gaps of one to three kilobytes that lie between
+    separate allocations, and to the pages and sets of the caches that these take."""
     element, shape, _ = parse_case(case)
     groups = Groups(shape, element, 500 if QUICK else 10_000)
     contestants = {"tl_dpnp": Contestant(groups.tl_dpnp), "strided": Contestant(groups.strided),
-                   "adjacent": Contestant(groups.adjacent)}
+                   "empty_group": Contestant(groups.adjacent)}
     return Contest(contestants, groups.flops, groups.bytes)
 
 

@@ -229,7 +229,7 @@ class Groups(Gemm):
         self._strided = self.kernel, self._arguments
         self.kernel = tl_dpnp.compile(programs.gemm(*shape, element, groups=True))
         self._arguments = tuple(tl_dpnp.group(self._separate(name)) for name in "ABC")
-        self._adjacent = tuple(tl_dpnp.group([tl_dpnp.rev(x) for x in self.device[name]]) for name in "ABC")
+        self._adjacent = tuple(self._together(name) for name in "ABC")
         self.tl_dpnp()
         self._check_separate()
 
@@ -240,6 +240,14 @@ class Groups(Gemm):
 
         return [tl_dpnp.rev(dpnp.asarray(matrix)) for matrix in self.host[name]]
 
+    def _together(self, name: str) -> Any:
+        import tl_dpnp
+
+        group = tl_dpnp.empty_group([matrix.T.shape for matrix in self.host[name]], self.host[name].dtype)
+        for array, matrix in zip(group, self.device[name], strict=True):
+            array[...] = tl_dpnp.rev(matrix)
+        return group
+
     def _check_separate(self) -> None:
         import dpnp
         import numpy as np
@@ -248,7 +256,7 @@ class Groups(Gemm):
         np.testing.assert_allclose(result, self.host["C"], rtol=1e-3, atol=1e-3)
 
     def adjacent(self) -> None:
-        """The same kernel with handles of matrices that follow one another in memory."""
+        """The same kernel with arrays that `tl_dpnp.empty_group` made, one after another in memory."""
         self.kernel(*self._adjacent)
 
     def strided(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import dpctl
 import dpctl.tensor as dpt
 import dpnp
@@ -197,3 +199,46 @@ def test_a_handle_keeps_its_arrays_alive():
 def test_repr():
     assert repr(tl_dpnp.group([dpnp.zeros(3, dtype="float32")], offset=-1)) == \
         "<tl_dpnp.Group of 1 arrays of float32, offset -1>"
+
+
+def test_arrays_of_one_allocation():
+    """They are column-major, begin at cache lines, and can be used as any arrays."""
+    A, B, C = ragged_arguments()
+    own = [tl_dpnp.empty_group([array.shape for array in arrays], "float32") for arrays in (A, B, C)]
+    for arrays, group in zip((A, B), own[:2], strict=True):
+        for array, place in zip(arrays, group, strict=True):
+            place[...] = array
+    tl_dpnp.compile(RAGGED)(*own)
+    check_products(A, B, own[2].arrays)
+    views = own[0].views
+    assert all(view.address % 64 == 0 for view in views)
+    assert all(0 <= after.address - view.address - view.nbytes < 64
+               for view, after in itertools.pairwise(views))
+    assert all(array.flags.f_contiguous for array in own[0])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64", np.complex128])
+def test_one_allocation_of_any_type(dtype):
+    shapes = [(3,), (5, 7), (), (2, 0, 3), (4, 3, 2)]
+    group = tl_dpnp.empty_group(shapes, dtype, usm_type="shared")
+    assert [array.shape for array in group] == shapes
+    for number, array in enumerate(group):
+        array[...] = number
+    assert all((array.asnumpy() == number).all() for number, array in enumerate(group))
+    assert {(array.dtype, array.usm_type) for array in group} == {(np.dtype(dtype), "shared")}
+
+
+@pytest.mark.parametrize("shapes", [[], [(0, 4)]])
+def test_an_allocation_of_nothing(shapes):
+    assert [array.shape for array in tl_dpnp.empty_group(shapes, "float32")] == shapes
+
+
+@pytest.mark.parametrize(("shapes", "dtype", "text"), [
+    ([(2, 3), 4], "float32", "shape 1 of the group is 4"),
+    ([(2, -3)], "float32", "shape 0 of the group is .2, -3."),
+    ([(2.0,)], "float32", "shape 0 of the group is"),
+    ([(2,)], "float31", "float31"),
+])
+def test_allocations_that_cannot_be(shapes, dtype, text):
+    with pytest.raises(TLTypeError, match=text):
+        tl_dpnp.empty_group(shapes, dtype)

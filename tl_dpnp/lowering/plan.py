@@ -14,7 +14,7 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
 
 and after them, always, the number of work-groups, the chunk (work-groups of the language for each work-item of the
 vector form; 1 in the sub-group form), and what the arrays of the call exceed: nothing (0), the caches of one core
-(`BEYOND_ONE`), so that it pays to fetch operands ahead, or those of all (`BEYOND_ALL`), so that it also pays to store
+(`BEYOND_ONE`), so that it pays to fetch operands ahead, or the last ones (`BEYOND_ALL`), so that it also pays to store
 results past them.  If `checks` is not empty there follow the address of the check record
 and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
 claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.

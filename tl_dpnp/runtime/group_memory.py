@@ -1,0 +1,64 @@
+"""Arrays of a group that lie next to one another in memory."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl_dpnp.errors import TLTypeError
+from tl_dpnp.runtime.group import Group, group
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+__all__ = ["empty_group"]
+
+#: Bytes at whose multiples the arrays begin: a cache line of all devices, so that no two share one.
+_ALIGNMENT = 64
+
+
+def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any) -> Group:
+    """Make a group of new column-major dpnp arrays that share one allocation, one after another.
+
+    `shapes` has a shape for each array, in elements; `dtype` is that of all.  Each array begins at a multiple of 64
+    bytes, as ``memref<f32x16x8>`` wants it, and its values are undefined.  `where` is passed to ``dpnp.empty``:
+    ``device``, ``usm_type`` or ``sycl_queue``.  The arrays are ``group[i]``, or ``group.arrays``.
+
+    Drivers begin each allocation at a multiple of some kilobytes, so that small arrays allocated one by one use few
+    sets of the caches, and a memory page each; a batch of them takes up to twice as long as a batch in one array
+    (docs/benchmarks.md, section "Groups of separate arrays").  The memory is freed with the last of the arrays.
+
+    Raises `TLTypeError` for shapes that are none or a dtype that is none.
+    """
+    import dpnp
+    from dpctl.tensor import usm_ndarray
+
+    from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
+
+    try:
+        element = np.dtype(dtype)
+    except TypeError as problem:
+        raise TLTypeError(f"dtype={dtype!r} is not understood: {problem}") from None
+    sizes = [_shape(position, shape) for position, shape in enumerate(shapes)]
+    step = math.lcm(_ALIGNMENT, element.itemsize) // element.itemsize
+    starts, end = [], 0
+    for shape in sizes:
+        starts.append(end)
+        end += -(-math.prod(shape) // step) * step
+    memory = dpnp.get_usm_ndarray(dpnp.empty(end, dtype=element, **where))
+    return group([dpnp_array_of(usm_ndarray(shape, element, buffer=memory, offset=start, order="F"))
+                  for shape, start in zip(sizes, starts, strict=True)])
+
+
+def _shape(position: int, shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(map(operator.index, shape))
+    except TypeError:
+        sizes = (-1,)
+    if any(size < 0 for size in sizes):
+        raise TLTypeError(f"shape {position} of the group is {shape!r}, no sequence of sizes")
+    return sizes
