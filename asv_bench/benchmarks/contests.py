@@ -89,7 +89,7 @@ def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
 
 
 def from_memory(case: str) -> Contest:
-    """All cores; operands of 256 MB in all, a blocking call.  The limit is the roofline: the largest of the times that
+    """All cores; operands of 256 MB in all, blocking calls for 20 ms.  The limit is the roofline: the largest of the times that
     the operations take at the FMA peak, the operands at the speed of a triad, read or written once, what is read at the
     speed of a sum, and the results at the speed of filling memory."""
     element, shape, _ = parse_case(case)
@@ -154,15 +154,16 @@ def bandwidth(case: str) -> Contest:
 
 
 def groups(case: str) -> Contest:
-    """All cores; 10 000 separate arrays for each operand, through handles that were made once; each contestant runs for
-    10 ms at a time, so that it finds in the caches what it left there.  The peers are tl_dpnp's own kernel for the same
-    batch in one array for each operand, and the same kernel with arrays that tl_dpnp.empty_group allocated together:
-    what is lost to the first and not to the second is lost to the gaps of one to three kilobytes that lie between
-    separate allocations, and to the pages and sets of the caches that these take."""
+    """All cores; 10 000 separate arrays for each operand, made by tl_dpnp.empty_group, through handles that were made
+    once; each contestant runs for 10 ms at a time, so that it finds in the caches what it left there.  The peers are
+    tl_dpnp's own kernel for the same batch in one array for each operand, and the same kernel for arrays that were
+    allocated one by one.  The latter have gaps of one to three kilobytes between them, so that small ones use few sets
+    of the caches and a page each, and are slow for that: where tl_dpnp is faster than they are it is for them that a
+    group is slower than one array."""
     element, shape, _ = parse_case(case)
     groups = Groups(shape, element, 500 if QUICK else 10_000)
     contestants = {"tl_dpnp": Contestant(groups.tl_dpnp), "strided": Contestant(groups.strided),
-                   "empty_group": Contestant(groups.adjacent)}
+                   "allocated apart": Contestant(groups.apart)}
     return Contest(contestants, groups.flops, groups.bytes)
 
 

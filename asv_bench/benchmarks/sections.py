@@ -89,7 +89,7 @@ SECTIONS = {
             "memory", "Products from memory", _products(SHAPES), contests.from_memory,
             (Target("geometric mean", "limit", 0.82), Target("geometric mean", "numpy", 2.3),
              Target("geometric mean", "dpnp", 3.0)),
-            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1],
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=2e-2,
         ),
         Section(
             "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
@@ -123,18 +123,18 @@ SECTIONS = {
         ),
         Section(
             "chain-memory", "A chain of products from memory", ("f32 sample",), contests.chain_from_memory,
-            limits=("fma", "triad"), peers=("numpy", "dpnp"), quick=("f32 sample",),
+            limits=("fma", "triad"), peers=("numpy", "dpnp"), quick=("f32 sample",), block=2e-2,
         ),
         Section(
             "bandwidth", "Instructions at the speed of memory",
             tuple(f"{element} {name}" for name in Stream.NAMES for element in ELEMENTS), contests.bandwidth,
             (Target("least", "limit", 0.85, cases=lambda case: "hadamard" not in case, which="gemv ger axpby sum"),),
-            unit="GB/s", limits=("triad",), peers=("numpy", "dpnp"), quick=("f32 axpby", "f64 ger"),
+            unit="GB/s", limits=("triad",), peers=("numpy", "dpnp"), quick=("f32 axpby", "f64 ger"), block=2e-2,
         ),
         Section(
             "groups", "Groups of separate arrays", _GROUPED, contests.groups,
             (Target("least", "strided", 0.9), Target("geometric mean", "strided", 0.9)),
-            peers=("strided", "empty_group"), quick=_SMALL[:1], block=1e-2,
+            peers=("strided", "allocated apart"), quick=_SMALL[:1], block=1e-2,
         ),
         Section(
             "tune", "Tuning", _tuned("") + _tuned("dynamic"), contests.tuned,
@@ -178,7 +178,7 @@ SECTIONS = {
         ),
         Section(
             "codes-memory", "Shapes of other codes, from memory", _products(_CODES), contests.from_memory,
-            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=("f64 4x9x4",),
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=("f64 4x9x4",), block=2e-2,
         ),
     )
 }

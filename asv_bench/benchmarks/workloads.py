@@ -220,7 +220,7 @@ class Chain(Workload):
 
 
 class Groups(Gemm):
-    """A batch of separate arrays, through handles that were made once."""
+    """A batch of separate arrays that share an allocation, through handles that were made once."""
 
     def __init__(self, shape: Shape, element: str, batch: int) -> None:
         super().__init__(shape, element, batch=batch)
@@ -228,17 +228,12 @@ class Groups(Gemm):
 
         self._strided = self.kernel, self._arguments
         self.kernel = tl_dpnp.compile(programs.gemm(*shape, element, groups=True))
-        self._arguments = tuple(tl_dpnp.group(self._separate(name)) for name in "ABC")
-        self._adjacent = tuple(self._together(name) for name in "ABC")
+        self._arguments = tuple(self._together(name) for name in "ABC")
+        self._apart = tuple(self._one_by_one(name) for name in "ABC")
         self.tl_dpnp()
-        self._check_separate()
-
-    def _separate(self, name: str) -> list[Any]:
-        import dpnp
-
-        import tl_dpnp
-
-        return [tl_dpnp.rev(dpnp.asarray(matrix)) for matrix in self.host[name]]
+        self.apart()
+        for arguments in (self._arguments, self._apart):
+            self._check_group(arguments[2])
 
     def _together(self, name: str) -> Any:
         import tl_dpnp
@@ -248,16 +243,23 @@ class Groups(Gemm):
             array[...] = tl_dpnp.rev(matrix)
         return group
 
-    def _check_separate(self) -> None:
+    def _one_by_one(self, name: str) -> Any:
+        import dpnp
+
+        import tl_dpnp
+
+        return tl_dpnp.group([tl_dpnp.rev(dpnp.asarray(matrix)) for matrix in self.host[name]])
+
+    def _check_group(self, arrays: Any) -> None:
         import dpnp
         import numpy as np
 
-        result = np.stack([dpnp.asnumpy(array).T for array in self._arguments[2].arrays])
+        result = np.stack([dpnp.asnumpy(array).T for array in arrays])
         np.testing.assert_allclose(result, self.host["C"], rtol=1e-3, atol=1e-3)
 
-    def adjacent(self) -> None:
-        """The same kernel with arrays that `tl_dpnp.empty_group` made, one after another in memory."""
-        self.kernel(*self._adjacent)
+    def apart(self) -> None:
+        """The same kernel with arrays that were allocated one by one."""
+        self.kernel(*self._apart)
 
     def strided(self) -> None:
         """The same batch in one array."""
