@@ -89,9 +89,9 @@ def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
 
 
 def from_memory(case: str) -> Contest:
-    """All cores; operands of 256 MB in all, blocking calls for 20 ms.  The limit is the roofline: the largest of the times that
-    the operations take at the FMA peak, the operands at the speed of a triad, read or written once, what is read at the
-    speed of a sum, and the results at the speed of filling memory."""
+    """All cores; operands of 256 MB in all, blocking calls for 20 ms.  The limit is the roofline: the largest of the
+    times that the operations take at the FMA peak, the operands at the speed of a triad, read or written once, what is
+    read at the speed of a sum, and the results at the speed of filling memory."""
     element, shape, _ = parse_case(case)
     gemm = Gemm(shape, element, megabytes=_MEGABYTES)
     return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import dpctl
@@ -215,6 +216,17 @@ def test_arrays_of_one_allocation():
     assert all(0 <= after.address - view.address - view.nbytes < 64
                for view, after in itertools.pairwise(views))
     assert all(array.flags.f_contiguous for array in own[0])
+
+
+def test_an_array_of_an_allocation_outlives_the_others_and_is_copied_alone():
+    group = tl_dpnp.empty_group([(3, 4)] * 5, "float32")
+    array = group[2]
+    array[...] = 7
+    del group
+    gc.collect()
+    dpnp.full(1 << 20, 3, dtype="float32")
+    np.testing.assert_array_equal(array.asnumpy(), np.full((3, 4), 7))
+    assert array.get_array().usm_data.nbytes == array.nbytes
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float64", np.complex128])

@@ -35,6 +35,7 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     Raises `TLTypeError` for shapes that are none or a dtype that is none.
     """
     import dpnp
+    from dpctl.memory import as_usm_memory
     from dpctl.tensor import usm_ndarray
 
     from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
@@ -50,8 +51,14 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
         starts.append(end)
         end += -(-math.prod(shape) // step) * step
     memory = dpnp.get_usm_ndarray(dpnp.empty(end, dtype=element, **where))
-    return group([dpnp_array_of(usm_ndarray(shape, element, buffer=memory, offset=start, order="F"))
-                  for shape, start in zip(sizes, starts, strict=True)])
+
+    def array(shape: tuple[int, ...], start: int) -> Any:
+        part = memory[start : start + math.prod(shape)]
+        # dpctl copies all of the memory that an array belongs to when it is copied to the host: so it gets its own.
+        owner = as_usm_memory(part) if part.size else memory
+        return dpnp_array_of(usm_ndarray(shape, element, buffer=owner, order="F"))
+
+    return group([array(shape, start) for shape, start in zip(sizes, starts, strict=True)])
 
 
 def _shape(position: int, shape: Sequence[int]) -> tuple[int, ...]:
