@@ -29,7 +29,7 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     ``device``, ``usm_type`` or ``sycl_queue``.  The arrays are ``group[i]``, or ``group.arrays``.
 
     Drivers begin each allocation at a multiple of some kilobytes, so that small arrays allocated one by one use few
-    sets of the caches, and a memory page each; a batch of them takes up to twice as long as a batch in one array
+    sets of the caches, and a memory page each; a batch of them takes up to 2.4 times as long as a batch in one array
     (docs/benchmarks.md, section "Groups of separate arrays").  The memory is freed with the last of the arrays.
 
     Raises `TLTypeError` for shapes that are none or a dtype that is none.
