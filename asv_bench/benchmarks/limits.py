@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -222,7 +223,7 @@ def _triad_arrays(length: int) -> list[Any]:
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     # Linux may leave two threads that wake up together on one core for ten milliseconds.
-    cores = iter(sorted(os.sched_getaffinity(0)) * threads)
+    cores = itertools.cycle(sorted(os.sched_getaffinity(0)))
     return ThreadPoolExecutor(threads, initializer=lambda: os.sched_setaffinity(0, {next(cores)}))
 
 

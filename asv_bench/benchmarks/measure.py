@@ -25,10 +25,13 @@ __all__ = ["cases_of", "run", "run_in_child"]
 _TRIAD_MEGABYTES, _ONE_ARRAY_MEGABYTES = 256, 85
 #: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
-#: Fact of a measurement: the part of the cores that other programs took.
-_OTHERS = "other programs"
-#: And the part of the turns for which the host ran several cores on one of its own.
-_SHARED = "shared cores"
+#: Facts of a measurement, and what to say of them: the part of the cores that other programs took, and the part of the
+#: turns for which the host ran several cores on one of its own.
+_OTHERS, _SHARED = "other programs", "shared cores"
+_DISTURBANCES = {
+    _OTHERS: "other programs took part of the cores, {:.0%} at most",
+    _SHARED: "the host ran several cores on one of its own, for {:.0%} of the turns at most",
+}
 
 
 def cases_of(section: Section) -> tuple[str, ...]:
@@ -82,7 +85,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    shared = SharedCores(1 if section.one_core else len(os.sched_getaffinity(0)), patience=seconds)
+    shared = SharedCores(len(os.sched_getaffinity(0)), patience=seconds)
     times, disturbed = _undisturbed(
         lambda: interleave(players, seconds, clock, section.block, pause=pause, before=shared.wait), patience)
     own = times["tl_dpnp"]
@@ -139,14 +142,10 @@ def run(
         progress(measurements[-1])
     notes = [f"{peer} is not installed" for peer in section.peers
              if peer in ("numpy", "dpnp", "torch") and not have(peer)]
-    shares = [m.facts[_OTHERS] for m in measurements if m.facts.get(_OTHERS, 0.0) >= DISTURBED]
-    if shares and not section.one_core:
-        notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases other programs took part of the cores, "
-                     f"{max(shares):.0%} at most")
-    shares = [m.facts[_SHARED] for m in measurements if m.facts.get(_SHARED, 0.0) >= DISTURBED]
-    if shares:
-        notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases the host ran several cores on one of "
-                     f"its own, for {max(shares):.0%} of the turns at most")
+    for fact, what in ({} if section.one_core else _DISTURBANCES).items():
+        shares = [m.facts[fact] for m in measurements if m.facts.get(fact, 0.0) >= DISTURBED]
+        if shares:
+            notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases {what.format(max(shares))}")
     return Report(
         section.name, section.title, section.method, section.unit,
         {(): "", ("fma",): "FMA peak", ("triad",): "memory", ("fma", "triad"): "roofline"}[section.limits],

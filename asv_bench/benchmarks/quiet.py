@@ -43,9 +43,8 @@ class SharedCores:
     _STEPS = 1_000_000
 
     def __init__(self, cores: int, patience: float) -> None:
-        one = FmaPeak("f32", 1, self._STEPS)
-        self._one = statistics.median(_seconds(one) for _ in range(9))
-        self._all = FmaPeak("f32", cores, self._STEPS) if cores > 1 else None
+        one, self._all = (FmaPeak("f32", n, self._STEPS) for n in (1, cores)) if cores > 1 else (None, None)
+        self._one = statistics.median(_seconds(one) for _ in range(9)) if one else 0.0
         self._patience = patience
         self._turns = self._shared = 0
 

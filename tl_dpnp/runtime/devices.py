@@ -15,6 +15,8 @@ __all__ = ["describe", "devices"]
 
 #: Execution size of DPAS by a part of the device's name; dpctl 0.17 does not tell the architecture.
 _DPAS_LANES = {"Data Center GPU Max": 16, "Data Center GPU Flex": 8, "Arc(TM) A": 8}
+#: Linux's units of cache sizes.
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def devices() -> list[DeviceDescription]:
@@ -52,7 +54,7 @@ def _cpu_caches() -> tuple[int, ...]:
     sizes: dict[int, int] = {}
     try:
         for cache in _data_caches(0):
-            sizes[int(_read(cache, "level"))] = _bytes(_read(cache, "size"))
+            sizes[int(_read(cache, "level"))] = _bytes(cache)
     except (OSError, ValueError):
         return ()
     return tuple(sizes[level] for level in sorted(sizes))
@@ -67,7 +69,7 @@ def _last_cache() -> int:
     try:
         for core in os.sched_getaffinity(0):
             last = max(_data_caches(core), key=lambda cache: int(_read(cache, "level")))
-            sizes[_read(last, "shared_cpu_list")] = _bytes(_read(last, "size"))
+            sizes[_read(last, "shared_cpu_list")] = _bytes(last)
     except (OSError, ValueError):
         return 0
     return sum(sizes.values())
@@ -79,8 +81,11 @@ def _data_caches(core: int) -> list[Path]:
     return [folder for folder in folders if _read(folder, "type") != "Instruction"]
 
 
-def _bytes(size: str) -> int:
-    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(size[-1:], 0)
+def _bytes(cache: Path) -> int:
+    size = _read(cache, "size")
+    if size[-1:] not in _UNITS:
+        raise ValueError(f"{size!r} is no size of a cache")
+    return int(size[:-1]) * _UNITS[size[-1]]
 
 
 def _read(cache: Path, name: str) -> str:

@@ -11,14 +11,12 @@ import numpy as np
 
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.runtime.group import Group, group
+from tl_dpnp.runtime.layout import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 __all__ = ["empty_group"]
-
-#: Bytes at whose multiples the arrays begin: a cache line of all devices, so that no two share one.
-_ALIGNMENT = 64
 
 
 def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any) -> Group:
@@ -45,12 +43,11 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     except TypeError as problem:
         raise TLTypeError(f"dtype={dtype!r} is not understood: {problem}") from None
     sizes = [_shape(position, shape) for position, shape in enumerate(shapes)]
-    step = math.lcm(_ALIGNMENT, element.itemsize) // element.itemsize
     starts, end = [], 0
-    for shape in sizes:
-        starts.append(end)
-        end += -(-math.prod(shape) // step) * step
-    memory = dpnp.get_usm_ndarray(dpnp.empty(end, dtype=element, **where))
+    for shape in sizes:  # no two arrays share a cache line
+        starts.append(end // element.itemsize)
+        end += aligned(math.prod(shape) * element.itemsize)
+    memory = dpnp.get_usm_ndarray(dpnp.empty(end // element.itemsize, dtype=element, **where))
 
     def array(shape: tuple[int, ...], start: int) -> Any:
         part = memory[start : start + math.prod(shape)]

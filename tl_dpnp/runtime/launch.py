@@ -52,7 +52,7 @@ def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int 
 def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
     """Return which caches the arrays of a call exceed: none (0), those of one core (`BEYOND_ONE`), all (`BEYOND_ALL`).
 
-    One core has its second-level cache, and all have that of the last level, of which something is left to other
+    One core has its second-level cache; all have theirs, and the last level, of which something is left to other
     programs.  What a group has several times counts once.
     """
     total = 0
@@ -65,8 +65,8 @@ def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
             case None:
                 pass
     own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
-    last = _SHARE_OF_CACHE * device.last_cache if len(device.caches) > 2 else own * device.compute_units
-    return BEYOND_ALL if total > max(own, last) else BEYOND_ONE if total > own else 0
+    everything = max(own * device.compute_units, _SHARE_OF_CACHE * device.last_cache)
+    return BEYOND_ALL if total > everything else BEYOND_ONE if total > own else 0
 
 
 class Launch:

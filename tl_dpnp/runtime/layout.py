@@ -1,4 +1,4 @@
-"""Whether the strides of an array fit the layout of a memref, and what to do if they do not.
+"""Whether the strides of an array fit the layout of a memref, and what to do if they do not; cache lines.
 
 Mode i of the memref is axis i of the array; strides count elements.  The language's layouts are column-major:
 1 ≤ S(1) and S(i−1)·s(i−1) ≤ S(i) (tensor language reference, section "Strided layout").
@@ -10,11 +10,20 @@ from collections.abc import Sequence
 
 from tl_dpnp.language.types import MemrefType
 
-__all__ = ["Misfit", "element_layout", "fitted_strides", "layout_hint", "sizes_in_elements"]
+__all__ = ["CACHE_LINE", "Misfit", "aligned", "element_layout", "fitted_strides", "layout_hint", "sizes_in_elements"]
+
+
+#: Bytes of a cache line of every device.
+CACHE_LINE = 64
 
 
 class Misfit(Exception):
     """The strides do not fit; the text says which and why."""
+
+
+def aligned(size: int) -> int:
+    """Return a number of bytes rounded up to whole cache lines."""
+    return -(-size // CACHE_LINE) * CACHE_LINE
 
 
 def sizes_in_elements(shape: tuple[int, ...], per_byte: int) -> tuple[int, ...]:

@@ -13,12 +13,11 @@ from typing import Any
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.arrays import ArrayView
 from tl_dpnp.runtime.group import Group
+from tl_dpnp.runtime.layout import CACHE_LINE, aligned
 from tl_dpnp.runtime.overlap import extent
 from tl_dpnp.runtime.usage import Usage
 
 __all__ = ["Replicas"]
-
-_LINE = 64
 
 
 class Replicas(abc.ABC):
@@ -82,11 +81,7 @@ class Replicas(abc.ABC):
             below, above = extent(view)
             margin = abs(offset) * view.dtype.itemsize
             # The group's offset moves what the kernel reaches out of the array.
-            start = _aligned(self._size) + _aligned(margin - below) + view.address % _LINE
+            start = aligned(self._size) + aligned(margin - below) + view.address % CACHE_LINE
             self._places.append((view, start, offset))
             self._size = start + max(above, view.dtype.itemsize) + margin
         return len(argument.views)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _LINE) * _LINE
