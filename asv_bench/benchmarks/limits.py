@@ -115,8 +115,8 @@ class Triad:
         self.bytes = 24 * share * threads
         engine = _engine(_triad_source(streaming))
         function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(engine.get_function_address("triad"))
-        self._arrays = _triad_arrays(share * threads)
-        starts = [array.ctypes.data for array in self._arrays]
+        first = _memory(3 * share * threads).ctypes.data
+        starts = [first + 8 * share * threads * array for array in range(3)]
         self._calls = [
             functools.partial(function, *(start + 8 * share * t for start in starts), share) for t in range(threads)
         ]
@@ -145,8 +145,8 @@ class _OneArray:
         share = int(megabytes * 1e6) // (8 * threads) // 64 * 64
         self.bytes = 8 * share * threads
         function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int64)(_engine(source).get_function_address(name))
-        array = _triad_arrays(share * threads)[0]
-        self._calls = [functools.partial(function, array.ctypes.data + 8 * share * t, share) for t in range(threads)]
+        start = _memory(share * threads).ctypes.data
+        self._calls = [functools.partial(function, start + 8 * share * t, share) for t in range(threads)]
         self._run = _on_threads(threads)
 
     def __call__(self) -> None:
@@ -209,15 +209,13 @@ Limit = FmaPeak | Triad | Fill | Read
 
 
 @functools.cache
-def _triad_arrays(length: int) -> list[Any]:
+def _memory(length: int) -> Any:
+    """Return so many numbers from a multiple of 64 bytes on; who asks for as many again gets the same ones."""
     import numpy as np  # not before a process is kept on one core
 
-    arrays = []
-    for _ in range(3):
-        memory = np.ones(length + 8)
-        start = -memory.ctypes.data % 64 // 8
-        arrays.append(memory[start:start + length])
-    return arrays
+    memory = np.ones(length + 8)
+    start = -memory.ctypes.data % 64 // 8
+    return memory[start:start + length]
 
 
 @functools.cache

@@ -21,8 +21,9 @@ from .timing import Contestant, interleave, quartiles
 
 __all__ = ["cases_of", "run", "run_in_child"]
 
-#: Megabytes of the arrays of the triad, and of the one that is filled or read.
-_TRIAD_MEGABYTES, _ONE_ARRAY_MEGABYTES = 256, 85
+#: Megabytes that a triad moves, a filling writes, or a sum reads: as many as the cases from memory, since of fewer a
+#: part would stay in the last-level caches from one pass to the next.
+_MEGABYTES = 256
 #: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
 #: Facts of a measurement, and what to say of them: the part of the cores that other programs took, and the part of the
@@ -46,10 +47,10 @@ def _limits(section: Section, case: str) -> dict[str, Limit]:
         limits["FMA peak"] = FmaPeak(case.split()[0], threads)
     if "triad" in section.limits:
         for stores in ("plain", "streaming"):
-            limits[f"triad {stores}"] = Triad(_TRIAD_MEGABYTES, threads, stores == "streaming")
-            limits[f"fill {stores}"] = Fill(_ONE_ARRAY_MEGABYTES, threads, stores == "streaming")
+            limits[f"triad {stores}"] = Triad(_MEGABYTES, threads, stores == "streaming")
+            limits[f"fill {stores}"] = Fill(_MEGABYTES, threads, stores == "streaming")
         for loads in ("plain", "prefetching"):
-            limits[f"read {loads}"] = Read(_ONE_ARRAY_MEGABYTES, threads, loads == "prefetching")
+            limits[f"read {loads}"] = Read(_MEGABYTES, threads, loads == "prefetching")
     return limits
 
 

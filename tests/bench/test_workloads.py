@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from asv_bench.benchmarks import code, programs
-from asv_bench.benchmarks.limits import Fill, FmaPeak, Read, Triad, _triad_arrays, host_vector_bytes
+from asv_bench.benchmarks.limits import Fill, FmaPeak, Read, Triad, _memory, host_vector_bytes
 from asv_bench.benchmarks.streams import Stream
 from asv_bench.benchmarks.tables import Shape
 from asv_bench.benchmarks.workloads import Chain, Gemm, Groups
@@ -49,12 +49,12 @@ def test_limits_do_what_they_count():
     assert single.flops == 2 * double.flops  # twice the lanes
     single()
     triad = Triad(1, 2, streaming=True)
-    a, b, c = _triad_arrays(triad.bytes // 24)
+    a, b, c = _memory(triad.bytes // 8).reshape(3, -1)
     b[:], c[:] = 2.0, 0.5
     triad()
     assert (a == 3.5).all()
     fill = Fill(1, 2, streaming=False)
-    filled = _triad_arrays(fill.bytes // 8)[0]
+    filled = _memory(fill.bytes // 8)
     fill()
     assert (filled == 3.0).all()
     read = Read(1, 2, prefetching=True)
