@@ -180,9 +180,16 @@ def test_prefetch_needs_a_serial_loop():
         schedule.prefetch("k")
 
 
-def test_the_default_schedule_prefetches_in_one_loop():
+def test_the_default_schedule_prefetches_in_the_sums_of_all_tiles():
     nest = vector_schedule(gemm(40, 20, 20), 64).nest
-    assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == ["k"]
+    sums = [loop.variable for loop in loops_of(nest.body) if loop.reduction and loop.kind == "serial"]
+    assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == sums
+    assert len(sums) > 1
+
+
+def test_the_default_schedule_prefetches_in_one_loop_where_sums_have_none():
+    nest = vector_schedule(gemm(9, 9, 4), 64).nest
+    assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == ["n.0"]
 
 
 def test_a_schedule_prints_its_steps_and_its_script():

@@ -58,18 +58,20 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
     for buffer, modes in strided if not panels else ():
         pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
-    prefetched = False
+    reductions, others = [], []
     for part in _tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
-            loop = reduction or (tile.outer if single else part.outer)
-            if not prefetched and contraction.jam == 1 and schedule.is_static(loop):
-                # The first tile is the one that runs most often.
+            reductions += [reduction] if reduction is not None else []
+            others += [tile.outer if single else part.outer]
+    if contraction.jam == 1:
+        # Spread over all tiles, where their sums have loops; else over the first one, which runs most often.
+        for loop in reductions or others[:1]:
+            if schedule.is_static(loop):
                 schedule.prefetch(loop)
-                prefetched = True
     if panels:
         # A copy of all rows would not stay in the nearest cache; that of a tile of rows serves all tiles of columns.
         schedule.reorder("m.0", "n.0")

@@ -118,9 +118,9 @@ class Loop:
 
     `derived` are computed in each iteration, in order; `guards` then restrict the iterations.  A `pipelined` loop
     fills a stage's buffer for its next iteration, so that its iterations must run in order.  `instruction` names the
-    engine's instruction that a tensorized loop stands for.  While a loop with `prefetch` runs, the operands of the next
-    work-group are fetched into the cache.  An unrolled loop that `loads_ahead` reads local memory for its next
-    iteration before it computes the present one.
+    engine's instruction that a tensorized loop stands for.  While the loops with `prefetch` run, the operands of a
+    later work-group are fetched into the cache, a share in each iteration.  An unrolled loop that `loads_ahead` reads
+    local memory for its next iteration before it computes the present one.
     """
 
     variable: str

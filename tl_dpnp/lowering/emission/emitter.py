@@ -23,10 +23,7 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.instructions import INSTRUCTIONS
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
-    CACHE_LINE,
-    GLOBAL,
     I1,
-    I8,
     I32,
     constant,
     counted_loop,
@@ -41,6 +38,7 @@ from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.products import product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
@@ -109,7 +107,8 @@ def emit_nest(
     forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged,
-        copies, TensorCores.start(memory, forms) if forms else None)
+        copies, TensorCores.start(memory, forms) if forms else None,
+        Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
@@ -131,6 +130,7 @@ class _Emitter:
     staged: StagedStores | None
     copies: AsynchronousCopies
     tensor_cores: TensorCores | None
+    shares: Shares
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
@@ -138,8 +138,6 @@ class _Emitter:
     )
     #: Whether what is emitted now only loads from local memory what is computed later.
     only_loads: bool = False
-    #: The serial loops around the current place, with their counters.
-    running: list[tuple[Loop, ir.Value]] = field(default_factory=list)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -374,9 +372,9 @@ class _Emitter:
         """Emit a loop at run time; with `share` sub-groups, each takes every share-th iteration from its own on."""
         range_ = loop.static_range
         if range_ is not None and share == 1 and len(range_) <= 1:
-            if loop.prefetch and range_:
-                self.prefetch()
             for value in range_:
+                if loop.prefetch:
+                    self.prefetch(loop, value)
                 self.iteration(loop, value)
             return
         start, stop = self.bound(loop.start), self.bound(loop.stop)
@@ -390,12 +388,10 @@ class _Emitter:
 
         def body(counter: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             self.registers = dict(zip(carried, values, strict=True))
-            self.running.append((loop, counter))
             if loop.prefetch:
-                self.prefetch()
+                self.prefetch(loop, counter)
             self.iteration(loop, counter)
             self.copies.start()
-            self.running.pop()
             self.memory.forget()
             return [self.registers[key] for key in carried]
 
@@ -406,31 +402,12 @@ class _Emitter:
             )
         self.registers = dict(zip(carried, results, strict=True))
 
-    def prefetch(self) -> None:
-        """Fetch this iteration's share of the next operands, if that is wanted."""
-        ahead = self.arguments.ahead
-        if ahead is None:
-            return
-
-        target = target_of(self.builder)
-
-        def fetch() -> None:
-            number, count = index(0), 1
-            for loop, counter in self.running:
-                range_ = loop.static_range
-                assert range_ is not None, "the schedule saw to it"
-                passed = self.builder.sub(counter, index(range_.start))
-                passed = self.builder.udiv(passed, index(range_.step)) if range_.step > 1 else passed
-                number = self.builder.add(self.builder.mul(number, index(len(range_))), passed)
-                count *= len(range_)
-            for name, (distance, size) in ahead.buffers.items():
-                share = -(-size // count)
-                start = self.builder.bitcast(self.arguments.pointers[name], I8.as_pointer(GLOBAL))
-                start = self.builder.gep(start, [self.builder.add(distance, self.builder.mul(number, index(share)))])
-                for line in range(-(-share // CACHE_LINE)):
-                    target.prefetch_line(self.builder, self.builder.gep(start, [index(line * CACHE_LINE)]))
-
-        self.branch(ahead.wanted, fetch)
+    def prefetch(self, loop: Loop, value: int | ir.Value) -> None:
+        """Fetch the share of the next operands that belongs to an iteration of `loop`, if that is wanted."""
+        ahead, variables = self.arguments.ahead, self.variables
+        if ahead is not None:
+            self.branch(ahead.wanted, lambda: self.shares.fetch(
+                self.builder, loop, value, variables, ahead, self.arguments.pointers))
 
     # --- work-items --------------------------------------------------------------------------------------------------
 

@@ -202,9 +202,10 @@ class Schedule:
         self._apply(Step("bind", (loop, kind)), lambda d: loops.bind(d, loop, kind))
 
     def prefetch(self, loop: str) -> None:
-        """Fetch the operands of the next work-group into the cache, spread over the iterations of a serial loop.
+        """Fetch the operands of a later work-group into the cache, spread over the iterations of a serial loop.
 
-        It changes nothing where the kernel does not know the next operands.  The loop and those around it must have
+        Where several loops prefetch, they share the operands: each iteration of each of them fetches as much.  It
+        changes nothing where the kernel does not know the next operands.  The loop and those around it must have
         known ranges, so that each iteration knows its share.
         """
         self._apply(Step("prefetch", (loop,)), lambda d: loops.prefetch(d, loop))
