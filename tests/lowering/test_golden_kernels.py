@@ -95,3 +95,18 @@ def test_elements_of_groups_are_prefetched_where_every_work_group_loads_one() ->
         f"%c = cmp.lt %g, 3 : index\nif %c {{ {load} }}")))
     assert "groups - 1" in lower(everywhere, CPU, LoweringOptions()).shell.text
     assert "groups - 1" not in lower(guarded, CPU, LoweringOptions()).shell.text
+
+
+def test_operands_from_memory_have_a_schedule_of_their_own_where_all_work_groups_have_others() -> None:
+    program = """func @f(%a: {}, %b: memref<f32x56x9x?>, %c: memref<f32x56x9x?>) {{
+        %g = group_id
+        %y = subview %b[:, :, %g] : memref<f32x56x9x?>
+        %z = subview %c[:, :, %g] : memref<f32x56x9x?>
+        {}gemm.n.n 1.0, {}, %y, 0.0, %z : f32, memref<f32x56x56>, memref<f32x56x9>, f32, memref<f32x56x9>
+    }}"""
+    (batched,), (shared,) = map(parse, (
+        program.format("memref<f32x56x56x?>", "%x = subview %a[:, :, %g] : memref<f32x56x56x?>\n", "%x"),
+        program.format("memref<f32x56x56>", "", "%a")))
+    names = [schedule.name for schedule in lower(batched, CPU, LoweringOptions()).variants]
+    assert names == ["gemm_0_beyond"]
+    assert not lower(shared, CPU, LoweringOptions()).variants

@@ -20,7 +20,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.scalars import F32, F64
 
 
@@ -225,3 +225,22 @@ def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, tran
     check(contraction, schedule, *shape, transposes=transposes)
     # What is read as well would have to be transposed twice.
     assert "C_registers" not in str(vector_schedule(gemm(*shape, transposes=transposes, beta=1.0), 64))
+
+
+@pytest.mark.parametrize(("sizes", "element", "expected"), [
+    ((56, 9, 56), F32, Tiling(4, 9, 1)),
+    ((120, 9, 120), F32, Tiling(1, 9, 1)),
+    ((64, 16, 64), F32, Tiling(4, 4, 1)),
+    ((64, 16, 64), F64, Tiling(1, 8, 1)),
+    ((56, 56, 9), F64, None),
+    ((64, 64, 64), F32, None),
+    ((None, 9, 56), F32, None),
+])
+def test_narrow_products_read_their_first_factor_from_memory_in_order(sizes, element, expected):
+    assert memory_tiling(gemm(*sizes, element=element), 64) == expected
+
+
+@pytest.mark.parametrize("sizes", [(56, 9, 56), (120, 9, 120), (64, 16, 64), (35, 9, 35)])
+def test_the_tiling_for_operands_from_memory_keeps_the_result(sizes):
+    contraction = gemm(*sizes)
+    check(contraction, vector_schedule(contraction, 64, memory_tiling(contraction, 64)), *sizes)

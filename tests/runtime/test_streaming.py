@@ -7,27 +7,30 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tl_dpnp.lowering.plan import BEYOND_ALL
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.runtime import launch
 
 SOURCE = """
-func @product(%a: memref<{t}x{m}x8x?>, %b: memref<{t}x8x{n}x?>, %c: memref<{t}x{m}x{n}x?>) {{
+func @product(%a: memref<{t}x{m}x{k}x?>, %b: memref<{t}x{k}x{n}x?>, %c: memref<{t}x{m}x{n}x?>) {{
   %g = group_id
-  %x = subview %a[:,:,%g] : memref<{t}x{m}x8x?>
-  %y = subview %b[:,:,%g] : memref<{t}x8x{n}x?>
+  %x = subview %a[:,:,%g] : memref<{t}x{m}x{k}x?>
+  %y = subview %b[:,:,%g] : memref<{t}x{k}x{n}x?>
   %z = subview %c[:,:,%g] : memref<{t}x{m}x{n}x?>
-  gemm.n.n 1, %x, %y, {beta}, %z : {t}, memref<{t}x{m}x8>, memref<{t}x8x{n}>, {t}, memref<{t}x{m}x{n}>
+  gemm.n.n 1, %x, %y, {beta}, %z : {t}, memref<{t}x{m}x{k}>, memref<{t}x{k}x{n}>, {t}, memref<{t}x{m}x{n}>
 }}"""
 
 
 @pytest.mark.parametrize("offset", [0, 1, 16], ids="{} elements off".format)
-@pytest.mark.parametrize(("m", "n", "beta", "element"), [
-    (32, 5, 0, "f32"), (16, 9, 2, "f32"), (24, 3, 0, "f64"),
+@pytest.mark.parametrize(("m", "n", "k", "beta", "element"), [
+    (32, 5, 8, 0, "f32"), (16, 9, 8, 2, "f32"), (24, 3, 8, 0, "f64"),
     # Columns of these are no whole lines.
-    (35, 35, 0, "f32"), (120, 7, 0, "f32"), (9, 40, 0, "f64"), (20, 20, 0, "f32"), (20, 20, 3, "f32"),
+    (35, 35, 8, 0, "f32"), (120, 7, 8, 0, "f32"), (9, 40, 8, 0, "f64"), (20, 20, 8, 0, "f32"), (20, 20, 8, 3, "f32"),
+    # These have other tiles where operands come from memory.
+    (56, 9, 56, 0, "f32"), (120, 9, 40, 0, "f32"), (64, 16, 64, 2, "f64"), (35, 9, 35, 0, "f64"),
 ])
-def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
-    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
+@pytest.mark.parametrize("level", [BEYOND_ONE, BEYOND_ALL])
+def test_results_of_any_alignment(monkeypatch, offset, m, n, k, beta, element, level):
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: level)
     groups, dtype = 7, {"f32": np.float32, "f64": np.float64}[element]
     generator = np.random.default_rng(m)
 
@@ -36,9 +39,9 @@ def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
         memory = dpnp.asarray(generator.integers(-4, 5, count + offset).astype(dtype))
         return memory[offset:].reshape(shape)
 
-    a, b, c = array(groups, 8, m), array(groups, n, 8), array(groups, n, m)
+    a, b, c = array(groups, k, m), array(groups, n, k), array(groups, n, m)
     expected = b.asnumpy() @ a.asnumpy() + beta * c.asnumpy()
-    kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, beta=beta, t=element))
+    kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, k=k, beta=beta, t=element))
     kernel(*map(tl_dpnp.rev, (a, b, c)))
     np.testing.assert_array_equal(c.asnumpy(), expected)
 
@@ -47,7 +50,7 @@ def test_results_of_any_alignment(monkeypatch, offset, m, n, beta, element):
 def test_neighbours_keep_their_values(monkeypatch, m, n):
     monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
     memory = dpnp.full(m * n + 64, 7, dtype="float32")
-    kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, beta=0, t="f32"))
+    kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, k=8, beta=0, t="f32"))
     a, b = dpnp.ones((1, 8, m), dtype="float32"), dpnp.ones((1, n, 8), dtype="float32")
     for start in (0, 3, 16, 33):
         memory[:] = 7
@@ -58,7 +61,7 @@ def test_neighbours_keep_their_values(monkeypatch, m, n):
 
 
 def test_results_without_whole_lines_are_staged():
-    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=35, beta=0, t="f32"))
+    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=35, k=8, beta=0, t="f32"))
     device = next(device for device in tl_dpnp.devices() if device.is_cpu)
     staged = device.vector_bytes == 64
     (llvm,) = kernel.inspect_llvm().values()
@@ -72,7 +75,7 @@ def test_elements_of_any_size(monkeypatch, element):
     generator = np.random.default_rng(5)
     a, b = (dpnp.asarray(generator.integers(-2, 3, shape).astype(dtype)) for shape in ((3, 8, 35), (3, 13, 8)))
     c = dpnp.zeros((3, 13, 35), dtype=dtype)
-    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=13, beta=0, t=element))
+    kernel = tl_dpnp.compile(SOURCE.format(m=35, n=13, k=8, beta=0, t=element))
     kernel(*map(tl_dpnp.rev, (a, b, c)))
     np.testing.assert_array_equal(c.asnumpy(), b.asnumpy() @ a.asnumpy())
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import CACHE_LINE, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
@@ -18,8 +19,9 @@ from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
-from tl_dpnp.lowering.nest import loops_of
+from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
+from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
@@ -55,6 +57,8 @@ class MicroKernels:
         self.local_memory = local_memory
         self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
         self.direct = direct
+        #: What the micro-kernels made so far do for operands from memory, where that is another schedule.
+        self.beyond: list[Schedule] = []
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
         kernel, product = self.kernels[id(operation)], self.products.get(id(operation))
@@ -70,10 +74,14 @@ class MicroKernels:
             if memref.can_be_fetched and self.device.is_cpu
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
-        staged = staged_result(realized.nest) if alone and self.device.vector_bytes == CACHE_LINE else None
+        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
+        beyond = kernel.beyond if prefetches and "A" in fetched else None
+        if beyond is not None:
+            self.beyond.append(beyond.schedule)
+        streaming = (beyond or kernel).realized.nest
+        staged = staged_result(streaming) if alone and self.device.vector_bytes == CACHE_LINE else None
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             staged = None
-        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
         parameters = (
             *(INDEX for _ in elements),
             *(INDEX for _ in contraction.dimensions),
@@ -102,12 +110,12 @@ class MicroKernels:
                 words = memory_pointer(builder, U32, LOCAL, index(first), self.local_memory)
             ahead = None
             if prefetches:
-                beyond = next(given)
-                wanted = builder.icmp_signed(">=", beyond, index(BEYOND_ONE))
+                level = next(given)
+                wanted = builder.icmp_signed(">=", level, index(BEYOND_ONE))
                 distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
                 # To fetch what is then stored past the caches would read it for nothing.
                 moved = distances.pop(staged.buffer.name, None) if staged is not None else None
-                streams = builder.icmp_signed(">=", beyond, index(BEYOND_ALL))
+                streams = builder.icmp_signed(">=", level, index(BEYOND_ALL))
                 stored = None if staged is None or moved is None else (staged, moved[0])
                 ahead = Ahead(wanted, distances, streams, stored)
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
@@ -115,9 +123,20 @@ class MicroKernels:
                 alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
                                   for name, offset in realized.offsets.items())
 
-            def nest(known: Mapping[str, int]) -> None:
+            def emit_one(nest: Nest, known: Mapping[str, int], ahead: Ahead | None) -> None:
                 given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words)
-                emit_nest(builder, realized.nest, given_to_nest, self.layout, width, self.engine)
+                emit_nest(builder, nest, given_to_nest, self.layout, width, self.engine)
+
+            def nest(known: Mapping[str, int]) -> None:
+                if beyond is None or ahead is None:
+                    emit_one(realized.nest, known, ahead)
+                    return
+                with builder.if_else(ahead.wanted) as (then, otherwise):
+                    with then:
+                        always = replace(ahead, wanted=ir.Constant(I1, 1))
+                        emit_one(beyond.realized.nest, known, always)
+                    with otherwise:
+                        emit_one(realized.nest, known, None)
 
             if operation.output.name not in self.direct:
                 nest(alignments)

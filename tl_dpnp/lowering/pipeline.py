@@ -37,8 +37,9 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
-#: page of its own; work-groups and bytes in between at most, so that what was fetched is still in the nearest cache.
-_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 4096, 8, 24 << 10
+#: page of its own, and work-groups in between at most.  So many bytes in between keep memory busy; more would only
+#: push what was fetched out of the nearest cache.
+_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 8192, 8, 48 << 10
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
 
@@ -49,7 +50,8 @@ class LoweredKernel:
 
     `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
     kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
-    has and the kernel does not use.  `jammed` are the loop nests that do two work-groups at once, where there are any.
+    has and the kernel does not use.  `variants` are loop nests that some calls take instead: those that do two
+    work-groups at once, and those for operands that exceed the caches of one core.
     """
 
     plan: LaunchPlan
@@ -58,7 +60,7 @@ class LoweredKernel:
     schedules: tuple[Schedule, ...]
     work_group: WorkGroup
     remarks: tuple[str, ...] = ()
-    jammed: tuple[Schedule, ...] = ()
+    variants: tuple[Schedule, ...] = ()
 
     @property
     def source(self) -> str:
@@ -69,7 +71,7 @@ class LoweredKernel:
     @property
     def schedule(self) -> str:
         """The scheduled loop nest of each collective instruction."""
-        return "\n\n".join(map(str, (*self.schedules, *self.jammed)))
+        return "\n\n".join(map(str, (*self.schedules, *self.variants)))
 
 
 def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
@@ -151,7 +153,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
-    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, twice)
+    variants = (*twice, *maker.beyond)
+    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants)
 
 
 def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:
@@ -159,7 +162,7 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
-    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
+    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), -(-_BYTES_AHEAD // max(1, size))))
 
 
 def _staged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +18,10 @@ from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
 from tl_dpnp.lowering.nest import loops_of, stages_of
+from tl_dpnp.lowering.packing import strided_along
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tiling import memory_tiling
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.lowering.work_group import WorkGroup
 
@@ -36,7 +38,8 @@ GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedu
 class Scheduled:
     """A linear-algebra instruction with its schedule and what is emitted for it.
 
-    `remark` says why a product is, or is not, on the matrix engine that there is.
+    `remark` says why a product is, or is not, on the matrix engine that there is.  `beyond` is the same instruction for
+    operands that exceed the caches of one core, where another schedule is better for them.
     """
 
     operation: ops.LinearAlgebra
@@ -44,6 +47,7 @@ class Scheduled:
     schedule: Schedule
     realized: Realized
     remark: str | None = None
+    beyond: Scheduled | None = None
 
 
 def contractions_of(
@@ -115,8 +119,23 @@ def schedule_instructions(
         except ScheduleError as error:
             raise _located(error, operation) from None
         why = remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
-        result.append(Scheduled(operation, contraction, schedule, realized, why))
+        beyond = None
+        if work_group.form == "vector" and contraction.nest.name not in given:
+            beyond = _beyond(operation, contraction, work_group, vector_bytes)
+        result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
     return result
+
+
+def _beyond(
+    operation: ops.LinearAlgebra, contraction: Contraction, work_group: WorkGroup, vector_bytes: int
+) -> Scheduled | None:
+    """Schedule an instruction for operands from memory, where that takes another tiling."""
+    tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, vector_bytes)
+    if tiling is None:
+        return None
+    named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
+    schedule = vector_schedule(named, vector_bytes, tiling)
+    return Scheduled(operation, named, schedule, realize(schedule.nest, work_group.layout))
 
 
 def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:

@@ -14,8 +14,8 @@ from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import Bound
 
 __all__ = [
-    "Tiling", "even_tile", "rest_of_rows", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling",
-    "vector_width",
+    "Tiling", "even_tile", "memory_tiling", "rest_of_rows", "subgroup_tiling", "unrolling", "vector_operations",
+    "vector_tiling", "vector_width",
 ]
 
 #: Vector registers that a tile of C may take, by vector size in bytes: of the 32 of AVX-512, the 16 of AVX2 and SSE.
@@ -29,6 +29,14 @@ _ACCUMULATORS_JAMMED = {64: 12, 32: 6, 16: 6}
 _TILE_VECTORS, _FEW_COLUMNS = 2, 10
 #: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
 _MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 16
+#: The same for operands from memory: accumulators of a tile as high as C, where spilling some costs less than to read
+#: the first factor out of order; the fewest columns of a tile of one vector, and the most.
+_ACCUMULATORS_FROM_MEMORY = {64: 40, 32: 20, 16: 20}
+_LEAST_COLUMNS_FROM_MEMORY, _MOST_COLUMNS_FROM_MEMORY = 8, 10
+#: Vectors up to which a column of C is a tile's height even where it takes several tiles of columns.
+_FEW_LINES = 4
+#: Columns of a result up to which its first factor decides how fast it comes from memory.
+_NARROW = 16
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 #: Vector products that one iteration of the K loop may hold after unrolling.
@@ -86,6 +94,32 @@ def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
     # What reads each element once waits for memory, and prefetches best in small portions.
     unroll = 1 if contraction.columns == 1 and vectors > 1 else unrolling(contraction.depth, products)
     return Tiling(vectors, columns, unroll)
+
+
+def memory_tiling(contraction: Contraction, vector_bytes: int) -> Tiling | None:
+    """Return the tiling of a narrow product whose first factor comes from memory; None where it is the default.
+
+    Prefetchers of the hardware follow whole columns, and accesses of one line at a stride; several lines of a column
+    and then a gap they take for a stream, and fetch what is not needed next.  Tiles are therefore as high as C, or one
+    vector high.
+    """
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
+        return None
+    width = vector_width(contraction, vector_bytes)
+    narrow = 1 < columns <= _NARROW and columns * (rows + depth) < rows * depth
+    if not narrow or rows <= width or depth <= _SHORT_REDUCTION:
+        return None
+    height = -(-rows // width)
+    if rows * columns <= _ACCUMULATORS_FROM_MEMORY[vector_bytes] * width:
+        tiling = Tiling(height, columns, 1)
+    elif height <= _FEW_LINES:
+        tiling = Tiling(height, even_tile(columns, _ACCUMULATORS[vector_bytes] // height), 1)
+    elif columns >= _LEAST_COLUMNS_FROM_MEMORY:
+        tiling = Tiling(1, even_tile(columns, _MOST_COLUMNS_FROM_MEMORY), 1)
+    else:
+        return None
+    return None if tiling == vector_tiling(contraction, vector_bytes) else tiling
 
 
 def subgroup_tiling(contraction: Contraction) -> Tiling:
