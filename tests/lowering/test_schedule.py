@@ -228,19 +228,23 @@ def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, tran
 
 
 @pytest.mark.parametrize(("sizes", "element", "expected"), [
-    ((56, 9, 56), F32, Tiling(4, 9, 1)),
-    ((120, 9, 120), F32, Tiling(1, 9, 1)),
-    ((64, 16, 64), F32, Tiling(4, 4, 1)),
-    ((64, 16, 64), F64, Tiling(1, 8, 1)),
-    ((56, 56, 9), F64, None),
-    ((64, 64, 64), F32, None),
-    ((None, 9, 56), F32, None),
+    # Most of what is read is the first factor.
+    ((56, 9, 56), F32, Tiling(4, 9, 1)), ((120, 9, 120), F32, Tiling(1, 9, 1)), ((64, 16, 64), F32, Tiling(4, 4, 1)),
+    ((64, 16, 64), F64, Tiling(1, 8, 1)), ((128, 4, 128), F64, None),
+    # The result is no smaller than the factors.
+    ((32, 32, 32), F32, Tiling(2, 4, 2)), ((256, 256, 16), F64, Tiling(8, 2, 1)), ((35, 35, 35), F32, Tiling(3, 5, 1)),
+    # Arithmetic decides, or nothing is to be chosen.
+    ((96, 96, 96), F32, None), ((64, 1, 64), F32, None), ((4, 4, 4), F32, None), ((None, 9, 56), F32, None),
 ])
-def test_narrow_products_read_their_first_factor_from_memory_in_order(sizes, element, expected):
+def test_products_from_memory_have_tiles_of_their_own(sizes, element, expected):
     assert memory_tiling(gemm(*sizes, element=element), 64) == expected
 
 
-@pytest.mark.parametrize("sizes", [(56, 9, 56), (120, 9, 120), (64, 16, 64), (35, 9, 35)])
+@pytest.mark.parametrize("sizes", [
+    (56, 9, 56), (120, 9, 120), (64, 16, 64), (35, 9, 35), (20, 20, 20), (35, 35, 35), (56, 56, 9), (64, 37, 16),
+])
 def test_the_tiling_for_operands_from_memory_keeps_the_result(sizes):
     contraction = gemm(*sizes)
-    check(contraction, vector_schedule(contraction, 64, memory_tiling(contraction, 64)), *sizes)
+    tiling = memory_tiling(contraction, 64)
+    assert tiling is not None
+    check(contraction, vector_schedule(contraction, 64, tiling), *sizes)

@@ -75,7 +75,7 @@ class MicroKernels:
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
         prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
-        beyond = kernel.beyond if prefetches and "A" in fetched else None
+        beyond = kernel.beyond if prefetches and {"A", "C"} <= fetched.keys() else None
         if beyond is not None:
             self.beyond.append(beyond.schedule)
         streaming = (beyond or kernel).realized.nest

@@ -29,14 +29,17 @@ _ACCUMULATORS_JAMMED = {64: 12, 32: 6, 16: 6}
 _TILE_VECTORS, _FEW_COLUMNS = 2, 10
 #: Columns of a tile at most: more where a tile is one vector high, since it then has registers to spare.
 _MOST_COLUMNS, _MOST_COLUMNS_OF_A_ROW = 8, 16
-#: The same for operands from memory: accumulators of a tile as high as C, where spilling some costs less than to read
-#: the first factor out of order; the fewest columns of a tile of one vector, and the most.
-_ACCUMULATORS_FROM_MEMORY = {64: 40, 32: 20, 16: 20}
-_LEAST_COLUMNS_FROM_MEMORY, _MOST_COLUMNS_FROM_MEMORY = 8, 10
-#: Vectors up to which a column of C is a tile's height even where it takes several tiles of columns.
-_FEW_LINES = 4
-#: Columns of a result up to which its first factor decides how fast it comes from memory.
+#: Columns of a result up to which its first factor decides how fast a product from memory is.
 _NARROW = 16
+#: Accumulators of a tile of a narrow result that is as high as C, where spilling some costs less than to read the first
+#: factor out of order, and vectors of such a tile where several are side by side; the fewest columns of a tile of one
+#: vector, and the most.
+_ACCUMULATORS_OF_WHOLE_COLUMNS, _FEW_LINES = {64: 40, 32: 20, 16: 20}, 4
+_LEAST_COLUMNS_OF_A_LINE, _MOST_COLUMNS_OF_A_LINE = 8, 10
+#: Vector operations for each byte up to which memory decides.
+_BOUND_BY_MEMORY = 1 / 3
+#: Columns of a tile of other results from memory, and heights that divide that of C, with the least height of C.
+_COLUMNS_FROM_MEMORY, _HEIGHTS_FROM_MEMORY = 5, ((8, 16), (4, 4), (3, 3))
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 #: Vector products that one iteration of the K loop may hold after unrolling.
@@ -97,29 +100,52 @@ def vector_tiling(contraction: Contraction, vector_bytes: int) -> Tiling:
 
 
 def memory_tiling(contraction: Contraction, vector_bytes: int) -> Tiling | None:
-    """Return the tiling of a narrow product whose first factor comes from memory; None where it is the default.
+    """Return the tiling of a product whose operands come from memory; None where it is the default."""
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
+        return None
+    size = contraction.element.bytes * (rows * depth + depth * columns + rows * columns)
+    bound = vector_operations(contraction, vector_bytes) <= _BOUND_BY_MEMORY * size
+    if not bound or columns == 1 or rows < vector_width(contraction, vector_bytes):
+        return None
+    is_narrow = columns <= _NARROW and columns * (rows + depth) < rows * depth
+    tiling = (_narrow_tiling if is_narrow else _flat_tiling)(rows, columns, depth, contraction, vector_bytes)
+    return None if tiling == vector_tiling(contraction, vector_bytes) else tiling
+
+
+def _narrow_tiling(rows: int, columns: int, depth: int, contraction: Contraction, vector_bytes: int) -> Tiling | None:
+    """Return the tiling of a product whose first factor is most of what is read.
 
     Prefetchers of the hardware follow whole columns, and accesses of one line at a stride; several lines of a column
     and then a gap they take for a stream, and fetch what is not needed next.  Tiles are therefore as high as C, or one
     vector high.
     """
-    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
-    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
-        return None
     width = vector_width(contraction, vector_bytes)
-    narrow = 1 < columns <= _NARROW and columns * (rows + depth) < rows * depth
-    if not narrow or rows <= width or depth <= _SHORT_REDUCTION:
-        return None
     height = -(-rows // width)
-    if rows * columns <= _ACCUMULATORS_FROM_MEMORY[vector_bytes] * width:
-        tiling = Tiling(height, columns, 1)
-    elif height <= _FEW_LINES:
-        tiling = Tiling(height, even_tile(columns, _ACCUMULATORS[vector_bytes] // height), 1)
-    elif columns >= _LEAST_COLUMNS_FROM_MEMORY:
-        tiling = Tiling(1, even_tile(columns, _MOST_COLUMNS_FROM_MEMORY), 1)
-    else:
+    if rows * columns <= _ACCUMULATORS_OF_WHOLE_COLUMNS[vector_bytes] * width:
+        return Tiling(height, columns, 1)
+    if height <= _FEW_LINES:
+        return Tiling(height, even_tile(columns, _ACCUMULATORS[vector_bytes] // height), 1)
+    if columns >= _LEAST_COLUMNS_OF_A_LINE:
+        return Tiling(1, even_tile(columns, _MOST_COLUMNS_OF_A_LINE), 1)
+    return None
+
+
+def _flat_tiling(rows: int, columns: int, depth: int, contraction: Contraction, vector_bytes: int) -> Tiling | None:
+    """Return the tiling of a product with a result that is no smaller than its factors.
+
+    Tiles are flat: what they make is stored past the caches tile by tile, and the fewer columns it has the more evenly
+    that goes on beside the reading.
+    """
+    vectors = -(-rows // vector_width(contraction, vector_bytes))
+    height = vectors if vectors <= _FEW_LINES else next(
+        (height for height, least in _HEIGHTS_FROM_MEMORY if vectors >= least and vectors % height == 0), None)
+    if height is None:
         return None
-    return None if tiling == vector_tiling(contraction, vector_bytes) else tiling
+    most = max(2, min(_COLUMNS_FROM_MEMORY, _ACCUMULATORS[vector_bytes] // height))
+    divisor = max(count for count in range(1, most + 1) if columns % count == 0)
+    tile = divisor if divisor > 1 else even_tile(columns, most)
+    return Tiling(height, tile, unrolling(depth, height * tile))
 
 
 def subgroup_tiling(contraction: Contraction) -> Tiling:
