@@ -6,8 +6,8 @@ import math
 import pytest
 
 from asv_bench import render
-from asv_bench.benchmarks.contests import parse_case
-from asv_bench.benchmarks.measure import run
+from asv_bench.benchmarks.contests import Contest, parse_case
+from asv_bench.benchmarks.measure import _bound, _fastest, run
 from asv_bench.benchmarks.quiet import SharedCores
 from asv_bench.benchmarks.results import Measurement, Report, Target, judge
 from asv_bench.benchmarks.sections import SECTIONS, Section
@@ -164,3 +164,22 @@ def test_names_of_cases_hold_their_shape():
         for case in SECTIONS[name].cases:
             element, shape, variant = parse_case(case)
             assert f"{element} {shape} {variant}".strip() == case
+
+
+class _Traffic:
+    """A limit that moves a number of bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = size
+
+
+def test_of_two_ways_to_read_the_faster_one_is_the_limit_in_all_rounds():
+    limits = {"read plain": _Traffic(2), "read prefetching": _Traffic(2), "fill plain": _Traffic(1)}
+    times = {"read plain": [1.0, 5.0, 1.2], "read prefetching": [1.1, 1.0, 1.0], "fill plain": [1.0, 1.0, 1.0]}
+    assert _fastest(limits, times) == {"read": "read prefetching", "fill": "fill plain"}
+
+
+def test_the_limit_is_the_largest_of_the_times_that_parts_take():
+    contest = Contest({}, flops=100, bytes=90, written=30)
+    assert _bound(contest, {"FMA": 100.0, "triad": 45.0, "read": 20.0, "fill": 30.0}) == 3.0
+    assert _bound(contest, {"FMA": 10.0}) == 10.0
