@@ -35,6 +35,7 @@ __all__ = ["MicroKernels"]
 _MOST_OPERANDS = 16
 #: Bytes of a lane's widest access on GPUs.
 _VECTOR = 16
+_FALSE, _TRUE = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
 class MicroKernels:
@@ -57,7 +58,7 @@ class MicroKernels:
         self.local_memory = local_memory
         self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
         self.direct = direct
-        #: What the micro-kernels made so far do for operands from memory, where that is another schedule.
+        #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
         self.beyond: list[Schedule] = []
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
@@ -111,13 +112,14 @@ class MicroKernels:
             ahead = None
             if prefetches:
                 level = next(given)
-                wanted = builder.icmp_signed(">=", level, index(BEYOND_ONE))
-                distances = {buffer: (next(given), size) for buffer, size in fetched.items()}
+                wanted, streams = (
+                    builder.icmp_signed(">=", level, index(least)) for least in (BEYOND_ONE, BEYOND_ALL))
+                every = {buffer: (next(given), size) for buffer, size in fetched.items()}
                 # To fetch what is then stored past the caches would read it for nothing.
-                moved = distances.pop(staged.buffer.name, None) if staged is not None else None
-                streams = builder.icmp_signed(">=", level, index(BEYOND_ALL))
-                stored = None if staged is None or moved is None else (staged, moved[0])
-                ahead = Ahead(wanted, distances, streams, stored)
+                own = None if staged is None else staged.buffer.name
+                read = {buffer: each for buffer, each in every.items() if buffer != own}
+                stored = (staged, every[own][0]) if staged is not None and own in every else None
+                ahead = Ahead(wanted, read, streams, stored)
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             if not alone:
                 alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
@@ -131,12 +133,11 @@ class MicroKernels:
                 if beyond is None or ahead is None:
                     emit_one(realized.nest, known, ahead)
                     return
-                with builder.if_else(ahead.wanted) as (then, otherwise):
+                with builder.if_else(ahead.streams) as (then, otherwise):
                     with then:
-                        always = replace(ahead, wanted=ir.Constant(I1, 1))
-                        emit_one(beyond.realized.nest, known, always)
+                        emit_one(beyond.realized.nest, known, replace(ahead, wanted=_TRUE, streams=_TRUE))
                     with otherwise:
-                        emit_one(realized.nest, known, None)
+                        emit_one(realized.nest, known, Ahead(ahead.wanted, every, _FALSE))
 
             if operation.output.name not in self.direct:
                 nest(alignments)

@@ -51,7 +51,7 @@ class LoweredKernel:
     `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
     kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
     has and the kernel does not use.  `variants` are loop nests that some calls take instead: those that do two
-    work-groups at once, and those for operands that exceed the caches of one core.
+    work-groups at once, and those for operands that exceed all caches.
     """
 
     plan: LaunchPlan

@@ -39,7 +39,7 @@ class Scheduled:
     """A linear-algebra instruction with its schedule and what is emitted for it.
 
     `remark` says why a product is, or is not, on the matrix engine that there is.  `beyond` is the same instruction for
-    operands that exceed the caches of one core, where another schedule is better for them.
+    operands that exceed all caches, where another schedule is better for them.
     """
 
     operation: ops.LinearAlgebra
