@@ -182,9 +182,9 @@ def launch(case: str) -> Contest:
 
 
 def tuned(case: str) -> Contest:
-    """All cores; a batch of 4 MB, after six seconds of tuning, with sizes that the program knows and with dynamic ones.
-    The peer is the same program with the default schedules, timed once more after the tuning: the ratio is the gain.
-    Beside it stands the gain that tuning reported, and how many schedules it tried."""
+    """All cores; a batch of 4 MB, blocking calls for 20 ms, after six seconds of tuning, with sizes that the program
+    knows and with dynamic ones. The peer is the same program with the default schedules, timed once more after the
+    tuning: the ratio is the gain. Beside it stands the gain that tuning reported, and how many schedules it tried."""
     element, shape, variant = parse_case(case)
     product = Tuned(shape, element, 4.0, 1.0 if QUICK else 6.0, variant == "dynamic")
     contestants = {"tl_dpnp": Contestant(product.tl_dpnp), "default": Contestant(product.default)}

@@ -139,7 +139,7 @@ SECTIONS = {
         Section(
             "tune", "Tuning", _tuned("") + _tuned("dynamic"), contests.tuned,
             (Target("least", "default", 0.97),),
-            peers=("default",), columns=("reported", "tried"), quick=("f32 16x16x16",),
+            peers=("default",), columns=("reported", "tried"), block=2e-2, quick=("f32 16x16x16",),
         ),
         Section(
             "stages", "The stages of the tutorial", contests.stage_names(), contests.stage,
