@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import shutil
 import statistics
 import subprocess
 import sys
@@ -51,6 +52,9 @@ SANITIZED = {
         " or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
     "tests/cuda/test_tiled.py": "static_sizes or batches or (tiles_that_fit and bf16-f32 and n.n)",
 }
+
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+_SANITIZER = "compute-sanitizer"
 
 Shape = tuple[int, int, int]
 CUBES: tuple[Shape, ...] = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (64, 64, 64), (56, 9, 56))
@@ -390,26 +394,31 @@ def beside_matmul(
           flush=True)
 
 
-def stages() -> None:
+def stages() -> bool:
     """Check and time the stages of a large product of f32, one schedule after another, beside cuBLAS."""
-    for size in (2048, 4096, 8192):
-        subprocess.run([sys.executable, "examples/cuda_gemm_stages.py", "--size", str(size)], check=True)
+    runs = [subprocess.run([sys.executable, "examples/cuda_gemm_stages.py", "--size", str(size)], check=False)
+            for size in (2048, 4096, 8192)]
+    return not any(run.returncode for run in runs)
 
 
-def sanitizers() -> None:
+def sanitizers() -> bool:
     """Run tests of each form of a kernel under NVIDIA's checks of accesses and of races in shared memory."""
+    clean = True
     for tool in ("memcheck", "racecheck"):
         for file, tests in SANITIZED.items():
             print(f"{tool}, {file}: ", end="", flush=True)
             found = subprocess.run(
-                ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--target-processes", "all",
-                 "--error-exitcode", "3", sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                 file, "-k", tests], capture_output=True, text=True, check=False)
+                [_SANITIZER, "--tool", tool, "--report-api-errors", "no", "--target-processes", "all",
+                 "--error-exitcode", "3", *_PYTEST, "-x", file, "-k", tests],
+                capture_output=True, text=True, check=False)
             print("; ".join(line.strip("= ") for line in found.stdout.splitlines()[-2:]), f"(exit {found.returncode})",
                   flush=True)
+            clean &= found.returncode == 0
+    return clean
 
 
-SECTIONS: dict[str, Callable[[], None]] = {
+#: Each prints its part; what only checks returns whether all was right.
+SECTIONS: dict[str, Callable[[], bool | None]] = {
     "launches": launches,
     "f32": lambda: batches((("f32", "f32"),)),
     "tf32": lambda: batches((("f32", "f32"),), "default"),
@@ -432,17 +441,23 @@ SECTIONS: dict[str, Callable[[], None]] = {
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
 @click.option("--processes", default=1, show_default=True, help="Processes for the tests; several need pytest-xdist.")
 def main(sections: tuple[str, ...], check: bool, processes: int) -> None:
-    """Check, then time SECTIONS, by default all of them."""
+    """Check, then time SECTIONS, by default all of them; ends with 1 where a check fails."""
+    chosen = sections or tuple(SECTIONS)
+    if "sanitizers" in chosen and shutil.which(_SANITIZER) is None:
+        raise click.UsageError(f"{_SANITIZER} is not on the path; name the other sections to do without it")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PEERS)
     print(f"{torch.cuda.get_device_name()}, driver for CUDA {torch.version.cuda}; {versions}", flush=True)
+    right = True
     if check:
-        tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda"]
-        tests += ["-n", str(processes)] if processes > 1 else []
-        if subprocess.run(tests, check=False).returncode:
+        several = ("-n", str(processes)) if processes > 1 else ()
+        right = not subprocess.run([*_PYTEST, "tests/cuda", *several], check=False).returncode
+        if not right:
             print("the tests failed: times below are of wrong kernels", flush=True)
-    for section in sections or SECTIONS:
-        SECTIONS[section]()
+    for section in chosen:
+        right &= SECTIONS[section]() is not False
         torch.cuda.empty_cache()
+    if not right:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
