@@ -68,6 +68,8 @@ CPU_TARGETS: dict[str, frozenset[str]] = {
     "skx": frozenset("avx512f avx512bw avx512cd avx512dq avx512vl fma".split()),
     "core-avx2": frozenset("avx2 bmi1 bmi2 fma f16c".split()),
 }
+#: Bytes of the vectors that code for targets of the CPU runtime has.
+CPU_VECTOR_BYTES = {"skx": 64, "core-avx2": 32, "corei7-avx": 32, "corei7": 16}
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any
 import dpctl
 
 from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES
 
 __all__ = ["describe", "devices"]
 
@@ -38,8 +39,7 @@ def describe(device: Any) -> DeviceDescription:
         max_work_group_size=device.max_work_group_size,
         local_memory=device.local_mem_size,
         compute_units=device.max_compute_units,
-        # The CPU runtime reports the vectors that it compiles for: 16 floats with AVX-512, 8 with AVX2.
-        vector_bytes=min(64, max(16, 4 * device.native_vector_width_float)) if is_cpu else 16,
+        vector_bytes=_cpu_vector_bytes(4 * device.native_vector_width_float) if is_cpu else 16,
         has_fp64=bool(device.has_aspect_fp64),
         has_fp16=bool(device.has_aspect_fp16),
         has_atomic64=bool(device.has_aspect_atomic64),
@@ -47,6 +47,15 @@ def describe(device: Any) -> DeviceDescription:
         last_cache=_last_cache() if is_cpu else device.global_mem_cache_size,
         dpas_lanes=next((lanes for part, lanes in _DPAS_LANES.items() if part in device.name), 0),
     )
+
+
+def _cpu_vector_bytes(native: int) -> int:
+    """Return the bytes of the vectors that the CPU runtime compiles for: those of the processor (`native`) or fewer.
+
+    It reports those of the processor even where it is told to compile for less.
+    """
+    told = CPU_VECTOR_BYTES.get(os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", ""), 64)
+    return min(told, max(16, native))
 
 
 def _cpu_caches() -> tuple[int, ...]:
