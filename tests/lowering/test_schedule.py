@@ -235,9 +235,15 @@ def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, tran
     ((32, 32, 32), F32, Tiling(2, 4, 2)), ((256, 256, 16), F64, Tiling(8, 2, 1)), ((35, 35, 35), F32, Tiling(3, 5, 1)),
     # Arithmetic decides, or nothing is to be chosen.
     ((96, 96, 96), F32, None), ((64, 1, 64), F32, None), ((4, 4, 4), F32, None), ((None, 9, 56), F32, None),
+    ((16, 0, 0), F32, None), ((16, 4, 0), F32, None),
 ])
 def test_products_from_memory_have_tiles_of_their_own(sizes, element, expected):
     assert memory_tiling(gemm(*sizes, element=element), 64) == expected
+
+
+def test_narrow_vectors_have_no_tiles_of_one_where_arithmetic_takes_time():
+    assert memory_tiling(gemm(120, 9, 120), 32) == Tiling(1, 9, 1)
+    assert memory_tiling(gemm(64, 16, 64, element=F64), 32) is None
 
 
 @pytest.mark.parametrize("sizes", [

@@ -36,8 +36,8 @@ _NARROW = 16
 #: vector, and the most.
 _ACCUMULATORS_OF_WHOLE_COLUMNS, _FEW_LINES = {64: 40, 32: 20, 16: 20}, 4
 _LEAST_COLUMNS_OF_A_LINE, _MOST_COLUMNS_OF_A_LINE = 8, 10
-#: Vector operations for each byte up to which memory decides.
-_BOUND_BY_MEMORY = 1 / 3
+#: Vector operations for each byte up to which memory decides, and up to which tiles of one vector are fast enough.
+_BOUND_BY_MEMORY, _BOUND_OF_A_LINE = 1 / 3, 1 / 4
 #: Columns of a tile of other results from memory, and heights that divide that of C, with the least height of C.
 _COLUMNS_FROM_MEMORY, _HEIGHTS_FROM_MEMORY = 5, ((8, 16), (4, 4), (3, 3))
 #: Columns of a tile of C in the sub-group form.
@@ -104,40 +104,44 @@ def memory_tiling(contraction: Contraction, vector_bytes: int) -> Tiling | None:
     rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
         return None
-    size = contraction.element.bytes * (rows * depth + depth * columns + rows * columns)
-    bound = vector_operations(contraction, vector_bytes) <= _BOUND_BY_MEMORY * size
-    if not bound or columns == 1 or rows < vector_width(contraction, vector_bytes):
+    width = vector_width(contraction, vector_bytes)
+    if columns <= 1 or rows < width or not depth:
         return None
-    is_narrow = columns <= _NARROW and columns * (rows + depth) < rows * depth
-    tiling = (_narrow_tiling if is_narrow else _flat_tiling)(rows, columns, depth, contraction, vector_bytes)
+    size = contraction.element.bytes * (rows * depth + depth * columns + rows * columns)
+    intensity = vector_operations(contraction, vector_bytes) / size
+    if intensity > _BOUND_BY_MEMORY:
+        return None
+    if columns <= _NARROW and columns * (rows + depth) < rows * depth:
+        tiling = _narrow_tiling(rows, columns, width, vector_bytes, intensity)
+    else:
+        tiling = _flat_tiling(rows, columns, depth, width, vector_bytes)
     return None if tiling == vector_tiling(contraction, vector_bytes) else tiling
 
 
-def _narrow_tiling(rows: int, columns: int, depth: int, contraction: Contraction, vector_bytes: int) -> Tiling | None:
+def _narrow_tiling(rows: int, columns: int, width: int, vector_bytes: int, intensity: float) -> Tiling | None:
     """Return the tiling of a product whose first factor is most of what is read.
 
     Prefetchers of the hardware follow whole columns, and accesses of one line at a stride; several lines of a column
     and then a gap they take for a stream, and fetch what is not needed next.  Tiles are therefore as high as C, or one
     vector high.
     """
-    width = vector_width(contraction, vector_bytes)
     height = -(-rows // width)
     if rows * columns <= _ACCUMULATORS_OF_WHOLE_COLUMNS[vector_bytes] * width:
         return Tiling(height, columns, 1)
     if height <= _FEW_LINES:
         return Tiling(height, even_tile(columns, _ACCUMULATORS[vector_bytes] // height), 1)
-    if columns >= _LEAST_COLUMNS_OF_A_LINE:
+    if columns >= _LEAST_COLUMNS_OF_A_LINE and intensity <= _BOUND_OF_A_LINE:
         return Tiling(1, even_tile(columns, _MOST_COLUMNS_OF_A_LINE), 1)
     return None
 
 
-def _flat_tiling(rows: int, columns: int, depth: int, contraction: Contraction, vector_bytes: int) -> Tiling | None:
+def _flat_tiling(rows: int, columns: int, depth: int, width: int, vector_bytes: int) -> Tiling | None:
     """Return the tiling of a product with a result that is no smaller than its factors.
 
     Tiles are flat: what they make is stored past the caches tile by tile, and the fewer columns it has the more evenly
     that goes on beside the reading.
     """
-    vectors = -(-rows // vector_width(contraction, vector_bytes))
+    vectors = -(-rows // width)
     height = vectors if vectors <= _FEW_LINES else next(
         (height for height, least in _HEIGHTS_FROM_MEMORY if vectors >= least and vectors % height == 0), None)
     if height is None:
