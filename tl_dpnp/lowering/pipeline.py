@@ -37,8 +37,7 @@ __all__ = ["STAGES", "LoweredKernel", "lower"]
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
-#: page of its own, and work-groups in between at most.  So many bytes in between keep memory busy; more would only
-#: push what was fetched out of the nearest cache.
+#: page of its own; work-groups and bytes in between at most: more would only push what was fetched out of the caches.
 _OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 8192, 8, 48 << 10
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
@@ -162,7 +161,7 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
-    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), -(-_BYTES_AHEAD // max(1, size))))
+    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
 
 
 def _staged(
