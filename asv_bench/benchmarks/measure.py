@@ -94,8 +94,7 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     if limits:
         fastest = _fastest(limits, times)
         rates = [
-            {kind: (limits[name].flops if isinstance(limits[name], FmaPeak) else limits[name].bytes) / times[name][r]
-             for kind, name in fastest.items()}
+            {kind: 1e9 * _rate(limits[name]) / times[name][r] for kind, name in fastest.items()}
             for r in range(len(own))
         ]
         reached = quartiles([_bound(contest, rate) / own[r] for r, rate in enumerate(rates)])
@@ -120,8 +119,8 @@ def _fastest(limits: Mapping[str, Limit], times: Mapping[str, Sequence[float]]) 
 
     The faster one of each round would be faster than either where times scatter.
     """
-    ordered = sorted(limits, key=lambda name: -_rate(limits[name]) / quartiles(times[name]).median)
-    return {name.split()[0]: name for name in reversed(ordered)}
+    ascending = sorted(limits, key=lambda name: _rate(limits[name]) / quartiles(times[name]).median)
+    return {name.split()[0]: name for name in ascending}
 
 
 def _bound(contest: Contest, rates: Mapping[str, float]) -> float:

@@ -37,7 +37,7 @@ class Shares:
         loops, count = {}, 0
         for path in _prefetching(nest.body, ()):
             loops[path[-1].variable] = path, count
-            count += math.prod(_iterations(loop) for loop in path)
+            count += math.prod(len(_range(loop)) for loop in path)
         return cls(loops, count)
 
     def fetch(
@@ -51,7 +51,7 @@ class Shares:
             counter = value if around is loop else variables.values[around.variable]
             assert isinstance(counter, (int, ir.Value)), "the same for all lanes"
             position = _position(builder, around, counter)
-            number = builder.add(builder.mul(number, index(_iterations(around))), position)
+            number = builder.add(builder.mul(number, index(len(_range(around)))), position)
         number = builder.add(number, index(first))
         for name, (distance, size) in ahead.buffers.items():
             share = -(-size // self.count)
@@ -73,16 +73,15 @@ def _prefetching(nodes: Sequence[Node], around: tuple[Loop, ...]) -> Iterator[tu
             yield from _prefetching(node.body, path)
 
 
-def _iterations(loop: Loop) -> int:
+def _range(loop: Loop) -> range:
     range_ = loop.static_range
     assert range_ is not None, "the schedule saw to it"
-    return len(range_)
+    return range_
 
 
 def _position(builder: ir.IRBuilder, loop: Loop, counter: int | ir.Value) -> ir.Value:
     """Return how many iterations came before the one in which the loop's variable is `counter`."""
-    range_ = loop.static_range
-    assert range_ is not None, "the schedule saw to it"
+    range_ = _range(loop)
     if isinstance(counter, int):
         return index(range_.index(counter))
     passed = builder.sub(counter, index(range_.start))
