@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,9 +68,10 @@ def interleave(
 ) -> dict[str, list[float]]:
     """Return the seconds for one pass of each contestant in each round, by `clock`.
 
-    In a round each contestant runs for at least `block` seconds, back to back; every second round goes through them
-    backwards, so that nobody always runs after the same one.  There are at least `least` rounds, and more until
-    `seconds` of wall-clock time have passed.  Threads of OpenBLAS and OpenMP spin for a while when they have nothing
+    In a round each contestant runs for at least `block` seconds, back to back.  The order is another one in each round,
+    drawn at random but the same in each run: what one leaves behind (lines to write back, threads to wake up) slows the
+    next one down, and so meets all alike.  There are at least `least` rounds, and more until `seconds` of wall-clock
+    time have passed.  Threads of OpenBLAS and OpenMP spin for a while when they have nothing
     to do; `pause` seconds before each turn keep that from the next contestant.
     """
     calls = {}
@@ -80,15 +82,15 @@ def interleave(
         contestant.call()
         calls[name] = max(1, math.ceil(block / max(time.perf_counter() - start, 1e-9)))
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    order = list(contestants.items())
+    order, draw = list(contestants.items()), random.Random(0)
     end = time.perf_counter() + seconds
     rounds = 0
     while rounds < least or time.perf_counter() < end:
+        draw.shuffle(order)
         for name, contestant in order:
             _be_busy(pause)
             before()
             times[name].append(contestant.time(calls[name], clock) / (calls[name] * contestant.passes))
-        order.reverse()
         rounds += 1
     return times
 
