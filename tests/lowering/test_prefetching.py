@@ -34,8 +34,13 @@ _FMA = r"""define spir_func \1 \2(\1 %a, \1 %b, \1 %c) {
 }"""
 
 
-def fetched_lines(schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> list[Counter]:
-    """Run a gemm of f32, and return how often each line of the next A, B and C was fetched."""
+def fetched_lines(
+    schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, streams: bool = False
+) -> list[Counter[tuple[int, bool]]]:
+    """Run a gemm of f32, and return how often each line of the next A, B and C was fetched, and whether to use it once.
+
+    Those of the present A, B and C have negative numbers.  With `streams`, the operands exceed all caches.
+    """
     m, n, k = sizes
     module = ir.Module("nest")
     module.triple = next(triple for triple in TARGETS) + "-unknown-unknown"
@@ -43,9 +48,10 @@ def fetched_lines(schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: 
     total = ir.GlobalVariable(module, I64, "total")
     log.initializer, total.initializer = ir.Constant(log.value_type, None), constant(I64, 0)
 
-    def write_down(_: object, builder: ir.IRBuilder, pointer: ir.Value) -> None:
+    def write_down(_: object, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False) -> None:
         place = builder.load(total)
-        builder.store(builder.ptrtoint(pointer, I64), builder.gep(log, [index(0), place]))
+        address = builder.or_(builder.and_(builder.ptrtoint(pointer, I64), index(-2)), index(int(once)))
+        builder.store(address, builder.gep(log, [index(0), place]))
         builder.store(builder.add(place, index(1)), total)
 
     monkeypatch.setattr(type(TARGETS[module.triple.partition("-")[0]]), "prefetch_line", write_down)
@@ -54,9 +60,9 @@ def fetched_lines(schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: 
     builder = ir.IRBuilder(function.append_basic_block())
     arrays = [np.ones(2 * size, np.float32) for size in (m * k, k * n, m * n)]
     distances = {name: (index(array.nbytes // 2), array.nbytes // 2) for name, array in zip("ABC", arrays, strict=True)}
-    never = constant(ir.IntType(1), 0)
+    always, streaming = (constant(ir.IntType(1), flag) for flag in (True, streams))
     arguments = NestArguments(
-        dict(zip("ABC", function.args, strict=True)), {}, {}, Ahead(constant(ir.IntType(1), 1), distances, never))
+        dict(zip("ABC", function.args, strict=True)), {}, {}, Ahead(always, distances, streaming))
     emit_nest(builder, realize(schedule.nest, _LAYOUT).nest, arguments, _LAYOUT, 16)
     builder.ret_void()
 
@@ -75,7 +81,8 @@ def fetched_lines(schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: 
     addresses = (ctypes.c_int64 * count).from_address(engine.get_global_value_address("log"))
     starts = [array.ctypes.data + array.nbytes // 2 for array in arrays]
     return [
-        Counter((address - start) // CACHE_LINE for address in addresses if start <= address < start + size)
+        Counter(((address - start) // CACHE_LINE, bool(address % 2)) for address in addresses
+                if start - size <= address < start + size)
         for start, (_, size) in zip(starts, distances.values(), strict=True)
     ]
 
@@ -103,7 +110,7 @@ def test_each_line_of_the_operands_is_fetched(
         script(schedule)
     m, n, k = sizes
     for found, size in zip(fetched_lines(schedule, sizes, monkeypatch), (m * k, k * n, m * n), strict=True):
-        assert set(found) == set(range(-(-4 * size // CACHE_LINE)))
+        assert set(found) == {(line, False) for line in range(-(-4 * size // CACHE_LINE))}
 
 
 def test_no_part_of_the_default_schedule_fetches_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,3 +118,24 @@ def test_no_part_of_the_default_schedule_fetches_all(monkeypatch: pytest.MonkeyP
     first, *_ = fetched_lines(vector_schedule(gemm(120, 9, 120), 64), (120, 9, 120), monkeypatch)
     assert max(first.values()) <= 2
     assert first.total() < 1.7 * len(first)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_what_is_read_in_order_is_fetched_shortly_before_its_turn(
+    streams: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it exceeds all caches: 4 KB ahead, the first of the next operand by the last iterations."""
+    first, second, _ = fetched_lines(vector_schedule(gemm(64, 1, 64), 64), (64, 1, 64), monkeypatch, streams)
+    whole, ahead = 64 * 64 * 4 // CACHE_LINE, 4096 // CACHE_LINE
+    lines = range(ahead - whole, ahead) if streams else range(whole)
+    assert first == Counter({(line, streams): 1 for line in lines})
+    assert {line for line, once in second if not once} == set(range(4))
+
+
+def test_what_is_read_across_memory_is_fetched_for_a_later_work_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of A, one after the other, are not what lies one after the other in memory."""
+    contraction = gemm(64, 1, 64)
+    schedule = Schedule(contraction.nest)
+    schedule.prefetch("m")
+    first, *_ = fetched_lines(schedule, (64, 1, 64), monkeypatch, streams=True)
+    assert set(first) == {(line, False) for line in range(64 * 64 * 4 // CACHE_LINE)}

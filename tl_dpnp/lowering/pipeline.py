@@ -17,6 +17,7 @@ from tl_dpnp.lowering.block_product import blocks_of
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import divide
+from tl_dpnp.lowering.emission import Shares
 from tl_dpnp.lowering.jam import moving_values
 from tl_dpnp.lowering.matrix_engine import engine_of, whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
@@ -161,6 +162,9 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
+    nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.beyond) if each is not None]
+    if any(Shares.of(nest).in_order for nest in nests):
+        return 1  # what is fetched shortly before its turn must be that of the next one
     return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
 
 

@@ -38,8 +38,11 @@ class Target(Protocol):
     def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
         """Return a pointer to the array of `size` bytes that the work-group shares."""
 
-    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value) -> None:
-        """Ask for the cache line at an address of global memory, which need not be valid."""
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False) -> None:
+        """Ask for the cache line at an address of global memory, which need not be valid.
+
+        A line that is needed `once`, and soon, need not stay in the caches after that.
+        """
 
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:
         """Store a vector of one cache line, at an address that is a multiple of it, past the caches."""

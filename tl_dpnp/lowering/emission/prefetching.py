@@ -1,4 +1,8 @@
-"""Operands are fetched ahead of their use: each iteration of the loops that prefetch takes an equal share of them."""
+"""Operands are fetched ahead of their use: each iteration of the loops that prefetch takes an equal share of them.
+
+They are those of a later work-group.  But where operands exceed all caches, what a loop reads in the order of memory
+is fetched shortly before its turn and does not stay in the caches: each line is needed once, and soon.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,14 @@ from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I8, index
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Ahead
 from tl_dpnp.lowering.emission.variables import Variables
-from tl_dpnp.lowering.nest import Loop, LoopKind, Nest, Node, Stage
+from tl_dpnp.lowering.nest import Buffer, Loop, LoopKind, Nest, Node, Stage, leaves
 
 __all__ = ["Shares"]
 
 #: Kinds of loops whose iterations run one after the other, or on different sub-groups.
 _COUNTED: tuple[LoopKind, ...] = ("serial", "unrolled", "rows", "columns", "subgroups")
+#: Bytes ahead of its turn that memory is asked for which a loop reads in order; less than a nearest cache holds.
+_SHORTLY = 4096
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class Shares:
 
     loops: Mapping[str, tuple[tuple[Loop, ...], int]]
     count: int
+    #: The buffers of which an iteration reads its own share, in a nest where one loop alone prefetches.
+    in_order: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, nest: Nest) -> Shares:
@@ -38,7 +46,9 @@ class Shares:
         for path in _prefetching(nest.body, ()):
             loops[path[-1].variable] = path, count
             count += math.prod(len(_range(loop)) for loop in path)
-        return cls(loops, count)
+        last = [path[-1] for path, _ in loops.values()]
+        alone = len(last) == 1 and len(_range(last[0])) == count
+        return cls(loops, count, _read_in_order(last[0]) if alone else frozenset())
 
     def fetch(
         self, builder: ir.IRBuilder, loop: Loop, value: int | ir.Value, variables: Variables, ahead: Ahead,
@@ -53,12 +63,57 @@ class Shares:
             position = _position(builder, around, counter)
             number = builder.add(builder.mul(number, index(len(_range(around)))), position)
         number = builder.add(number, index(first))
-        for name, (distance, size) in ahead.buffers.items():
+        soon = {name: operand for name, operand in ahead.buffers.items() if name in self.in_order}
+        if soon:
+            with builder.if_else(ahead.streams) as (then, otherwise):
+                with then:
+                    self._fetch_soon(builder, number, soon, pointers)
+                with otherwise:
+                    self._fetch_later(builder, number, soon, pointers)
+        self._fetch_later(builder, number, {name: o for name, o in ahead.buffers.items() if name not in soon}, pointers)
+
+    def _fetch_later(
+        self, builder: ir.IRBuilder, number: ir.Value, buffers: Mapping[str, tuple[ir.Value, int]],
+        pointers: Mapping[str, ir.Value],
+    ) -> None:
+        """Fetch a share of the operands of a later work-group."""
+        for name, (distance, size) in buffers.items():
             share = -(-size // self.count)
-            start = builder.bitcast(pointers[name], I8.as_pointer(GLOBAL))
-            start = builder.gep(start, [builder.add(distance, builder.mul(number, index(share)))])
-            for line in range(-(-share // CACHE_LINE)):
-                target_of(builder).prefetch_line(builder, builder.gep(start, [index(line * CACHE_LINE)]))
+            offset = builder.add(distance, builder.mul(number, index(share)))
+            _fetch(builder, pointers[name], offset, share, once=False)
+
+    def _fetch_soon(
+        self, builder: ir.IRBuilder, number: ir.Value, buffers: Mapping[str, tuple[ir.Value, int]],
+        pointers: Mapping[str, ir.Value],
+    ) -> None:
+        """Fetch the share whose turn comes soon: of these operands, in the last iterations of the next ones."""
+        for name, (distance, size) in buffers.items():
+            share = -(-size // self.count)
+            offset = builder.add(builder.mul(number, index(share)), index(_SHORTLY))
+            following = builder.add(distance, builder.sub(offset, index(size)))
+            offset = builder.select(builder.icmp_signed("<", offset, index(size)), offset, following)
+            _fetch(builder, pointers[name], offset, share, once=True)
+
+
+def _fetch(builder: ir.IRBuilder, pointer: ir.Value, offset: ir.Value, size: int, once: bool) -> None:
+    start = builder.gep(builder.bitcast(pointer, I8.as_pointer(GLOBAL)), [offset])
+    for line in range(-(-size // CACHE_LINE)):
+        target_of(builder).prefetch_line(builder, builder.gep(start, [index(line * CACHE_LINE)]), once)
+
+
+def _read_in_order(loop: Loop) -> frozenset[str]:
+    """Return the buffers of more bytes than are fetched shortly ahead that a loop runs through from end to end."""
+    found: dict[Buffer, set[int]] = {}
+    for access in (access for leaf in leaves(loop.body) for access in leaf.assign.reads):
+        shape, strides = access.buffer.shape, access.buffer.strides
+        if access.buffer.scope == "global" and all(isinstance(bound, int) for bound in (*shape, *strides)):
+            moves = (step for entry, step in zip(access.indices, strides, strict=True) if loop.variable in entry)
+            found.setdefault(access.buffer, set()).add(sum(step for step in moves if isinstance(step, int)))
+    return frozenset(
+        buffer.name for buffer, steps in found.items()
+        if buffer.elements * buffer.element.bytes > _SHORTLY
+        and {step * loop.step * len(_range(loop)) for step in steps} == {buffer.elements}
+    )
 
 
 def _prefetching(nodes: Sequence[Node], around: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:

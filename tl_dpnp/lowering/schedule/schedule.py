@@ -204,9 +204,10 @@ class Schedule:
     def prefetch(self, loop: str) -> None:
         """Fetch the operands of a later work-group into the cache, spread over the iterations of a serial loop.
 
-        Where several loops prefetch, they share the operands: each iteration of each of them fetches as much.  It
-        changes nothing where the kernel does not know the next operands.  The loop and those around it must have
-        known ranges, so that each iteration knows its share.
+        Where several loops prefetch, they share the operands: each iteration of each of them fetches as much.  What a
+        single one runs through in the order of memory is fetched shortly before its turn in calls whose arrays exceed
+        all caches, where it need not stay.  It changes nothing where the kernel does not know the next operands.  The
+        loop and those around it must have known ranges, so that each iteration knows its share.
         """
         self._apply(Step("prefetch", (loop,)), lambda d: loops.prefetch(d, loop))
 
