@@ -66,8 +66,14 @@ class Tiling:
 
 
 def vector_width(contraction: Contraction, vector_bytes: int) -> int:
-    """Return the number of lanes of a vector of the nest's element type; SPIR-V allows 16 at most."""
-    return min(16, vector_bytes // contraction.element.bytes)
+    """Return the number of lanes of a vector of the nest's element type; SPIR-V allows 16 at most.
+
+    Half a vector where the rows of a matrix fill more than that and less than a whole one: the others share vectors.
+    """
+    width = min(16, vector_bytes // contraction.element.bytes)
+    rows = contraction.rows
+    halves = isinstance(rows, int) and width // 2 < rows < width and contraction.columns != 1
+    return width // 2 if halves else width
 
 
 def rest_of_rows(rows: Bound, width: int) -> int:

@@ -75,17 +75,22 @@ __all__ = ["emit_nest"]
 
 
 def _computes_twice(nest: Nest) -> bool:
-    """Whether an element may be computed and stored twice: it is a reduction that does not read what it stores.
+    """Whether an element may be computed twice: it is a reduction.
 
     Copies hold no elements in front of their region, so that nothing can reach back over it.
     """
     assigns = [leaf.assign for leaf in leaves(nest.body)]
     stores = [assign for assign in assigns if not assign.target.buffer.in_registers]
     return any(assign.part == "update" for assign in assigns) and all(
-        assign.target.buffer.scope == "global" and assign.update == "set"
-        and assign.target.buffer not in [access.buffer for access in assign.reads]
-        for assign in stores
+        assign.target.buffer.scope == "global" and assign.update == "set" for assign in stores
     )
+
+
+def _stores_twice(nest: Nest) -> bool:
+    """Whether what is computed twice may be stored twice: nothing reads what is stored."""
+    assigns = [leaf.assign for leaf in leaves(nest.body)]
+    return not any(access.buffer == assign.target.buffer for assign in assigns for access in assign.reads
+                   if not assign.target.buffer.in_registers)
 
 
 def emit_nest(
@@ -106,8 +111,8 @@ def emit_nest(
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
     emitter = _Emitter(
-        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), variables, memory, engine, staged,
-        copies, TensorCores.start(memory, forms) if forms else None,
+        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), _stores_twice(nest), variables,
+        memory, engine, staged, copies, TensorCores.start(memory, forms) if forms else None,
         Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
@@ -124,6 +129,7 @@ class _Emitter:
     layout: SubgroupLayout
     vector_width: int
     computes_twice: bool
+    stores_twice: bool
     variables: Variables
     memory: Memory
     engine: MatrixEngine
@@ -169,8 +175,7 @@ class _Emitter:
             case "vectorized" if is_transposition(loop):
                 self.transposed(loop)
             case "vectorized":
-                for piece in self.cut(loop, self.computes_twice):
-                    self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
+                self.vectorized(loop)
             case "lanes":
                 self.lanes(loop)
             case "rows" | "columns" | "subgroups":
@@ -182,6 +187,15 @@ class _Emitter:
                 self.tensorized(loop)
             case "virtual":
                 raise AssertionError("virtual loops are interleaved before")
+
+    def vectorized(self, loop: Loop) -> None:
+        assert loop.static_range is not None
+        done = loop.static_range.start
+        for piece in self.cut(loop, self.computes_twice):
+            self.memory.lanes_stored_before = 0 if self.stores_twice else max(0, done - piece[0])
+            self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
+            done = piece[-1] + 1
+        self.memory.lanes_stored_before = 0
 
     def iterations_loaded_ahead(self, loop: Loop, values: Sequence[int]) -> None:
         """Emit an unrolled loop whose iterations find what they read from local memory loaded."""

@@ -79,6 +79,8 @@ class Memory:
     words: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Buffers whose address and strides are multiples of 16 bytes, as the code around the present place found out.
     aligned: set[str] = field(default_factory=set)
+    #: The first lanes of a vector that reaches back over others, which have stored these elements.
+    lanes_stored_before: int = 0
 
     def forget(self) -> None:
         """Load everything anew from here on."""
@@ -189,8 +191,9 @@ class Memory:
         """Store an element or a vector; what else was loaded from memory that may be the same is forgotten."""
         width = lanes(value.type)
         element = access.buffer.element
-        for first, chunk in store_runs([self.offset(access, lane) for lane in range(width)]):
-            part = value
+        left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
+        for start, chunk in store_runs([self.offset(access, lane) for lane in range(left_out, width)]):
+            part, first = value, left_out + start
             if chunk.width == 1 < width:
                 part = self.builder.extract_element(value, ir.Constant(I32, first))
             elif chunk.width < width:
