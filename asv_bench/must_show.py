@@ -41,7 +41,7 @@ def _add(name: str) -> None:
     @click.option("-s", "--seconds", default=1.5, show_default=True, help="Time for each case.")
     @click.option("-k", "--keep", default="", metavar="WORD", help="Only cases whose name holds this word.")
     @click.option("-p", "--patience", default=10.0, show_default=True,
-                  help="Seconds to wait, before each case, for other programs to leave the cores alone.")
+                  help="Seconds to wait, in each case, for other programs and machines to leave the cores alone.")
     @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to write the report as JSON.")
     def command(seconds: float, keep: str, patience: float, output: Path | None) -> None:
         from .benchmarks import measure
@@ -49,7 +49,7 @@ def _add(name: str) -> None:
         click.echo(f"{section.title}; each case for {seconds:g} s", err=True)
         report = measure.run(
             section, seconds, lambda case: keep in case,
-            lambda measurement: click.echo(render.line(measurement), err=True), 0.0 if section.one_core else patience,
+            lambda measurement: click.echo(render.line(measurement), err=True), patience,
         )
         if not report.measurements:
             raise click.UsageError(f"no case holds {keep!r}; there are {', '.join(section.cases)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-__all__ = ["Fill", "FmaPeak", "Limit", "Read", "Triad", "host_vector_bytes"]
+__all__ = ["Counting", "Fill", "FmaPeak", "Limit", "Read", "Triad", "host_vector_bytes"]
 
 _LLVM_TYPES = {"f32": ("float", ctypes.c_float, 4), "f64": ("double", ctypes.c_double, 8)}
 #: Independent chains of multiply-adds: more than latency times throughput of any processor, fewer than its registers.
@@ -85,6 +85,34 @@ class FmaPeak:
     def __call__(self) -> None:
         """Do `flops` operations."""
         self._run([functools.partial(self._function, self._steps)])
+
+
+_COUNTERS = 10
+
+
+def _counting_source() -> str:
+    counters = range(_COUNTERS)
+    phis = [f"  %a{c} = phi i64 [ {c}, %entry ], [ %n{c}, %loop ]" for c in counters]
+    body = [f"  %n{c} = {'xor' if c % 2 else 'add'} i64 %a{c}, %i" for c in counters]
+    sums = [f"  %s{c} = add i64 {'%n0' if c == 1 else f'%s{c - 1}'}, %n{c}" for c in counters[1:]]
+    end = [*sums, f"  ret i64 %s{_COUNTERS - 1}"]
+    return _loop("i64 @count(i64 %n)", "%n", 1, phis, body, end)
+
+
+class Counting:
+    """Independent integer operations on one thread, as many in a cycle as the core can begin: `steps` of each.
+
+    Nothing else that shares the core goes unnoticed.
+    """
+
+    def __init__(self, steps: int) -> None:
+        address = _engine(_counting_source()).get_function_address("count")
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+        self._call = functools.partial(function, steps)
+
+    def __call__(self) -> None:
+        """Do the work."""
+        self._call()
 
 
 def _triad_source(streaming: bool) -> str:

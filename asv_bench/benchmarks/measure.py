@@ -13,7 +13,7 @@ from pathlib import Path
 from . import machine, processes
 from .contests import Contest, have
 from .limits import Fill, FmaPeak, Limit, Read, Triad
-from .quiet import DISTURBED, OtherPrograms, SharedCores, wait_for_quiet
+from .quiet import DISTURBED, OtherPrograms, SharedCores, SharedThreads, wait_for_quiet
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .tables import QUICK
@@ -26,12 +26,15 @@ __all__ = ["cases_of", "run", "run_in_child"]
 _MEGABYTES = 256
 #: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
-#: Facts of a measurement, and what to say of them: the part of the cores that other programs took, and the part of the
-#: turns for which the host ran several cores on one of its own.
+#: Facts of a measurement, and what to say of them where all cores are measured, and where one is: the part of the cores
+#: that other programs took, the part of the turns for which the host ran several cores on one of its own.
 _OTHERS, _SHARED = "other programs", "shared cores"
 _DISTURBANCES = {
     _OTHERS: "other programs took part of the cores, {:.0%} at most",
     _SHARED: "the host ran several cores on one of its own, for {:.0%} of the turns at most",
+}
+_DISTURBANCES_OF_ONE = {
+    _SHARED: "something else ran on the same core of the host, for {:.0%} of the turns at most",
 }
 
 
@@ -86,9 +89,11 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     players = {name: player for name, player in contest.contestants.items() if name in ("tl_dpnp", *section.peers)}
     peers = [name for name in players if name != "tl_dpnp"]
     players |= {name: Contestant(limit) for name, limit in limits.items()}
-    shared = SharedCores(len(os.sched_getaffinity(0)), patience=seconds)
+    shared = SharedThreads(max(seconds, patience)) if section.one_core else SharedCores(
+        len(os.sched_getaffinity(0)), patience=seconds)
     times, disturbed = _undisturbed(
-        lambda: interleave(players, seconds, clock, section.block, pause=pause, before=shared.wait), patience)
+        lambda: interleave(players, seconds, clock, section.block, pause=pause, before=shared.wait),
+        0.0 if section.one_core else patience)  # the time of a process is its own
     own = times["tl_dpnp"]
     reached = None
     if limits:
@@ -136,8 +141,8 @@ def run(
 ) -> Report:
     """Measure the cases of a section that `keep` accepts, each for about `seconds`, in this process.
 
-    For each, wait up to `patience` seconds for other programs to leave the cores alone, and measure again if they
-    disturbed it.  A note tells how many cases were disturbed all the same.
+    For each, wait up to `patience` seconds for other programs, and other machines on the same host, to leave the cores
+    alone, and measure again if programs disturbed it.  A note tells how many cases were disturbed all the same.
     Where the section is for one core, the process must not have loaded dpctl or NumPy yet (`RuntimeError`).
     """
     if section.one_core:
@@ -149,7 +154,7 @@ def run(
         progress(measurements[-1])
     notes = [f"{peer} is not installed" for peer in section.peers
              if peer in ("numpy", "dpnp", "torch") and not have(peer)]
-    for fact, what in ({} if section.one_core else _DISTURBANCES).items():
+    for fact, what in (_DISTURBANCES_OF_ONE if section.one_core else _DISTURBANCES).items():
         shares = [m.facts[fact] for m in measurements if m.facts.get(fact, 0.0) >= DISTURBED]
         if shares:
             notes.append(f"disturbed: in {len(shares)} of {len(measurements)} cases {what.format(max(shares))}")

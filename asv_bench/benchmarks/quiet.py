@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from .limits import FmaPeak
+from .limits import Counting, FmaPeak
 
-__all__ = ["OtherPrograms", "SharedCores", "wait_for_quiet"]
+__all__ = ["OtherPrograms", "SharedCores", "SharedThreads", "wait_for_quiet"]
 
 #: Part of the cores that other programs may take before a measurement counts as disturbed.
 DISTURBED = 0.1
@@ -65,7 +67,50 @@ class SharedCores:
         return self._shared / max(1, self._turns)
 
 
-def _seconds(function: FmaPeak) -> float:
+class SharedThreads:
+    """Waits while something else runs on the other thread of this process's core, for `patience` seconds in all.
+
+    With two threads a core of the host has half its buffers and half its decoding for each.  That halves what waits for
+    caches and for sums, and leaves the FMA peak almost alone.  How fast integers are counted tells, compared with the
+    fastest time so far.
+    """
+
+    #: Part of the highest speed that must be reached.
+    _ALONE = 0.9
+    #: Steps of the counting: a few tenths of a millisecond; for how many seconds it is timed at first.
+    _STEPS, _FIRST = 500_000, 2.0
+    #: The shortest time so far, of all cases of this process.
+    _shortest = math.inf
+
+    def __init__(self, patience: float) -> None:
+        self._count = Counting(self._STEPS)
+        end = time.monotonic() + (self._FIRST if math.isinf(self._shortest) else 0.0)
+        while time.monotonic() < end:
+            self._time()
+        self._patience = patience
+        self._turns = self._shared = 0
+
+    def wait(self) -> None:
+        """Count for a moment, and again until nothing slows it down or patience is at an end."""
+        self._turns += 1
+        while self._shortest < self._ALONE * (seconds := self._time()):
+            self._patience -= seconds
+            if self._patience < 0:
+                self._shared += 1
+                return
+
+    @property
+    def share(self) -> float:
+        """The part of the turns for which the waiting was in vain."""
+        return self._shared / max(1, self._turns)
+
+    def _time(self) -> float:
+        seconds = _seconds(self._count)
+        SharedThreads._shortest = min(SharedThreads._shortest, seconds)
+        return seconds
+
+
+def _seconds(function: Callable[[], None]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start

@@ -8,7 +8,7 @@ import pytest
 from asv_bench import render
 from asv_bench.benchmarks.contests import Contest, parse_case
 from asv_bench.benchmarks.measure import _bound, _fastest, run
-from asv_bench.benchmarks.quiet import SharedCores
+from asv_bench.benchmarks.quiet import SharedCores, SharedThreads
 from asv_bench.benchmarks.results import Measurement, Report, Target, judge
 from asv_bench.benchmarks.sections import SECTIONS, Section
 from asv_bench.benchmarks.tables import ECOSYSTEM, SHAPES, Shape
@@ -82,6 +82,30 @@ def test_one_core_is_never_shared():
     shared = SharedCores(1, patience=1)
     shared.wait()
     assert shared.share == 0
+
+
+def test_turns_begin_when_nothing_else_runs_on_the_core(monkeypatch):
+    """Counting takes a second; with something else on the other thread of the core, a half more."""
+    times = iter([1.5, 1.0, 1.5, 1.5, 1.05, 1.5, 1.5, 1.5, 1.5, 0.9])
+    now = 0.0
+
+    def counting(steps):
+        def run():
+            nonlocal now
+            now += next(times)
+
+        return run
+
+    monkeypatch.setattr("asv_bench.benchmarks.quiet.Counting", counting)
+    for clock in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(f"asv_bench.benchmarks.quiet.time.{clock}", lambda: now)
+    monkeypatch.setattr(SharedThreads, "_shortest", math.inf)
+    shared = SharedThreads(patience=8)
+    shared.wait()
+    assert shared.share == 0
+    shared.wait()
+    assert shared.share == 1 / 2
+    assert list(times) == [0.9]
 
 
 @pytest.mark.parametrize(
