@@ -11,7 +11,7 @@ from __future__ import annotations
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.tiling import rest_of_rows, vector_width
+from tl_dpnp.lowering.tiling import vector_width
 
 __all__ = ["moving_values"]
 
@@ -71,7 +71,5 @@ def _fills_one_vector(operation: ops.Gemm, contraction: Contraction, vector_byte
         return False
     if any(buffer.element.is_subbyte for buffer in buffers.values()):
         return False  # packed elements
-    assert isinstance(contraction.rows, int)
-    width = vector_width(contraction, vector_bytes)
     consecutive = buffers["A"].strides[0] == buffers["C"].strides[0] == 1 and not operation.transposes[0]
-    return consecutive and contraction.rows <= width and not rest_of_rows(contraction.rows, width)
+    return consecutive and contraction.rows == vector_width(contraction, vector_bytes)
