@@ -58,7 +58,9 @@ def fetched_lines(
     pointer = ir.FloatType().as_pointer(GLOBAL)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * 3), "run")
     builder = ir.IRBuilder(function.append_basic_block())
-    arrays = [np.ones(2 * size, np.float32) for size in (m * k, k * n, m * n)]
+    # Apart from one another: what is fetched behind the end of one must not count as a part of another.
+    block = np.ones((3, _MOST), np.float32)
+    arrays = [part[:2 * size] for part, size in zip(block, (m * k, k * n, m * n), strict=True)]
     distances = {name: (index(array.nbytes // 2), array.nbytes // 2) for name, array in zip("ABC", arrays, strict=True)}
     always, streaming = (constant(ir.IntType(1), flag) for flag in (True, streams))
     arguments = NestArguments(
