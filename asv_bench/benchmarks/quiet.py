@@ -31,7 +31,33 @@ class OtherPrograms:
         return min(1.0, max(0.0, other / total))
 
 
-class SharedCores:
+class _Shared:
+    """Waits while something shares what is measured, for `patience` seconds in all."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._turns = self._shared = 0
+
+    def wait(self) -> None:
+        """Work for a moment, and again until nothing slows that down or patience is at an end."""
+        self._turns += 1
+        while seconds := self._slowed_down():
+            self._patience -= seconds
+            if self._patience < 0:
+                self._shared += 1
+                return
+
+    @property
+    def share(self) -> float:
+        """The part of the turns for which the waiting was in vain."""
+        return self._shared / max(1, self._turns)
+
+    def _slowed_down(self) -> float:
+        """Work for a moment, and return the seconds that it took; 0 where nothing slowed it down."""
+        raise NotImplementedError
+
+
+class SharedCores(_Shared):
     """Waits while the host runs several cores of this machine on one of its own, for `patience` seconds in all.
 
     What a virtual machine calls a core may be one of the two threads of a core of its host.  Where the host puts two of
@@ -45,29 +71,18 @@ class SharedCores:
     _STEPS = 1_000_000
 
     def __init__(self, cores: int, patience: float) -> None:
+        super().__init__(patience)
         one, self._all = (FmaPeak("f32", n, self._STEPS) for n in (1, cores)) if cores > 1 else (None, None)
         self._one = statistics.median(_seconds(one) for _ in range(9)) if one else 0.0
-        self._patience = patience
-        self._turns = self._shared = 0
 
-    def wait(self) -> None:
-        """Let all cores work for a moment, and again until they are apart or patience is at an end."""
+    def _slowed_down(self) -> float:
         if self._all is None:
-            return
-        self._turns += 1
-        while self._one < self._APART * (seconds := _seconds(self._all)):
-            self._patience -= seconds
-            if self._patience < 0:
-                self._shared += 1
-                return
-
-    @property
-    def share(self) -> float:
-        """The part of the turns for which the waiting was in vain."""
-        return self._shared / max(1, self._turns)
+            return 0.0
+        seconds = _seconds(self._all)
+        return seconds if self._one < self._APART * seconds else 0.0
 
 
-class SharedThreads:
+class SharedThreads(_Shared):
     """Waits while something else runs on the other thread of this process's core, for `patience` seconds in all.
 
     With two threads a core of the host has half its buffers and half its decoding for each.  That halves what waits for
@@ -83,31 +98,16 @@ class SharedThreads:
     _shortest = math.inf
 
     def __init__(self, patience: float) -> None:
+        super().__init__(patience)
         self._count = Counting(self._STEPS)
         end = time.monotonic() + (self._FIRST if math.isinf(self._shortest) else 0.0)
         while time.monotonic() < end:
-            self._time()
-        self._patience = patience
-        self._turns = self._shared = 0
+            self._slowed_down()
 
-    def wait(self) -> None:
-        """Count for a moment, and again until nothing slows it down or patience is at an end."""
-        self._turns += 1
-        while self._shortest < self._ALONE * (seconds := self._time()):
-            self._patience -= seconds
-            if self._patience < 0:
-                self._shared += 1
-                return
-
-    @property
-    def share(self) -> float:
-        """The part of the turns for which the waiting was in vain."""
-        return self._shared / max(1, self._turns)
-
-    def _time(self) -> float:
+    def _slowed_down(self) -> float:
         seconds = _seconds(self._count)
         SharedThreads._shortest = min(SharedThreads._shortest, seconds)
-        return seconds
+        return seconds if self._shortest < self._ALONE * seconds else 0.0
 
 
 def _seconds(function: Callable[[], None]) -> float:

@@ -71,8 +71,8 @@ def interleave(
     In a round each contestant runs for at least `block` seconds, back to back.  The order is another one in each round,
     drawn at random but the same in each run: what one leaves behind (lines to write back, threads to wake up) slows the
     next one down, and so meets all alike.  There are at least `least` rounds, and more until `seconds` of wall-clock
-    time have passed.  Threads of OpenBLAS and OpenMP spin for a while when they have nothing
-    to do; `pause` seconds before each turn keep that from the next contestant.
+    time have passed.  Threads of OpenBLAS and OpenMP spin for a while when they have nothing to do; `pause` seconds
+    before each turn keep that from the next contestant.
     """
     calls = {}
     for name, contestant in contestants.items():

@@ -64,41 +64,33 @@ class Shares:
             number = builder.add(builder.mul(number, index(len(_range(around)))), position)
         number = builder.add(number, index(first))
         soon = {name: operand for name, operand in ahead.buffers.items() if name in self.in_order}
+        later = {name: operand for name, operand in ahead.buffers.items() if name not in soon}
         if soon:
             with builder.if_else(ahead.streams) as (then, otherwise):
                 with then:
-                    self._fetch_soon(builder, number, soon, pointers)
+                    self._fetch(builder, number, soon, pointers, once=True)
                 with otherwise:
-                    self._fetch_later(builder, number, soon, pointers)
-        self._fetch_later(builder, number, {name: o for name, o in ahead.buffers.items() if name not in soon}, pointers)
+                    self._fetch(builder, number, soon, pointers, once=False)
+        self._fetch(builder, number, later, pointers, once=False)
 
-    def _fetch_later(
+    def _fetch(
         self, builder: ir.IRBuilder, number: ir.Value, buffers: Mapping[str, tuple[ir.Value, int]],
-        pointers: Mapping[str, ir.Value],
+        pointers: Mapping[str, ir.Value], once: bool,
     ) -> None:
-        """Fetch a share of the operands of a later work-group."""
+        """Fetch a share of the operands of a later work-group, or `once` the share whose turn comes soon."""
         for name, (distance, size) in buffers.items():
             share = -(-size // self.count)
-            offset = builder.add(distance, builder.mul(number, index(share)))
-            _fetch(builder, pointers[name], offset, share, once=False)
-
-    def _fetch_soon(
-        self, builder: ir.IRBuilder, number: ir.Value, buffers: Mapping[str, tuple[ir.Value, int]],
-        pointers: Mapping[str, ir.Value],
-    ) -> None:
-        """Fetch the share whose turn comes soon: of these operands, in the last iterations of the next ones."""
-        for name, (distance, size) in buffers.items():
-            share = -(-size // self.count)
-            offset = builder.add(builder.mul(number, index(share)), index(_SHORTLY))
-            following = builder.add(distance, builder.sub(offset, index(size)))
-            offset = builder.select(builder.icmp_signed("<", offset, index(size)), offset, following)
-            _fetch(builder, pointers[name], offset, share, once=True)
-
-
-def _fetch(builder: ir.IRBuilder, pointer: ir.Value, offset: ir.Value, size: int, once: bool) -> None:
-    start = builder.gep(builder.bitcast(pointer, I8.as_pointer(GLOBAL)), [offset])
-    for line in range(-(-size // CACHE_LINE)):
-        target_of(builder).prefetch_line(builder, builder.gep(start, [index(line * CACHE_LINE)]), once)
+            offset = builder.mul(number, index(share))
+            if once:
+                # In the last iterations it is the next operand's.
+                offset = builder.add(offset, index(_SHORTLY))
+                following = builder.add(distance, builder.sub(offset, index(size)))
+                offset = builder.select(builder.icmp_signed("<", offset, index(size)), offset, following)
+            else:
+                offset = builder.add(distance, offset)
+            start = builder.gep(builder.bitcast(pointers[name], I8.as_pointer(GLOBAL)), [offset])
+            for line in range(-(-share // CACHE_LINE)):
+                target_of(builder).prefetch_line(builder, builder.gep(start, [index(line * CACHE_LINE)]), once)
 
 
 def _read_in_order(loop: Loop) -> frozenset[str]:
