@@ -46,7 +46,10 @@ size = st.integers(1, 40)
 @settings(max_examples=40, deadline=None)
 def test_default_vector_schedule_is_right(m, n, k, vector_bytes, dynamic, beta):
     contraction = gemm(*((None, None, None) if dynamic else (m, n, k)), beta=beta)
-    check(contraction, vector_schedule(contraction, vector_bytes), m, n, k, beta)
+    schedule = vector_schedule(contraction, vector_bytes)
+    check(contraction, schedule, m, n, k, beta)
+    layout = SubgroupLayout()
+    check(contraction, schedule, m, n, k, beta, nest=realize(schedule.nest, layout).nest, layout=layout)
 
 
 @given(size, size, size, st.sampled_from([4, 8, 16]), st.booleans())

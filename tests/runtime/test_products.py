@@ -13,7 +13,9 @@ TYPES = ["f32", "f64", "i32", "f32", "i16", "i8", "f64", "f32"]
 #: Rows whose last vector reaches back over others, or over whole vectors of another tile.
 REACHING = [(15, 4, 7, "f32"), (13, 3, 20, "f32"), (7, 7, 7, "f64"), (31, 5, 9, "f32"), (23, 18, 3, "f64"),
             (63, 2, 5, "f32"), (15, 15, 15, "i16"), (29, 1, 8, "f32")]
-CASES = [*((*size, element) for size, element in zip(SIZES, TYPES, strict=True)), *REACHING]
+#: A row more than a vector has lanes, whose elements are read one by one.
+LEFT_OVER = [(9, 9, 9, "f64"), (17, 5, 6, "f32"), (9, 20, 3, "f32"), (9, 11, 1, "f64")]
+CASES = [*((*size, element) for size, element in zip(SIZES, TYPES, strict=True)), *REACHING, *LEFT_OVER]
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 
 

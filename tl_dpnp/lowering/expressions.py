@@ -116,13 +116,15 @@ Index = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Access:
-    """An element of a buffer."""
+    """An element of a buffer; an `is_integer_load` takes it through an integer register, unchanged."""
 
     buffer: Buffer
     indices: tuple[Index, ...]
+    is_integer_load: bool = False
 
     def __str__(self) -> str:
-        return f"{self.buffer.name}[{', '.join(' + '.join(i) or '0' for i in self.indices)}]"
+        text = f"{self.buffer.name}[{', '.join(' + '.join(i) or '0' for i in self.indices)}]"
+        return f"integer_load({text})" if self.is_integer_load else text
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 What depends on the work-group's layout is decided here.  The steps are: check that the loops are bound as the layout
 needs it; run virtual threads interleaved; find the accumulators that can be values and give the others private
-memory; order accesses to local memory by barriers; place the copies in local memory.
+memory; order accesses to local memory by barriers; choose the loads that spare vectors; place the copies in local
+memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.dpas.local_tiles import staged_bytes
 from tl_dpnp.lowering.accumulators import place_accumulators
+from tl_dpnp.lowering.integer_loads import use_integer_loads
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
@@ -57,6 +59,8 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
     nest = place_accumulators(nest, layout)
     if layout.lanes * layout.subgroups > 1:
         nest = synchronize(nest)
+    else:
+        nest = use_integer_loads(nest)
     offsets: dict[str, int] = {}
     scratch = 0
     for buffer in nest.buffers.values():

@@ -76,6 +76,9 @@ class Nvvm:
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return value
 
+    def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return value
+
     # Conversions of halves are inline PTX on 16-bit integers: libNVVM 13 gathers neighbouring loads of halves from
     # shared memory into vectors, and then refuses those.
 

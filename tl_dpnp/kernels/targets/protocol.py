@@ -50,6 +50,9 @@ class Target(Protocol):
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return a vector of one cache line that the compiler does not make again from what it is made of."""
 
+    def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Return an integer or an address, held in an integer register, of which the compiler knows no source."""
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return a half or a vector of halves as f32."""
 

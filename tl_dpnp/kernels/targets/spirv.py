@@ -71,6 +71,10 @@ class Spirv:
         """x86-64 with AVX-512 only: inline assembly of no instruction."""
         return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=v,0", [value], False)
 
+    def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """Inline assembly of no instruction."""
+        return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return builder.fpext(value, vector_of(ir.FloatType(), lanes(value.type)))
 

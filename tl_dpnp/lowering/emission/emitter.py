@@ -102,6 +102,11 @@ def emit_nest(
         buffer.name: private_array(builder, buffer.element, buffer.elements)
         for buffer in nest.buffers.values() if buffer.scope == "private"
     }
+    for leaf in leaves(nest.body):
+        name = leaf.assign.target.buffer.name
+        if any(access.is_integer_load for access in leaf.assign.reads) and name in private:
+            # Else LLVM would put the elements of a vector together in registers, as it loads them.
+            private[name] = target_of(builder).opaque(builder, private[name])
     pointers = {**arguments.pointers, **private}
     arguments = replace(arguments, pointers=pointers)
     staged = StagedStores.start(builder, arguments, pointers)

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
-from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, index, lanes, shuffle, splat, vector_of
+from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, index, lanes, shuffle, splat, value_type, vector_of
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
@@ -94,6 +94,9 @@ class Memory:
         """Load an element or a vector."""
         width = self.width(access)
         offsets = [self.offset(access, lane) for lane in range(width)]
+        if access.is_integer_load:
+            assert len(set(offsets)) == 1
+            return splat(self.builder, self.integer_load(access, offsets[0]), width)
         shared = access.buffer.element == F32 and self.shares_broadcasts(width)
         pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
@@ -116,6 +119,17 @@ class Memory:
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, pointer, chunk.width, self.alignment(access, chunk.start)
             )
+        return self.loaded[key]
+
+    def integer_load(self, access: Access, offset: Offset) -> ir.Value:
+        """Load an element through an integer register."""
+        element, key = access.buffer.element, self.key(access, ("integer", offset))
+        if key not in self.loaded:
+            pointer = self.pointer(access, offset)
+            word = self.builder.bitcast(pointer, ir.IntType(element.bits).as_pointer(pointer.type.addrspace))
+            loaded = self.builder.load(word, align=self.alignment(access, offset))
+            opaque = target_of(self.builder).opaque(self.builder, loaded)
+            self.loaded[key] = self.builder.bitcast(opaque, value_type(element))
         return self.loaded[key]
 
     def subbytes(self, access: Access, chunk: Chunk) -> ir.Value:
