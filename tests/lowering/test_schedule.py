@@ -257,3 +257,12 @@ def test_the_tiling_for_operands_from_memory_keeps_the_result(sizes):
     tiling = memory_tiling(contraction, 64)
     assert tiling is not None
     check(contraction, vector_schedule(contraction, 64, tiling), *sizes)
+
+
+def test_what_is_left_over_of_unknown_sizes_runs_in_smaller_tiles():
+    contraction = gemm(None, None, None)
+    script = str(vector_schedule(contraction, 64, Tiling(2, 8, 1))).splitlines()
+    columns = [line for line in script if line.startswith("# split(n")]
+    rows = [int(line.split(", ")[1]) for line in script if line.startswith("# split(m")]
+    assert columns == ["# split(n, 8, tail=remainder)", "# split(n', 4, tail=remainder)"]
+    assert rows == [32, 16, 8, 4] * 3

@@ -16,6 +16,8 @@ __all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
 
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
+#: Rows and columns of the smallest tiles of a size that is unknown; what they leave over is done one by one.
+_SMALL_TILE = 4
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 #: K loops up to this length are unrolled whole in the staged form.
@@ -204,26 +206,30 @@ def _smallest_tile(size: int, threads: int) -> int:
 
 
 def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:
-    """Tile the columns; the parts are the full tiles and, where the tile does not divide them, the rest.
+    """Tile the columns; where their number is unknown, the rest runs in smaller tiles and then one by one.
 
-    With `deal`, the tiles are dealt out to the sub-groups.
+    With `deal`, the tiles are dealt out to the sub-groups, which would share few small ones badly.
     """
-    reduction = None if contraction.depth is None else "k"
-    rows = "m.1" if deal else "m"
-    jam = JAM if contraction.jam > 1 else None
-    tile = min(tile, contraction.columns) if isinstance(contraction.columns, int) else tile
-    split = schedule.split("n", tile)
-    parts = [_Part(rows, split.inner, reduction, split.outer, jam)]
-    if split.remainder is not None:
+    columns = contraction.columns
+    if isinstance(columns, int):
+        tile = min(tile, columns)
+        factors = [tile, columns % tile]
+    else:
+        factors = [tile] if deal or tile % _SMALL_TILE else _decreasing(tile, _SMALL_TILE)
+    rest = _Part("m.1" if deal else "m", None, None if contraction.depth is None else "k", "n",
+                 JAM if contraction.jam > 1 else None)
+    parts = []
+    for factor in factors:
+        split = schedule.split(rest.outer, factor)
+        parts.append(replace(rest, columns=split.inner, outer=split.outer))
+        if split.remainder is None:
+            break
         rest = _Part(
-            split.renamed.get(rows, rows), None, reduction and split.renamed[reduction], split.remainder,
-            jam and split.renamed[jam],
+            split.renamed.get(rest.rows, rest.rows), None, rest.reduction and split.renamed[rest.reduction],
+            split.remainder, rest.jam and split.renamed[rest.jam],
         )
-        if isinstance(contraction.columns, int):
-            again = schedule.split(split.remainder, contraction.columns % tile)
-            parts.append(_Part(rest.rows, again.inner, rest.reduction, again.outer, rest.jam))
-        else:
-            parts.append(rest)
+    else:
+        parts.append(rest)
     if deal:
         for part in parts:
             schedule.bind(part.outer, "columns")
@@ -232,7 +238,8 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
 
 def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width: int) -> list[_Part]:
     """Tile the rows; where their number is unknown, the rest runs in smaller tiles and then one by one."""
-    factors = [vectors * width] if isinstance(rows, int) else _decreasing(vectors * width, width, 4)
+    factors = [vectors * width] if isinstance(rows, int) else _decreasing(
+        vectors * width, width, width // 2, _SMALL_TILE)
     tiles: list[_Part] = []
     rest = part
     for factor in factors:
