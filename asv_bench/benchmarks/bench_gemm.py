@@ -49,3 +49,11 @@ class Accumulating(_SectionTracks, section="beta"):
     def setup_cache(self) -> Results:
         """Measure all cases."""
         return self._measure()
+
+
+class UnknownSizes(_SectionTracks, section="dynamic"):
+    """The section dynamic."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()

@@ -53,9 +53,11 @@ def parse_case(case: str) -> tuple[str, Shape, str]:
     return element, Shape(*map(int, shape.split("x"))), " ".join(variant)
 
 
-def _resident(shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0) -> Gemm:
-    megabytes = CACHE_MEGABYTES
-    gemm = Gemm(shape, element, megabytes=megabytes, looped=True, passes=2, transposes=transposes, beta=beta)
+def _resident(
+    shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False
+) -> Gemm:
+    gemm = Gemm(shape, element, megabytes=CACHE_MEGABYTES, looped=True, passes=2, transposes=transposes, beta=beta,
+                dynamic=dynamic)
     gemm.tl_dpnp()
     for _ in range(3):  # the first time it is the launch that takes most of the time
         start = time.perf_counter()
@@ -124,6 +126,15 @@ def accumulating(case: str) -> Contest:
     own, plain = _resident(shape, element, beta=1.0), _resident(shape, element)
     contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
                    "beta = 0": Contestant(plain.tl_dpnp, plain.passes)}
+    return Contest(contestants, own.flops, own.bytes)
+
+
+def of_unknown_sizes(case: str) -> Contest:
+    """As cache-resident, with a program that knows none of the sizes; the peer is the one that knows them."""
+    element, shape, _ = parse_case(case)
+    own, known = _resident(shape, element, dynamic=True), _resident(shape, element)
+    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
+                   "known sizes": Contestant(known.tl_dpnp, known.passes)}
     return Contest(contestants, own.flops, own.bytes)
 
 

@@ -117,6 +117,10 @@ SECTIONS = {
             limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1],
         ),
         Section(
+            "dynamic", "Sizes known at run time only", _products(SHAPES), contests.of_unknown_sizes,
+            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1],
+        ),
+        Section(
             "chain", "A chain of products in the cache of one core", ("f32 sample",), contests.chain,
             (Target("least", "limit", 0.8),),
             limits=("fma",), one_core=True, peers=("numpy",), quick=("f32 sample",),

@@ -117,17 +117,17 @@ class Workload:
 
 
 class Gemm(Workload):
-    """C := op(A) · op(B) + beta C."""
+    """C := op(A) · op(B) + beta C; the sizes of a `dynamic` one are known at run time only."""
 
     def __init__(
         self, shape: Shape, element: str = "f32", *, megabytes: float = 0.0, batch: int = 0, passes: int = 1,
-        transposes: str = "n.n", beta: float = 0.0, looped: bool = False,
+        transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False, looped: bool = False,
     ) -> None:
         m, n, k = shape
         a, b = ((m, k), (k, m))[transposes[0] == "t"], ((k, n), (n, k))[transposes[2] == "t"]
         itemsize = ITEMSIZE[element]
         batch = batch or max(1, int(megabytes * 1e6) // (itemsize * (m * k + k * n + m * n)))
-        source = programs.gemm(m, n, k, element, transposes, beta, looped=looped)
+        source = programs.gemm(m, n, k, element, transposes, beta, dynamic, looped=looped)
         super().__init__(source, {"A": a, "B": b, "C": (m, n)}, "C", element, batch, passes=passes,
                          reads_output=beta != 0)
         self.flops = shape.flops * batch
