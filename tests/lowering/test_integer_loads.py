@@ -34,9 +34,17 @@ def test_a_row_that_shares_vectors_is_copied_in_front_of_its_sums():
 
 
 def test_its_factor_is_broadcast_from_an_integer_register():
-    updates = [line for line in script(realized(9, 9, 9)) if "fma(" in line]
+    updates = [line for line in script(realized(9, 9, 9, F32)) if "fma(" in line]
     assert [line.count("integer_load(A[") for line in updates] == [0, 1]
     assert not any("integer_load(B[" in line for line in updates)
+
+
+def test_of_f64_the_first_column_of_b_is_too():
+    lines = script(realized(9, 9, 9, F64))
+    updates = [(lines[i - 1], line) for i, line in enumerate(lines) if "fma(" in line]
+    assert [line.count("integer_load(A[") for _, line in updates] == [0, 0, 1]
+    assert [line.count("integer_load(B[") for _, line in updates] == [1, 0, 0]
+    assert [loop for loop, _ in updates[:2]] == ["for n.1 in unrolled(0, 1):", "for n.1 in unrolled(1, 9):"]
 
 
 @pytest.mark.parametrize(("m", "element", "beta"), [

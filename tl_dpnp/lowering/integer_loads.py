@@ -3,9 +3,9 @@
 Where C has one row more than a vector has lanes, that row shares vectors with that of other columns: what is added to
 them lies far apart, and each multiply-add needs an element of A in all lanes.  Such a product waits for vector loads
 most of all, and loads into integer registers do not count among those.  So elements of A take that way to the lanes,
-and the elements of C that way to neighbouring places in the work-item's own memory, in front of the sums: a vector that
-is loaded from there would have to wait if the stores were recent.  It gains a tenth with 9 rows of f32, a twentieth of
-f64; products with more vectors for each broadcast element of B wait for loads less, and lose a little.
+and the elements of C go that way to neighbouring places in the work-item's own memory, in front of the sums: a vector
+that is loaded from there would have to wait if the stores were recent.  It gains a tenth with 9 rows of f32, a
+twentieth of f64; products with more vectors for each broadcast element of B wait for loads less, and lose a little.
 """
 
 from __future__ import annotations
@@ -110,27 +110,37 @@ def _copied(loop: Loop, row: Access) -> tuple[Loop, Loop]:
     return copy, loop.with_body(replace(assign, value=value))
 
 
-def _with_integer_broadcasts(nodes: tuple[Node, ...], shared: Loop | None = None) -> tuple[Node, ...]:
-    """Load what is the same in all lanes of shared vectors through integer registers; `shared` is the loop of those."""
+def _with_integer_broadcasts(nodes: tuple[Node, ...], vector: Loop | None = None) -> tuple[Node, ...]:
+    """Load some of what is the same in all lanes of the sums through integer registers.
 
-    def change(access: Access) -> Access:
-        assert shared is not None
-        same = not any(_moves(index, shared) for index in access.indices)
-        return replace(access, is_integer_load=same and _is_word(access))
-
+    Of what shared vectors take that is all; of the elements of B it is those of the first column, and those of 8 bytes
+    only, since the way to the lanes takes time of its own.  `vector` is the vectorized loop around the nodes.
+    """
     result: list[Node] = []
     for node in nodes:
         match node:
-            case Assign(part="update", value=value) if shared is not None:
-                result.append(replace(node, value=map_accesses(value, change)))
-            case Loop():
-                vectors = node if node.kind == "vectorized" and node.derived else None
-                result.append(node.with_body(*_with_integer_broadcasts(node.body, vectors)))
-            case Stage():
-                result.append(node.with_body(*_with_integer_broadcasts(node.body)))
+            case Assign(part="update") if vector is not None and vector.derived:
+                result.append(_broadcast(node, vector))
+            case Loop(kind="unrolled", start=int(first), body=(Assign(part="update") as update,)) if (
+                vector is not None and update.target.buffer.element.bytes == max(_WORDS)
+            ):
+                result.append(replace(node, stop=first + node.step, body=(_broadcast(update, vector),)))
+                result.append(replace(node, start=first + node.step))
+            case Loop() | Stage():
+                inner = node if isinstance(node, Loop) and node.kind == "vectorized" else vector
+                result.append(node.with_body(*_with_integer_broadcasts(node.body, inner)))
             case _:
                 result.append(node)
     return tuple(result)
+
+
+def _broadcast(assign: Assign, vector: Loop) -> Assign:
+    """Return an assignment that loads what is the same in all lanes of a vector through integer registers."""
+    def change(access: Access) -> Access:
+        is_same = not any(_moves(index, vector) for index in access.indices)
+        return replace(access, is_integer_load=is_same and _is_word(access))
+
+    return replace(assign, value=map_accesses(assign.value, change))
 
 
 def _moves(index: Index, loop: Loop) -> bool:

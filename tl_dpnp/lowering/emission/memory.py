@@ -96,7 +96,7 @@ class Memory:
         offsets = [self.offset(access, lane) for lane in range(width)]
         if access.is_integer_load:
             assert len(set(offsets)) == 1
-            return splat(self.builder, self.integer_load(access, offsets[0]), width)
+            return self.broadcast(self.integer_load(access, offsets[0]), width)
         shared = access.buffer.element == F32 and self.shares_broadcasts(width)
         pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
@@ -123,7 +123,7 @@ class Memory:
 
     def integer_load(self, access: Access, offset: Offset) -> ir.Value:
         """Load an element through an integer register."""
-        element, key = access.buffer.element, self.key(access, ("integer", offset))
+        element, key = access.buffer.element, self.key(access, Chunk(offset, 1))
         if key not in self.loaded:
             pointer = self.pointer(access, offset)
             word = self.builder.bitcast(pointer, ir.IntType(element.bits).as_pointer(pointer.type.addrspace))
