@@ -54,10 +54,11 @@ def parse_case(case: str) -> tuple[str, Shape, str]:
 
 
 def _resident(
-    shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False
+    shape: Shape, element: str, transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False,
+    arrays_of: Gemm | None = None,
 ) -> Gemm:
     gemm = Gemm(shape, element, megabytes=CACHE_MEGABYTES, looped=True, passes=2, transposes=transposes, beta=beta,
-                dynamic=dynamic)
+                dynamic=dynamic, arrays_of=arrays_of)
     gemm.tl_dpnp()
     for _ in range(3):  # the first time it is the launch that takes most of the time
         start = time.perf_counter()
@@ -121,18 +122,21 @@ def transposed(case: str) -> Contest:
 
 
 def accumulating(case: str) -> Contest:
-    """As cache-resident, with C := A · B + C; the peer is tl_dpnp's own product with beta = 0."""
+    """As cache-resident, with C := A · B + C; the peer is tl_dpnp's own product with beta = 0, on the same arrays."""
     element, shape, _ = parse_case(case)
-    own, plain = _resident(shape, element, beta=1.0), _resident(shape, element)
+    own = _resident(shape, element, beta=1.0)
+    plain = _resident(shape, element, arrays_of=own)
     contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
                    "beta = 0": Contestant(plain.tl_dpnp, plain.passes)}
     return Contest(contestants, own.flops, own.bytes)
 
 
 def of_unknown_sizes(case: str) -> Contest:
-    """As cache-resident, with a program that knows none of the sizes; the peer is the one that knows them."""
+    """As cache-resident, with a program that knows none of the sizes; the peer is the one that knows them, on the same
+    arrays."""
     element, shape, _ = parse_case(case)
-    own, known = _resident(shape, element, dynamic=True), _resident(shape, element)
+    own = _resident(shape, element, dynamic=True)
+    known = _resident(shape, element, arrays_of=own)
     contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
                    "known sizes": Contestant(known.tl_dpnp, known.passes)}
     return Contest(contestants, own.flops, own.bytes)

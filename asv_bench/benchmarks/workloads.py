@@ -35,7 +35,8 @@ class Workload:
 
     `operands` maps names to shapes of one element of the batch, as in the language; the first mode is the fastest.
     `shared` operands have no batch.  The `output` starts as NaN where it is only written.  One call of `tl_dpnp`
-    does the batch `passes` times.
+    does the batch `passes` times.  With `arrays_of` another workload on the same operands it uses its arrays: where
+    those lie in memory can count for as much as what is compared.
     """
 
     flops: int
@@ -46,7 +47,7 @@ class Workload:
     def __init__(
         self, source: str, operands: Mapping[str, tuple[int, ...]], output: str, element: str, batch: int, *,
         shared: Mapping[str, tuple[int, ...]] | None = None, reads_output: bool = False, passes: int = 1,
-        scalars: tuple[float, ...] = (),
+        scalars: tuple[float, ...] = (), arrays_of: Workload | None = None,
     ) -> None:
         import dpnp
         import numpy as np
@@ -57,10 +58,13 @@ class Workload:
         self._output, self._reads_output = output, reads_output
         shapes = {name: (batch, *reversed(shape)) for name, shape in operands.items()}
         shapes |= {name: tuple(reversed(shape)) for name, shape in (shared or {}).items()}
-        self.host = {name: _random(shape, element) for name, shape in shapes.items()}
+        if arrays_of is None:
+            self.host = {name: _random(shape, element) for name, shape in shapes.items()}
+            self.device = {name: dpnp.asarray(array) for name, array in self.host.items()}
+        else:
+            self.host, self.device = arrays_of.host, arrays_of.device
         if not reads_output:
             self.host[output].fill(np.nan)
-        self.device = {name: dpnp.asarray(array) for name, array in self.host.items()}
         self.queue = self.device[output].sycl_queue
         self.kernel = tl_dpnp.compile(source)
         self._arguments = (*scalars, *self._kernel_arguments())
@@ -122,6 +126,7 @@ class Gemm(Workload):
     def __init__(
         self, shape: Shape, element: str = "f32", *, megabytes: float = 0.0, batch: int = 0, passes: int = 1,
         transposes: str = "n.n", beta: float = 0.0, dynamic: bool = False, looped: bool = False,
+        arrays_of: Gemm | None = None,
     ) -> None:
         m, n, k = shape
         a, b = ((m, k), (k, m))[transposes[0] == "t"], ((k, n), (n, k))[transposes[2] == "t"]
@@ -129,7 +134,7 @@ class Gemm(Workload):
         batch = batch or max(1, int(megabytes * 1e6) // (itemsize * (m * k + k * n + m * n)))
         source = programs.gemm(m, n, k, element, transposes, beta, dynamic, looped=looped)
         super().__init__(source, {"A": a, "B": b, "C": (m, n)}, "C", element, batch, passes=passes,
-                         reads_output=beta != 0)
+                         reads_output=beta != 0, arrays_of=arrays_of)
         self.flops = shape.flops * batch
         self.shape = shape
         self._transposes, self._beta = transposes, beta
