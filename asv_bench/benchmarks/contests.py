@@ -113,22 +113,23 @@ def one_call(seconds: float) -> Callable[[str], Contest]:
     return prepare
 
 
+def _against(own: Gemm, name: str, peer: Gemm) -> Contest:
+    """Return a contest of two products of tl_dpnp, of which the second is the peer."""
+    contestants = {who: Contestant(gemm.tl_dpnp, gemm.passes) for who, gemm in (("tl_dpnp", own), (name, peer))}
+    return Contest(contestants, own.flops, own.bytes)
+
+
 def transposed(case: str) -> Contest:
     """As cache-resident; the peer n.n is tl_dpnp's own product of the same sizes without transposes."""
     element, shape, transposes = parse_case(case)
-    own, plain = _resident(shape, element, transposes), _resident(shape, element)
-    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes), "n.n": Contestant(plain.tl_dpnp, plain.passes)}
-    return Contest(contestants, own.flops, own.bytes)
+    return _against(_resident(shape, element, transposes), "n.n", _resident(shape, element))
 
 
 def accumulating(case: str) -> Contest:
     """As cache-resident, with C := A · B + C; the peer is tl_dpnp's own product with beta = 0, on the same arrays."""
     element, shape, _ = parse_case(case)
     own = _resident(shape, element, beta=1.0)
-    plain = _resident(shape, element, arrays_of=own)
-    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
-                   "beta = 0": Contestant(plain.tl_dpnp, plain.passes)}
-    return Contest(contestants, own.flops, own.bytes)
+    return _against(own, "beta = 0", _resident(shape, element, arrays_of=own))
 
 
 def of_unknown_sizes(case: str) -> Contest:
@@ -136,10 +137,7 @@ def of_unknown_sizes(case: str) -> Contest:
     arrays."""
     element, shape, _ = parse_case(case)
     own = _resident(shape, element, dynamic=True)
-    known = _resident(shape, element, arrays_of=own)
-    contestants = {"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
-                   "known sizes": Contestant(known.tl_dpnp, known.passes)}
-    return Contest(contestants, own.flops, own.bytes)
+    return _against(own, "known sizes", _resident(shape, element, arrays_of=own))
 
 
 def chain(case: str) -> Contest:

@@ -6,6 +6,7 @@ import math
 import os
 import statistics
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class OtherPrograms:
         return min(1.0, max(0.0, other / total))
 
 
-class _Shared:
+class _Shared(ABC):
     """Waits while something shares what is measured, for `patience` seconds in all."""
 
     def __init__(self, patience: float) -> None:
@@ -52,9 +53,9 @@ class _Shared:
         """The part of the turns for which the waiting was in vain."""
         return self._shared / max(1, self._turns)
 
+    @abstractmethod
     def _slowed_down(self) -> float:
         """Work for a moment, and return the seconds that it took; 0 where nothing slowed it down."""
-        raise NotImplementedError
 
 
 class SharedCores(_Shared):

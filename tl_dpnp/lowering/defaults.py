@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -39,6 +39,11 @@ class _Part:
     reduction: str | None
     outer: str
     jam: str | None = None
+
+    def renamed(self, names: Mapping[str, str], **split: str) -> _Part:
+        """Return what a split leaves over: the loops inside the one that was `split` have new names there."""
+        copied = {field.name: names.get(loop, loop) for field in fields(self) if (loop := getattr(self, field.name))}
+        return replace(self, **(copied | split))
 
 
 def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling | None = None) -> Schedule:
@@ -224,10 +229,7 @@ def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal:
         parts.append(replace(rest, columns=split.inner, outer=split.outer))
         if split.remainder is None:
             break
-        rest = _Part(
-            split.renamed.get(rest.rows, rest.rows), None, rest.reduction and split.renamed[rest.reduction],
-            split.remainder, rest.jam and split.renamed[rest.jam],
-        )
+        rest = rest.renamed(split.renamed, outer=split.remainder)
     else:
         parts.append(rest)
     if deal:
@@ -246,16 +248,10 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
         if isinstance(rows, int) and rows <= factor:
             break
         split = schedule.split(rest.rows, factor)
-        tiles.append(_Part(split.inner, rest.columns, rest.reduction, split.outer, rest.jam))
+        tiles.append(replace(rest, rows=split.inner, outer=split.outer))
         if split.remainder is None:
             return tiles
-        rest = _Part(
-            split.remainder,
-            rest.columns and split.renamed[rest.columns],
-            rest.reduction and split.renamed[rest.reduction],
-            rest.outer,
-            rest.jam and split.renamed[rest.jam],
-        )
+        rest = rest.renamed(split.renamed, rows=split.remainder)
     return [*tiles, rest]
 
 

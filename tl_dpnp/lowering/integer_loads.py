@@ -58,15 +58,15 @@ def _with_copies(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Copy what is added to shared vectors, in front of their sums."""
     result: list[Node] = []
     for node in nodes:
-        row = _row_added_to(node) if isinstance(node, Loop) else None
-        start = _last_start_of_sums(result)
-        if row is not None and start is not None:
-            assert isinstance(node, Loop)
-            copied, node = _copied(node, row)
-            result.insert(start, copied)
-        elif isinstance(node, (Loop, Stage)):
-            node = node.with_body(*_with_copies(node.body))
-        result.append(node)
+        match node:
+            case Loop() if (row := _row_added_to(node)) and (start := _last_start_of_sums(result)) is not None:
+                copied, adding = _copied(node, row)
+                result.insert(start, copied)
+                result.append(adding)
+            case Loop() | Stage():
+                result.append(node.with_body(*_with_copies(node.body)))
+            case _:
+                result.append(node)
     return tuple(result)
 
 
