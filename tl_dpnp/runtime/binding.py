@@ -20,7 +20,7 @@ from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.group import Group
 from tl_dpnp.runtime.layout import Misfit, element_layout, fitted_strides
 from tl_dpnp.runtime.layout_advice import layout_hint
-from tl_dpnp.runtime.overlap import overlapping
+from tl_dpnp.runtime.overlap import overlap_of
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.scalar_arguments import scalar_value
 from tl_dpnp.scalars import ScalarType
@@ -103,9 +103,11 @@ class Binding:
         shapes = [argument.shape for argument in bound]
         groups = self.program.group_count(shapes, _as_count(group_size))
         self.program.check_relations(shapes, groups)
-        if self.debug:
-            self._check_overlap(bound)
-        return BoundCall(bound, queue, groups)
+        call = BoundCall(bound, queue, groups)
+        overlap = overlap_of(self.program, call) if self.debug else None
+        if overlap is not None:
+            raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
+        return call
 
     def _check_count(self, arguments: Sequence[Any]) -> None:
         if len(arguments) != len(self.parameters):
@@ -237,14 +239,6 @@ class Binding:
             for parameter, argument in zip(self.parameters, bound, strict=True)
             for element, view in enumerate(argument.views)
         ])
-
-    def _check_overlap(self, bound: Sequence[Argument]) -> None:
-        written = self.program.usage.written
-        found = overlapping([argument.views for argument in bound], written)
-        if found is not None:
-            output, other = (self.parameters[position] for position in found)
-            raise self.error(TLBindingError, found[0], f"the argument for {output} is written and overlaps the one "
-                              f"for {other}", "pass arrays that share no memory")
 
     # --- scalars ---------------------------------------------------------------------------------------------------
 
