@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 def campaigns() -> dict[str, str]:
     """Return what each campaign does, by name: the modules here that define ``run``, without importing them."""
     found = {}
-    for path in sorted(FOLDER.glob("[!_]*.py")):
+    for path in sorted(path for path in FOLDER.glob("[!_]*.py") if not path.name.startswith("test_")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
             found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
