@@ -1,4 +1,4 @@
-"""``python -m tests.campaigns NAME [--seed N] [--minutes M] [--count K]``: run one campaign, or ``all``, or ``list``."""
+"""The command ``python -m tests.campaigns NAME [--seed N] [--minutes M] [--count K]``: one campaign, all, or a list."""
 
 from __future__ import annotations
 

@@ -202,7 +202,8 @@ class _Hunt:
         """Say how many cases of each kind there were, what they came to, and how long one took."""
         for kind, tried in self.tried.items():
             labels = ", ".join(f"{number} {label}" for (of, label), number in sorted(self.labels.items()) if of == kind)
-            yield f"{kind}: {tried} tried{', ' + labels if labels else ''}; {self.seconds[kind] / tried:.4f} s of a core each"
+            each = f"{self.seconds[kind] / tried:.4f} s of a core each"
+            yield f"{kind}: {tried} tried{', ' + labels if labels else ''}; {each}"
         restarts = sum(worker.restarts for worker in self._workers)
         if restarts:
             yield f"worker processes were replaced {restarts} times"

@@ -149,8 +149,8 @@ def serve(module: str, descriptor: int, limit: float) -> None:
         faulthandler.dump_traceback_later(limit, exit=True)
         try:
             verdict = campaign.check(kind, campaign.make(kind, case) if isinstance(case, int) else case)
-        except Exception:
-            verdict = Verdict(f"raised:\n{traceback.format_exc()[-SHOWN:]}")
+        except Exception as error:
+            verdict = Verdict(f"raised {type(error).__name__}:\n{traceback.format_exc()[-SHOWN:]}")
         faulthandler.cancel_dump_traceback_later()
         connection.send((replace(verdict, seconds=time.process_time() - start), _memory()))
     os._exit(0)  # other campaigns look at how processes end

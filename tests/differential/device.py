@@ -66,6 +66,13 @@ def run_on_device(
     """
     function = with_layout(program, layout)
     kernel = tl_dpnp.compile(ops.Module((function,)), form=layout[0], cache=False, debug=debug, **options)
+    return call(kernel, arguments, program.group_size, prepare)
+
+
+def call(
+    kernel: Any, arguments: Sequence[Argument], group_size: int, prepare: Preparation | None = None
+) -> list[Argument]:
+    """Call a kernel on copies of the arguments and return them as they are afterwards."""
     held: list[tuple[ArrayArgument, Any]] = []
 
     def make(array: ArrayArgument) -> Any:
@@ -89,8 +96,8 @@ def run_on_device(
             case GroupArgument():
                 given.append(group(argument))
     if prepare is not None:
-        prepare(kernel, *given, group_size=program.group_size)
-    kernel(*given, group_size=program.group_size)
+        prepare(kernel, *given, group_size=group_size)
+    kernel(*given, group_size=group_size)
     results = iter(replace(array, buffer=dpt.asnumpy(memory)) for array, memory in held)
     after: list[Argument] = []
     for argument in arguments:
