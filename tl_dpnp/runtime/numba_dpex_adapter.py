@@ -11,8 +11,8 @@ What Numba is told of a function it keeps for ever, with all that the function l
 functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex registers hundreds of implementations
 anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
 
-numba-dpex knows neither sub-group sizes nor required work-group sizes: both are function metadata, added to the
-kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is never used, is removed:
+numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
+metadata, added to the kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is never used, is removed:
 SPIR-V does not allow it.
 """
 
@@ -142,7 +142,11 @@ def _register_once(context: Any) -> None:
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
-    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers."""
+    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers.
+
+    A vector as hint says that work-items need no vectorization (OpenCL C 3.0, section 6.7.2): they have vectors of their
+    own, or nothing to put into any.  The CPU runtime tries otherwise, and where it fails it says so on standard error.
+    """
     plan = lowered.plan
     text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
     text = text.replace(f'@"{name}"', f"@{plan.entry}").replace(f"@{name}(", f"@{plan.entry}(")
@@ -154,6 +158,9 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     if plan.form == "subgroup":
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
+    elif plan.form in ("vector", "divided"):
+        nodes.append(f"!{first + 1} = !{{<4 x i32> undef, i32 1}}")
+        attached += f" !vec_type_hint !{first + 1}"
     pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
