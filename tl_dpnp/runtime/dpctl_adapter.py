@@ -5,7 +5,8 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 - ``usm_ndarray._pointer``: address of the first element, the offset of a view included (``usm_data._pointer`` and the
   array interface give the base of the allocation);
 - ``usm_ndarray._element_offset``: elements of its allocation before the first of a view;
-- ``SyclQueue._submit_keep_args_alive``: holds Python objects until events are complete, about 12 µs.
+- ``SyclQueue._submit_keep_args_alive``: holds Python objects until events are complete, about 12 µs; returns the
+  event of the host task that lets go of them.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
@@ -13,8 +14,12 @@ floats do, and the address of USM memory may come as a 64-bit integer.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -116,7 +121,8 @@ def build_program(spirv: bytes, entry: str, queue: Any, options: str = "") -> An
     try:
         return dpctl.program.create_program_from_spirv(queue, spirv, options)
     except dpctl.program.SyclProgramCompilationError as error:
-        raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: {error}") from error
+        raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: "
+                            f"{str(error).strip() or 'it does not say why'}") from error
 
 
 def kernel_of(program: Any, entry: str) -> KernelHandle:
@@ -128,7 +134,62 @@ def kernel_of(program: Any, entry: str) -> KernelHandle:
 
 def keep_alive(queue: Any, objects: Sequence[object], event: Any) -> None:
     """Hold references to `objects` until `event` is complete."""
-    queue._submit_keep_args_alive(tuple(objects), [event])
+    _tasks.add(queue, tuple(objects), event)
+
+
+class _Tasks:
+    """dpctl's host tasks that hold references; each takes the interpreter's lock when its event is complete.
+
+    One that does so while the interpreter ends aborts the process, so the end waits for them.  What is submitted after
+    that, by daemon threads, is waited for and keeps its references until the process is gone.
+    """
+
+    def __init__(self) -> None:
+        self._pending: deque[Any] = deque()
+        self._ended = False
+        self._process = os.getpid()
+        # A signal handler or a finalizer may submit, too.
+        self._lock = threading.RLock()
+
+    def add(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
+        with self._lock:
+            ended = self._ended
+            if ended:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
+            else:
+                self._pending.append(queue._submit_keep_args_alive(objects, [event]))
+                self._forget_some()
+        if ended:
+            event.wait()
+
+    def _forget_some(self) -> None:
+        """Look at two for each that is added, so that those that are complete do not accumulate."""
+        for _ in range(min(2, len(self._pending))):
+            self._pending.rotate(-1)
+            if self._pending[-1].execution_status == _COMPLETE:
+                self._pending.pop()
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def finish(self) -> None:
+        """Wait for all of them, whatever Ctrl-C says: each is as short as what it waits for."""
+        if os.getpid() != self._process:  # after a fork, when nobody will ever complete them
+            return
+        while self._pending or not self._ended:
+            try:
+                with self._lock:
+                    self._ended = True
+                if self._pending:
+                    self._pending[0].wait()
+                    self._pending.popleft()
+            except KeyboardInterrupt:
+                continue
+
+
+_COMPLETE = dpctl.event_status_type.complete
+_tasks = _Tasks()
+atexit.register(_tasks.finish)
 
 
 def completed_event(queue: Any, depends: Sequence[Any]) -> Any:
