@@ -7,8 +7,10 @@ Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts 
 - ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation.
 
 numba-dpex knows neither sub-group sizes nor required work-group sizes: both are function metadata, added to the
-kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is never used, is removed:
-SPIR-V does not allow it.
+kernel in the LLVM text.  So is the hint that turns the vectorizer of the OpenCL CPU runtime off (OpenCL C specification
+3.0, section 6.13.2.1, vec_type_hint): Intel's 2024.2 drops loads between a part of the kernel where work-items diverge
+and the exits of failed checks, and one program in forty crashes with ``debug=True``.  Numba's environment pointer, a
+variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ __all__ = ["build"]
 _TYPES = numba_types(types)
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
+#: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
+_SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
 
 _lock = threading.Lock()
 
@@ -73,6 +77,9 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     if plan.form == "subgroup":
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
+        if lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text):
+            nodes.append(f"!{first + 2} = !{{<16 x float> undef, i32 0}}")
+            attached += f" !vec_type_hint !{first + 2}"
     pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
