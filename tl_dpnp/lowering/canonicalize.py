@@ -135,6 +135,8 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
             return _constant(semantics.unary(kind, operand.type, given), operation.result)
         case ops.Cast(operand=ops.Constant() as operand, result=result):
             given = semantics.from_python(operand.value, operand.type)
+            if not semantics.is_in_range(given, operand.type, ops.scalar_type(result)):
+                return None
             return _constant(semantics.convert(given, operand.type, ops.scalar_type(result)), result)
         case ops.Cast(operand=operand, result=result) if operand.type == result.type:
             return operand
