@@ -16,10 +16,10 @@ It does prepare the shared libraries that ``import dpnp`` needs.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.runtime import bootstrap as _bootstrap
+from tl_dpnp.runtime.fresh_stack import import_whole as _import_whole
 
 if TYPE_CHECKING:
     from tl_dpnp.errors import (
@@ -128,9 +128,9 @@ _bootstrap.install()
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
     elif name in _SUBMODULES:
-        value = importlib.import_module(f"{__name__}.{name}")
+        value = _import_whole(f"{__name__}.{name}")
     elif name == "__version__":
         value = _version()
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.cuda_dlpack import is_on_cuda
+from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
@@ -146,6 +147,10 @@ class Platform(Protocol):
 @functools.cache
 def platform_for(target: str) -> Platform:
     """Return the platform of a target: "sycl" or "cuda"; raises `UnsupportedError` where its packages are missing."""
+    return on_fresh_stack(_platform, target)
+
+
+def _platform(target: str) -> Platform:
     if target == "cuda":
         try:
             from tl_dpnp.runtime.cuda import CudaPlatform
