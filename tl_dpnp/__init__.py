@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.runtime import bootstrap as _bootstrap
+from tl_dpnp.runtime import forking as _forking
 from tl_dpnp.runtime.fresh_stack import import_whole as _import_whole
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
     from tl_dpnp.runtime.recording import Graph, record
+    from tl_dpnp.runtime.waiting import wait
 
 #: Public names and the modules that hold them.
 _NAMES = {
@@ -66,6 +68,7 @@ _NAMES = {
     "devices": "runtime.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",
+    "wait": "runtime.waiting",
     "parse": "language.parser",
     "explain": "graph.explain",
     "fuse": "graph.fused",
@@ -121,9 +124,11 @@ __all__ = [
     "record",
     "rev",
     "unpack",
+    "wait",
 ]
 
 _bootstrap.install()
+_forking.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
+from tl_dpnp.runtime.forking import check_process, note_use, process
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.memo import LaunchMemo
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
@@ -167,6 +168,8 @@ class Kernel:
 
         With it come the arrays for the memrefs, which the caller keeps alive, and their addresses.
         """
+        if process.cut_off:
+            check_process()
         binding = self._binding
         try:
             arrays = binding.arrays(arguments)
@@ -225,6 +228,8 @@ class Kernel:
 
     def _load(self, device: DeviceDescription, form: Form | None, queue: Any, context: Hashable) -> _Overload:
         """Return the compilation for a device, which the context of a queue has loaded."""
+        check_process()
+        note_use()
         with self._lock:
             overload = self._overload(device, form)
             if context not in overload.handles:
@@ -324,6 +329,7 @@ class Kernel:
         ``form="staged"`` or ``"tiled"``, which have no schedules.
         """
         self._require_device_target("tune")
+        check_process()
         if not self.options.tuned:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
