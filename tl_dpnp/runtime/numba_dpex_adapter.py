@@ -12,11 +12,11 @@ functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex 
 anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
 
 numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
-metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C specification
-3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the vector form
-need none, and Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the exits of failed
-checks, so that one program in forty crashes with ``debug=True``.  Numba's environment pointer, a variable in address
-space 0 that is never used, is removed: SPIR-V does not allow it.
+metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
+specification 3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the
+vector form need none, and Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the
+exits of failed checks, so that one program in forty crashes with ``debug=True``.  Numba's environment pointer, a
+variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
