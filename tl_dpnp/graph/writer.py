@@ -14,9 +14,10 @@ from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contracti
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, operands_of
-from tl_dpnp.graph.partition import Region, stored_nodes
+from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape
 from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
