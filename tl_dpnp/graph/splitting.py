@@ -27,8 +27,9 @@ from tl_dpnp.graph.nodes import (
 
 __all__ = ["Parts", "split"]
 
-#: The most code of a kernel, in element-wise functions.  A step of a gated recurrent unit is about 60.
-_LARGEST = 128
+#: The most code that becomes one kernel, in element-wise functions, and the most of a part where it is more.
+#: A step of a gated recurrent unit is about 65; so much takes a compiler a second.
+_LARGEST, _PART = 160, 80
 _PRODUCT, _REDUCTION = 8, 4
 
 
@@ -121,8 +122,8 @@ def _ends(order: Sequence[Node], last_use: dict[Node, int], roots: Sequence[Node
     sizes = list(accumulate(sizes))
     code = list(accumulate(map(_weight, order)))
     ends, before = [], 0
-    while code[-1] - before > _LARGEST:
-        among = range(bisect_left(code, before + _LARGEST // 2), bisect_right(code, before + _LARGEST))
+    while code[-1] - before > _PART:
+        among = range(bisect_left(code, before + _PART // 2), bisect_right(code, before + _PART))
         best = min(among, key=lambda place: (sizes[place], -place))
         ends.append(best + 1)
         before = code[best]
