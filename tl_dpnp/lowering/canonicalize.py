@@ -41,7 +41,7 @@ def _rename_all(
         return visible[operand.name] if isinstance(operand, ops.Value) else operand
 
     for operation in region:
-        inner = dict(visible)
+        inner = dict(visible) if operation.regions else {}
 
         def define(value: ops.Value, inner: dict[str, ops.Operand] = inner) -> ops.Value:
             new = replace(value, name=_unused(value.name, taken))
