@@ -270,3 +270,20 @@ def test_too_little_memory_is_named():
         run = subprocess.run([sys.executable, "-c", script, str(spare)], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr
         assert "ulimit -v" in run.stdout
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_the_driver_prints_nothing(capfd, debug):
+    """It would vectorize over work-items, fail and say "loop not vectorized" where the kernel is told not to."""
+    source = """func @f(%x: memref<f32x?>) {
+      %i = group_id
+      %v = load %x[%i] : memref<f32x?>
+      %w = math.abs %v : f32
+      store %w, %x[%i] : memref<f32x?>
+    }"""
+    x = dpnp.arange(-2, 3, dtype="float32")
+    kernel = tl_dpnp.compile(source, debug=debug)
+    kernel(x)
+    assert x.asnumpy().tolist() == [2, 1, 0, 1, 2]
+    assert kernel.stats.driver_builds == 1
+    assert capfd.readouterr() == ("", "")

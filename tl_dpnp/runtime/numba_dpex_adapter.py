@@ -11,9 +11,9 @@ What Numba is told of a function it keeps for ever, with all that the function l
 functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex registers hundreds of implementations
 anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
 
-numba-dpex knows neither sub-group sizes nor required work-group sizes: both are function metadata, added to the
-kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is never used, is removed:
-SPIR-V does not allow it.
+numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
+metadata, added to the kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is
+never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,12 @@ def _register_once(context: Any) -> None:
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
-    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers."""
+    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers.
+
+    A vector as hint says that work-items have vectors of their own and are not to be vectorized together (OpenCL C 3.0,
+    section 6.7.2).  The CPU runtime tries otherwise, and where it fails it says so on standard error.  Sub-groups need
+    that: without, it computes them lane by lane, ten times slower.
+    """
     plan = lowered.plan
     text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
     text = text.replace(f'@"{name}"', f"@{plan.entry}").replace(f"@{name}(", f"@{plan.entry}(")
@@ -154,6 +159,9 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     if plan.form == "subgroup":
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
+    elif plan.form in ("vector", "divided"):
+        nodes.append(f"!{first + 1} = !{{<4 x i32> undef, i32 1}}")
+        attached += f" !vec_type_hint !{first + 1}"
     pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
