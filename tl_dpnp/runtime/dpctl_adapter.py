@@ -31,7 +31,7 @@ import dpctl.program
 import numpy as np
 from dpctl.utils import ExecutionPlacementError
 
-from tl_dpnp.errors import LoweringError
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.runtime.platforms import DeviceTable
 
 __all__ = [
@@ -45,8 +45,16 @@ SubmitError = dpctl.SyclKernelSubmitError
 
 
 def default_queue() -> Any:
-    """Return the queue that dpctl and dpnp use for arrays of the default device."""
-    return dpctl.get_device_cached_queue(dpctl.select_default_device())
+    """Return the queue that dpctl and dpnp use for arrays of the default device.
+
+    Raises `UnsupportedError` where there is no device.
+    """
+    try:
+        device = dpctl.select_default_device()
+    except dpctl.SyclDeviceCreationError as error:
+        raise UnsupportedError("there is no SYCL device to run or compile for: `python -m tl_dpnp -s` says what may be "
+                               'wrong; target="reference" needs none') from error
+    return dpctl.get_device_cached_queue(device)
 
 
 _turns_lock = threading.Lock()
