@@ -99,7 +99,9 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
         return (builder.sitofp if source.kind == "signed" else builder.uitofp)(value, type_)
     if target.bits <= source.bits:
         return value if target.bits == source.bits else builder.trunc(value, type_)
-    return (builder.sext if source.kind == "signed" else builder.zext)(value, type_)
+    if source.is_boolean:
+        return builder.zext(value, type_)
+    return target_of(builder).extend(builder, value, type_, source.kind == "signed")
 
 
 def is_in_range(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
