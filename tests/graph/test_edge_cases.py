@@ -121,6 +121,42 @@ def test_a_kernel_with_diagonals_serves_every_batch():
         compare(f"batch {batch}", fused(a), dpnp.einsum("bii->b", a))
 
 
+def test_views_of_what_is_empty():
+    _same(lambda a: dpnp.sum(a[0:0, 0:8:2, 1:3], axis=(0, 1), keepdims=True), _random(0, 9, 5))
+    _same(lambda a: dpnp.cumsum(a[2:2, 3:], axis=0), _random(3, 4))
+
+
+def test_sizes_of_summed_axes_that_are_broadcast_are_part_of_a_kernel():
+    for size in (4, 1, 3):
+        a, b = (dpnp.broadcast_to(_random(1, seed=seed), (size,)) for seed in (0, 1))
+        compare(f"size {size}", tl_dpnp.fuse(lambda a, b: dpnp.inner(a, b))(a, b), dpnp.inner(a, b))
+        compare(f"size {size}", tl_dpnp.fuse(lambda a: a.sum(axis=0))(a), a.sum(axis=0))
+
+
+def test_a_kernel_with_a_reduction_serves_every_batch():
+    fused = tl_dpnp.fuse(lambda a, b: (a @ b).sum(axis=1))
+    for batch in (3, 1, 10):
+        a, b = _random(batch, 4, 4), _random(batch, 4, 4, seed=1)
+        explanation = fused.explain(a, b)
+        assert not explanation.kernels[0].compiled or batch == 3
+        compare(f"batch {batch}", fused(a, b), (a @ b).sum(axis=1))
+
+
+def test_results_that_are_broadcast_are_refused():
+    with pytest.raises(ValueError, match="ample"):
+        tl_dpnp.fuse(lambda a, o: dpnp.matmul(a, a, out=dpnp.broadcast_to(o, (3, 4, 4))))(A, _random(3, 1, 4))
+
+
+def test_transposing_a_vector_gives_the_vector():
+    def transposed(a):
+        b = a * 2
+        return b.T is b, dpnp.transpose(b) is b, a.T
+
+    assert tl_dpnp.fuse(transposed)(A[0, 0])[:2] == (True, True)
+    vector = A[0, 0]
+    assert tl_dpnp.fuse(transposed)(vector)[2] is vector
+
+
 def test_where_writes_to_out():
     def choose(a, b, o):
         result = dpnp.where(a > 0, a @ b, b, out=o)

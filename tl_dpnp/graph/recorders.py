@@ -62,6 +62,8 @@ def result_array(
     trace.operand(target)
     if target.shape != node.shape or target.dtype != node.dtype or target.sycl_queue != queue:
         raise NotFused("out= has another shape, dtype or queue than the result")
+    if any(size > 1 and not stride for size, stride in zip(target.shape, target.strides, strict=True)):
+        raise NotFused("out= is broadcast")
     trace.assign(target, node)
     return target
 
