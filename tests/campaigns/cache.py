@@ -236,7 +236,7 @@ class _Child:
     """A process that runs the programs in one folder after another."""
 
     def __init__(self) -> None:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
         self._process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-c", "from tests.campaigns.cache import child; child()"], cwd=ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
