@@ -63,4 +63,4 @@ def test_tasks_that_are_done_do_not_accumulate():
     x.sycl_queue.wait()
     for _ in range(300):
         kernel.submit(3.0, x, y).wait()
-    assert len(dpctl_adapter._tasks) < 100
+    assert len(dpctl_adapter.in_flight) < 100
