@@ -24,6 +24,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import CallStep, KernelStep, Plan, Registers, Step
 from tl_dpnp.graph.recording import lazy_arguments, recording_copy
 from tl_dpnp.graph.trace import Break, Trace, TracedFloat, active_trace, extent_of
+from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
 
@@ -80,6 +81,7 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are plain `dpnp.ndarray` objects."""
+        check_process()
         trace = active_trace()
         if trace is not None:
             return self._inline(trace, arguments, keywords)
@@ -99,6 +101,7 @@ class FusedFunction:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
         from tl_dpnp.graph.explain import Explanation
 
+        check_process()
         key = self._key(arguments, keywords)
         if key is None:  # there is no array, and nothing to fuse
             self.function(*arguments, **keywords)

@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.kernels import prepare_kernel
+from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
@@ -208,7 +208,7 @@ class Trace:
             node = state["_node"]
             if not fusable(node.dtype):
                 raise NotFused(f"kernels do not compute with {node.dtype}")
-            if isinstance(node, Array) and not _fits(node):
+            if isinstance(node, Array) and not fits_memref(node):
                 raise NotFused("the elements of the array overlap in memory", "copy the array first")
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
@@ -301,8 +301,13 @@ class Trace:
         return Allocation(array.slot, array.shape, array.dtype, usm_type)
 
     def _do(self, step: Step) -> None:
+        try:
+            step.run(self.registers, self.scalars)
+        except Exception as error:  # it is no part of the plan: the function may go on without it
+            self.note(str(step.report) if isinstance(step, CallStep) else "a kernel",
+                      f"it raised {type(error).__name__}, and might not with other values", again=True)
+            raise
         self.steps.append(step)
-        step.run(self.registers, self.scalars)
 
     def place_of(self, lazy: Any) -> Place:
         """Return where a lazy array lies, computing it if need be."""
@@ -363,7 +368,7 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            if not _safe_in_place(node, array, self._same_memory(array)):
+            if _is_reversed(array) or not _safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary)
@@ -471,11 +476,9 @@ def _base(node: Node) -> Node:
     return node
 
 
-def _fits(array: Array) -> bool:
-    """Return whether a memref can describe an array: no two elements of it are the same memory but by broadcasting."""
-    axes = sorted((abs(stride), size) for size, stride in zip(array.shape, array.strides, strict=True)
-                  if size > 1 and stride)
-    return all(outer >= inner * size for (inner, size), (outer, _) in pairwise(axes))
+def _is_reversed(array: Array) -> bool:
+    """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
+    return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:

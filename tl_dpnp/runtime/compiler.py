@@ -10,11 +10,13 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -40,14 +42,21 @@ class CompiledKernel:
 
 def lowered(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     """Lower a program for a device and return all stages; raises `LoweringError` or `UnsupportedError`."""
+    return on_fresh_stack(_lower, program, device, options)
+
+
+def _lower(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
-    return lowering.lower(program.function, device, options)
+    try:
+        return lowering.lower(program.function, device, options)
+    except (LoweringError, UnsupportedError) as error:
+        raise program.with_source_lines(error).with_traceback(error.__traceback__) from error.__cause__
 
 
 def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
     """Compile a lowered kernel and return its LLVM IR as text."""
-    return _build(kernel, device).llvm
+    return on_fresh_stack(_build, kernel, device).llvm
 
 
 def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
@@ -100,7 +109,14 @@ def compile_program(
         found = _from_entry(cache.load(key), start)
         if found is not None:
             return found
-    kernel = lowered(program, device, options)
+    return on_fresh_stack(_compile, program, device, options, cache, key, start)
+
+
+def _compile(
+    program: Program, device: DeviceDescription, options: LoweringOptions, cache: DiskCache | None, key: str,
+    start: float,
+) -> CompiledKernel:
+    kernel = _lower(program, device, options)
     code = _build(kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)

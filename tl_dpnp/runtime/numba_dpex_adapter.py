@@ -12,8 +12,11 @@ functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex 
 anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
 
 numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
-metadata, added to the kernel in the LLVM text.  Numba's environment pointer, a variable in address space 0 that is
-never used, is removed: SPIR-V does not allow it.
+metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
+specification 3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the
+vector form need none, and Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the
+exits of failed checks, so that one program in forty crashes with ``debug=True``.  Numba's environment pointer, a
+variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ __all__ = ["build"]
 _TYPES = numba_types(types)
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
+#: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
+_SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
 
 _lock = threading.Lock()
 
@@ -144,9 +149,8 @@ def _register_once(context: Any) -> None:
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers.
 
-    A vector as hint says that work-items have vectors of their own and are not to be vectorized together (OpenCL C 3.0,
-    section 6.7.2).  The CPU runtime tries otherwise, and where it fails it says so on standard error.  Sub-groups need
-    that: without, it computes them lane by lane, ten times slower.
+    The hint of a vector says that work-items are not to be vectorized together; without it the CPU runtime says on
+    standard error where it failed to.  Sub-groups need that: they would be computed lane by lane, ten times slower.
     """
     plan = lowered.plan
     text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
@@ -159,9 +163,10 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     if plan.form == "subgroup":
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
-    elif plan.form in ("vector", "divided"):
-        nodes.append(f"!{first + 1} = !{{<4 x i32> undef, i32 1}}")
-        attached += f" !vec_type_hint !{first + 1}"
+    if plan.form in ("vector", "divided") or (lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text)):
+        hint = first + len(nodes)
+        nodes.append(f"!{hint} = !{{<16 x float> undef, i32 0}}")
+        attached += f" !vec_type_hint !{hint}"
     pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
