@@ -19,7 +19,6 @@ import ctypes
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -153,7 +152,8 @@ class _Tasks:
     """
 
     def __init__(self) -> None:
-        self._pending: deque[Any] = deque()
+        self._pending: list[Any] = []
+        self._many = _FEW
         self._ended = False
         self._process = os.getpid()
         # A signal handler or a finalizer may submit, too.
@@ -166,16 +166,15 @@ class _Tasks:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
             else:
                 self._pending.append(queue._submit_keep_args_alive(objects, [event]))
-                self._forget_some()
+                if len(self._pending) >= self._many:
+                    self._forget()
         if ended:
             event.wait()
 
-    def _forget_some(self) -> None:
-        """Look at two for each that is added, so that those that are complete do not accumulate."""
-        for _ in range(min(2, len(self._pending))):
-            self._pending.rotate(-1)
-            if self._pending[-1].execution_status == _COMPLETE:
-                self._pending.pop()
+    def _forget(self) -> None:
+        """Let go of those that are complete, when there are twice as many as there were left the last time."""
+        self._pending = [task for task in self._pending if task.execution_status != _COMPLETE]
+        self._many = 2 * len(self._pending) + _FEW
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -189,13 +188,14 @@ class _Tasks:
                 with self._lock:
                     self._ended = True
                 if self._pending:
-                    self._pending[0].wait()
-                    self._pending.popleft()
+                    self._pending[-1].wait()
+                    self._pending.pop()
             except KeyboardInterrupt:
                 continue
 
 
 _COMPLETE = dpctl.event_status_type.complete
+_FEW = 64
 _tasks = _Tasks()
 atexit.register(_tasks.finish)
 
