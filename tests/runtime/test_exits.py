@@ -11,7 +11,7 @@ import pytest
 
 import tl_dpnp
 from tests.runtime.support import AXPY
-from tl_dpnp.runtime import dpctl_adapter
+from tl_dpnp.runtime import dpctl_adapter, opencl_adapter
 
 PRELUDE = f"""
 import atexit, os, signal, sys, threading, time
@@ -61,6 +61,54 @@ def test_tasks_that_are_done_do_not_accumulate():
     for event in events:
         event.wait()
     x.sycl_queue.wait()
-    for _ in range(300):
+    for _ in range(1000):
         kernel.submit(3.0, x, y).wait()
-    assert len(dpctl_adapter.in_flight) < 100
+    assert len(dpctl_adapter.in_flight) < 300
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_was_started_is_waited_for_where_a_handler_raises(monkeypatch, recorded):
+    """It would write to arrays that are gone."""
+    waited = []
+    wait_for = dpctl_adapter.wait_for
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def wait(queue):
+        waited.append(queue)
+        wait_for(queue)
+
+    kernel = tl_dpnp.compile(AXPY)
+    x, y = (dpnp.ones(5, dtype="float32") for _ in range(2))
+    with tl_dpnp.record() as graph:
+        kernel(3.0, x, y)
+    monkeypatch.setattr(dpctl_adapter.in_flight, "add", interrupt)
+    monkeypatch.setattr(dpctl_adapter, "wait_for", wait)
+    with pytest.raises(KeyboardInterrupt):
+        graph.submit() if recorded else kernel.submit(3.0, x, y)
+    assert waited == [x.sycl_queue]
+
+
+def test_a_call_waits_for_its_kernel_where_a_handler_raises(monkeypatch):
+    finished = []
+    start, finish = opencl_adapter.DirectKernel.start, opencl_adapter._Lane.finish
+
+    def interrupted(self, lane):
+        start(self, lane)
+        raise KeyboardInterrupt
+
+    def noted(self):
+        finish(self)
+        finished.append(self)
+
+    kernel = tl_dpnp.compile(AXPY)
+    x, y = (dpnp.ones(5, dtype="float32") for _ in range(2))
+    with tl_dpnp.record() as graph:
+        kernel(3.0, x, y)
+    monkeypatch.setattr(opencl_adapter.DirectKernel, "start", interrupted)
+    monkeypatch.setattr(opencl_adapter._Lane, "finish", noted)
+    for call in (lambda: kernel(3.0, x, y), graph):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert len(finished) == 2

@@ -152,8 +152,14 @@ class Kernel:
             platform = default_platform() if self._reference is not None else self._platform
             return platform.completed_event()
         launch, addresses, arrays = self._launch(arguments, group_size)
-        event = launch.start(arguments, addresses, events)
-        self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+        try:
+            event = launch.start(arguments, addresses, events)
+            self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+        except TLError:
+            raise
+        except BaseException:  # that of a signal handler may come in between, and the arrays go while the kernel runs
+            self._platform.wait(launch.queue)
+            raise
         return event
 
     def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:

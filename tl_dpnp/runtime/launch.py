@@ -158,16 +158,18 @@ class DirectLaunch(Launch):
             return
         try:
             lane = kernel.lanes.take()
-            with self._lock:
-                if addresses != self._addresses:
-                    self._addresses = ()
-                    for place, address in zip(self.flat.addresses, addresses, strict=True):
-                        kernel.set_argument(place, Int64(address))
-                    self._addresses = addresses
-                for place, value in scalars:
-                    kernel.set_argument(place, value)
-                kernel.start(lane)
-            lane.finish()
+            try:
+                with self._lock:
+                    if addresses != self._addresses:
+                        self._addresses = ()
+                        for place, address in zip(self.flat.addresses, addresses, strict=True):
+                            kernel.set_argument(place, Int64(address))
+                        self._addresses = addresses
+                    for place, value in scalars:
+                        kernel.set_argument(place, value)
+                    kernel.start(lane)
+            finally:  # also where a signal handler raises as soon as the kernel is started
+                lane.finish()
         except LaunchError as problem:
             raise self._refused(problem) from problem
         kernel.lanes.put_back(lane)

@@ -250,9 +250,11 @@ def run_in_order(kernels: Sequence[DirectKernel]) -> None:
     """Launch kernels of one context one after another, and wait until the last is done; raises `LaunchError`."""
     lanes = kernels[0].lanes
     lane = lanes.take()
-    for kernel in kernels:
-        kernel.start(lane)
-    lane.finish()
+    try:
+        for kernel in kernels:
+            kernel.start(lane)
+    finally:  # also where a signal handler raises in between
+        lane.finish()
     lanes.put_back(lane)
 
 
