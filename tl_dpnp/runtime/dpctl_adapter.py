@@ -150,8 +150,6 @@ def kernel_of(program: Any, entry: str) -> KernelHandle:
 
 
 _COMPLETE = dpctl.event_status_type.complete
-#: Submissions after which all are looked at: to ask for the state of an event takes microseconds.
-_FEW = 32
 
 
 class InFlight:
@@ -164,7 +162,6 @@ class InFlight:
     def __init__(self) -> None:
         self._pending: OrderedDict[int, tuple[Any, threading.Lock, tuple[object, ...]]] = OrderedDict()
         self._lock = threading.RLock()  # a finalizer or a signal handler may submit
-        self._many = _FEW
         self._ended = False
         atexit.register(self._finish, os.getpid())
 
@@ -174,11 +171,8 @@ class InFlight:
     def add(self, queue: Any, objects: Sequence[object], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""
         with self._lock:
-            if len(self._pending) < self._many:
-                gone = self._take_complete(1)
-            else:  # twice as many as there were left the last time
-                gone = self._take_complete(len(self._pending))
-                self._many = 2 * len(self._pending) + _FEW
+            # One is added and two are looked at, so that those that are complete do not accumulate.
+            gone = self._take_complete(2)
             ended = self._ended
             self._pending[id(event)] = event, turn_to_wait(queue), tuple(objects)
         del gone
