@@ -217,7 +217,6 @@ LazyArray.__getitem__ = _method("__getitem__")
 
 def _setitem(self: LazyArray, key: Any, value: Any) -> None:
     trace = self.__dict__["_trace"]
-    trace.note_assignment()
     if key is Ellipsis or key == slice(None):
         try:
             node = trace.operand(value)[0]

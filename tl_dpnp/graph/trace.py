@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,12 +26,13 @@ from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
-__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "TracedFloat", "Trace", "active_trace", "fusable"]
+__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "Trace", "active_trace", "fusable", "user_place"]
 
 _FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
 _state = threading.local()
@@ -73,45 +75,6 @@ class KernelReport:
     compiled: bool
 
 
-class TracedFloat:
-    """Stands for a Python float argument; any use but as an operand makes its value part of the specialisation."""
-
-    def __init__(self, value: float, position: int) -> None:
-        self.value = value
-        self.position = position
-        self.static = False
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return float  # isinstance(x, float) holds, as it does for what it stands for
-
-    def fixed(self) -> float:
-        """Return the value, which is a constant of the trace from now on."""
-        self.static = True
-        return self.value
-
-
-def _delegate(name: str) -> Callable[..., Any]:
-    def method(self: TracedFloat, *arguments: Any) -> Any:
-        plain = [a.fixed() if type(a) is TracedFloat else a for a in arguments]
-        if any(isinstance(a, dpnp.ndarray) for a in plain):
-            return NotImplemented
-        return getattr(float, name)(self.fixed(), *plain)
-
-    return method
-
-
-for _name in (
-    "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow divmod rdivmod neg pos abs eq ne "
-    "lt le gt ge bool int float hash repr str format round trunc floor ceil"
-).split():
-    setattr(TracedFloat, f"__{_name}__", _delegate(f"__{_name}__"))
-for _name in ("is_integer", "hex", "as_integer_ratio", "conjugate"):
-    setattr(TracedFloat, _name, _delegate(_name))
-TracedFloat.real = property(lambda self: self)  # type: ignore[attr-defined]
-TracedFloat.imag = property(lambda self: 0.0)  # type: ignore[attr-defined]
-
-
 def active_trace() -> Trace | None:
     """Return the trace that this thread records into."""
     return getattr(_state, "trace", None)
@@ -129,12 +92,11 @@ class Trace:
         self.registers: Registers = []
         self.steps: list[Step] = []
         self.breaks: list[Break] = []
-        self.scalars: list[float] = []
-        self.traced: list[TracedFloat] = []
+        self.tape = ScalarTape()
+        self.interceptor: Any = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
-        self.foreign: list[Any] = []
-        self.assignments: set[tuple[str, int]] = set()
+        self._outside = 0
         self._lazies: list[weakref.ref[Any]] = []
         self._known: dict[int, tuple[Any, Any]] = {}
         self._dirty: list[Any] = []
@@ -162,9 +124,13 @@ class Trace:
         self._known[id(array)] = array, lazy
         return lazy
 
-    def arguments(self) -> list[Any]:
-        """Return the lazy arrays of the arrays that existed, in the order of their registers."""
-        return [lazy for _, lazy in self._known.values()]
+    def known(self) -> list[tuple[Any, Any]]:
+        """Return the arrays that existed before, each with the lazy array that stands for it."""
+        return list(self._known.values())
+
+    def original(self, value: Any) -> Any:
+        """Return the array that a lazy array stands for if it existed before, else the value itself."""
+        return next((array for array, lazy in self._known.values() if lazy is value), value)
 
     def _holding(self, usm: Any) -> Any:
         slot = len(self.registers)
@@ -189,7 +155,20 @@ class Trace:
         if type(node) is not Array:
             frame = _user_frame()
             self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
+            if self._outside:
+                self.materialize([result])
         return result
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Let code run that is not followed: all is in memory before, and what it records is computed at once."""
+        self.write_back()
+        self.materialize(list(self.live()))
+        self._outside += 1
+        try:
+            yield
+        finally:
+            self._outside -= 1
 
     def live(self) -> Iterable[Any]:
         """Return the lazy arrays that somebody still holds."""
@@ -213,10 +192,10 @@ class Trace:
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
-        if type(value) is TracedFloat:
-            if value.static:
-                return Number((), None, value.value), None, None  # type: ignore[arg-type]
+        if type(value) is TracedFloat and value.tape is self.tape:
             return Parameter((), None, value.position), None, None  # type: ignore[arg-type]
+        if type(value) is float:  # all values of it share a kernel
+            return Parameter((), None, self.tape.constant(value)), None, None  # type: ignore[arg-type]
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
             plain = value.item() if isinstance(value, np.generic) else value
             return Number((), None, plain), None, None  # type: ignore[arg-type]
@@ -228,7 +207,8 @@ class Trace:
         if known is not None:
             return known[1]
         self.write_back()
-        self.foreign.append(array)
+        if self.interceptor is not None:
+            return self.interceptor.captured(array)
         return self.argument(array)
 
     def placed(self, results: Sequence[tuple[Node, str | None, Any]]) -> tuple[Any, Any]:
@@ -301,8 +281,8 @@ class Trace:
         return Allocation(array.slot, array.shape, array.dtype, usm_type)
 
     def _do(self, step: Step) -> None:
+        step.run(self.registers, self.tape.values)
         self.steps.append(step)
-        step.run(self.registers, self.scalars)
 
     def place_of(self, lazy: Any) -> Place:
         """Return where a lazy array lies, computing it if need be."""
@@ -342,17 +322,12 @@ class Trace:
         state["_target"] = state["_node"]
         state["_node"] = node
         self._dirty.append(target)
-        if others or self._overlapped(target):
+        if others or self._outside or self._overlapped(target):
             self.write_back()
 
     def is_dirty(self, lazy: Any) -> bool:
         """Return whether an in-place operation on an array in memory is still to be written."""
         return any(dirty is lazy for dirty in self._dirty)
-
-    def note_assignment(self) -> None:
-        """Remember the line of a recorded ``a[...] = b``."""
-        frame = _user_frame()
-        self.assignments.add((frame.f_code.co_filename, frame.f_lineno))
 
     def write_back(self) -> None:
         """Write what in-place operations have computed to the arrays that they belong to."""
@@ -428,7 +403,7 @@ class Trace:
         from tl_dpnp.graph.calls import Template
 
         self.write_back()
-        template = Template(self, arguments, keywords)
+        template = Template(self, name, arguments, keywords)
         for lazy in template.lazies:
             self._flush_readers(lazy)
         step = CallStep(function, template.build, template.keep, report=name)
@@ -497,6 +472,12 @@ def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) 
                 if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):
                     return False
     return True
+
+
+def user_place() -> tuple[str, int]:
+    """Return the file and line of the user's code that is running."""
+    frame = _user_frame()
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _user_frame() -> FrameType:
