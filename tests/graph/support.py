@@ -54,6 +54,6 @@ def compare(name: str, fused: Any, plain: Any) -> None:
 
 
 def with_source(text: str, file: str, mode: str) -> CodeType:
-    """Return the code of a text that is in no file, so that its source can be found as that of a notebook's cell can."""
+    """Return the code of a text that is in no file; its source can be found, as that of a notebook's cell can."""
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     return compile(text, file, mode, dont_inherit=True)
