@@ -242,6 +242,8 @@ class Observer(Reader, Interceptor):
 
     def call(self, function: Any) -> Callable[..., Any]:
         """Return what is called in the place of `function`."""
+        if self.is_fused(function):
+            self.fused(function.function)
         if type(function) is functools.partial:
             return self._partial(function)
         if not isinstance(function, type) and type(function) not in (types.FunctionType, types.MethodType):
@@ -250,6 +252,10 @@ class Observer(Reader, Interceptor):
                     and not self.is_fused(function):
                 self.class_member(type(function), "__call__", method)
         return super().call(function)
+
+    def fused(self, function: Any) -> None:
+        """Take in what a fused function runs, which stays the same object."""
+        self._known.setdefault(id(function), (function, self.guards.constant(function)))
 
     def _partial(self, function: functools.partial[Any]) -> Callable[..., Any]:
         known = self._known.get(id(function))
@@ -263,7 +269,7 @@ class Observer(Reader, Interceptor):
     def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
         code = rewritten(function)
         for what, reason, line in () if code is None else code.effects:
-            self.effects[Break(what, reason, function.__code__.co_filename, line, "", True)] = None
+            self.note(Break(what, reason, function.__code__.co_filename, line, "", True))
         result = super()._followed(function)
         if code is None or not isinstance(result, types.FunctionType):
             return result

@@ -22,6 +22,7 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
@@ -33,7 +34,9 @@ from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
-__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "Trace", "active_trace", "fusable", "user_place"]
+__all__ = [
+    "Break", "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable", "refusal", "user_place",
+]
 
 _FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
 _state = threading.local()
@@ -86,6 +89,11 @@ def fusable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biu" or dtype.char in "efd"
 
 
+def refusal(name: str, breaks: str) -> UnsupportedError:
+    """Return the error for a function that has to be fused as a whole and is not."""
+    return UnsupportedError(f"{name} is not fused as a whole:\n{breaks}")
+
+
 class Trace:
     """The recording of one run of a function."""
 
@@ -97,6 +105,7 @@ class Trace:
         self.tape = ScalarTape()
         self.interceptor: Any = None
         self.observed = True
+        self.refusing: str | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -441,6 +450,8 @@ class Trace:
         """Remember a break at the user's line."""
         frame = _user_frame()
         self.breaks.append(Break(what, reason, frame.f_code.co_filename, frame.f_lineno, hint, again))
+        if self.refusing is not None:
+            raise refusal(self.refusing, f"  {self.breaks[-1]}")
 
     def escape(self, lazy: Any) -> Any:
         """Return the memory of a lazy array to code that is not recorded, which may read and write it."""
