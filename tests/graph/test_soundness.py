@@ -22,6 +22,7 @@ import pytest
 
 import tl_dpnp
 from tests.graph.support import compare
+from tl_dpnp.graph.kernels import clear_kernels
 
 fuse = tl_dpnp.fuse
 
@@ -658,6 +659,7 @@ def test_the_warning_about_too_many_kinds_names_the_argument():
     def f(x, n, y):
         return x * n + y
 
+    clear_kernels()
     for n in (3, 4):
         compare(f"{n}", f(A, n, 1.0), A * n + 1.0)
     with pytest.warns(tl_dpnp.errors.FusionWarning, match="argument n was of 2 kinds"):

@@ -27,6 +27,7 @@ from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
+from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.results import restored, result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
@@ -82,8 +83,9 @@ class FusedFunction:
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int
     ) -> None:
         code = function_of(function)
-        if code is None:
-            raise TLTypeError(f"fuse takes a Python function, not a {type(function).__name__}")
+        if code is None or dpnp_name(function) is not None:
+            what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
+            raise TLTypeError(f"fuse takes a Python function, not {what}")
         self.name = getattr(function, "__qualname__", code.__qualname__)
         if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
             raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
