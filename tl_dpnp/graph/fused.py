@@ -95,6 +95,7 @@ class FusedFunction:
         self.fullgraph = fullgraph
         self.on_break = on_break
         self.recompile_limit = recompile_limit
+        self.enabled: bool = config.get("FUSE")
         self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
@@ -128,7 +129,7 @@ class FusedFunction:
         trace = active_trace()
         if trace is not None:
             return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
-        if not config.get("FUSE"):
+        if not self.enabled:
             return self.function(*arguments, **keywords)
         key = self._key(arguments, keywords)
         for specialization in self._specializations.get(tuple(key.parts), ()):
