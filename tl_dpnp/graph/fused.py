@@ -32,6 +32,7 @@ from tl_dpnp.graph.results import restored, result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
 from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
 
@@ -126,6 +127,7 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are plain `dpnp.ndarray` objects."""
+        check_process()
         trace = active_trace()
         if trace is not None:
             return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
@@ -142,6 +144,7 @@ class FusedFunction:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
         from tl_dpnp.graph.explain import Explanation
 
+        check_process()
         key = self._key(arguments, keywords)
         _, trace, again = self._trace_call(key, arguments, keywords, True)
         return Explanation.of_trace(self.function, trace, again)

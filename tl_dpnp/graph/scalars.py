@@ -8,19 +8,23 @@ from collections.abc import Callable
 import numpy as np
 
 from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["constant", "converted", "rounding"]
 
 
-def constant(value: bool | int | float, type: ScalarType) -> Value:
+def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
     """Return a number as an operand of `type`, rounded as an array of it would round."""
     if type.is_boolean:
         number: bool | int | float = bool(value)
     else:
         with np.errstate(over="ignore"):
             number = np.dtype(type.storage).type(value).item()
+    if type.is_integer and abs(number) > LARGEST_INTEGER:  # the language writes it as the complement of another number
+        others = (1 << type.bits) - 1 if type.kind == "unsigned" else -1
+        return b.arith("not", Constant(int(number) ^ others, type))
     return Constant(number, type)  # type: ignore[return-value]  # operands are values or constants
 
 

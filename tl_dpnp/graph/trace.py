@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,6 +23,7 @@ from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.kernels import prepare_kernel
+from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
@@ -230,7 +230,7 @@ class Trace:
             node = state["_node"]
             if not fusable(node.dtype):
                 raise NotFused(f"kernels do not compute with {node.dtype}")
-            if isinstance(node, Array) and not _fits(node):
+            if isinstance(node, Array) and not fits_memref(node):
                 raise NotFused("the elements of the array overlap in memory", "copy the array first")
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
@@ -341,7 +341,12 @@ class Trace:
         return Allocation(array.slot, array.shape, array.dtype, usm_type)
 
     def _do(self, step: Step) -> None:
-        step.run(self.registers, self.tape.values)
+        try:
+            step.run(self.registers, self.tape.values)
+        except Exception as error:  # it is no part of the plan: the function may go on without it
+            self.note(str(step.report) if isinstance(step, CallStep) else "a kernel",
+                      f"it raised {type(error).__name__}, and might not with other values", again=True)
+            raise
         self.steps.append(step)
 
     def place_of(self, lazy: Any) -> Place:
@@ -398,7 +403,7 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            if not _safe_in_place(node, array, self._same_memory(array)):
+            if _is_reversed(array) or not _safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary)
@@ -508,11 +513,9 @@ def _base(node: Node) -> Node:
     return node
 
 
-def _fits(array: Array) -> bool:
-    """Return whether a memref can describe an array: no two elements of it are the same memory but by broadcasting."""
-    axes = sorted((abs(stride), size) for size, stride in zip(array.shape, array.strides, strict=True)
-                  if size > 1 and stride)
-    return all(outer >= inner * size for (inner, size), (outer, _) in pairwise(axes))
+def _is_reversed(array: Array) -> bool:
+    """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
+    return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
+from tl_dpnp.runtime.forking import check_process, process
 from tl_dpnp.runtime.platforms import default_platform
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Graph:
         self._unusable = None
 
     def _require_usable(self) -> None:
+        if process.cut_off and any(step.launch is not None for step in self._steps):
+            check_process()
         if self._unusable is not None:
             raise TLError(f"this graph cannot be run: it {self._unusable}")
 
