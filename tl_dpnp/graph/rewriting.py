@@ -184,10 +184,6 @@ class _Rewriter(ast.NodeTransformer):
         node.value, node.slice = self.hook("target", value), _key(key, self)
         return node
 
-    def visit_Slice(self, node: ast.Slice) -> ast.AST:
-        """Leave the slice for `_key`."""
-        return self.generic_visit(node)
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Hook what is called, and what is unpacked as arguments."""
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super"

@@ -35,10 +35,13 @@ def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
 
 def rounding(type: ScalarType) -> Callable[[float], float]:
     """Return the function that rounds a number to a floating-point type, as an array of it would."""
-    if type.storage == "float32":
-        return _to_f32
-    return float if type.storage == "float64" else lambda value: constant(value, type).value  # type: ignore[union-attr]
+    return {"float32": _to_f32, "float16": _to_f16}.get(type.storage, float)
 
 
 def _to_f32(value: float) -> float:
     return ctypes.c_float(value).value
+
+
+def _to_f16(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float16(value))
