@@ -153,8 +153,8 @@ class _Tasks:
 
     def __init__(self) -> None:
         self._pending: list[Any] = []
-        self._many = _FEW
-        self._ended = False
+        self._many = 2 * _FEW
+        self._ended = self._forgetting = False
         self._process = os.getpid()
         # A signal handler or a finalizer may submit, too.
         self._lock = threading.RLock()
@@ -166,15 +166,26 @@ class _Tasks:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
             else:
                 self._pending.append(queue._submit_keep_args_alive(objects, [event]))
-                if len(self._pending) >= self._many:
+                if not _FEW < len(self._pending) < self._many:
                     self._forget()
         if ended:
             event.wait()
 
     def _forget(self) -> None:
-        """Let go of those that are complete, when there are twice as many as there were left the last time."""
-        self._pending = [task for task in self._pending if task.execution_status != _COMPLETE]
-        self._many = 2 * len(self._pending) + _FEW
+        """Let go of those that are complete: SYCL keeps their kernels.
+
+        A few are looked at with each that is added, many when there are twice as many as there were left the last time.
+        """
+        if self._forgetting:  # this is a signal handler's submit in the middle of another
+            return
+        self._forgetting = True
+        try:
+            for place in reversed(range(len(self._pending))):
+                if self._pending[place].execution_status == _COMPLETE:
+                    del self._pending[place]
+            self._many = 2 * max(_FEW, len(self._pending))
+        finally:
+            self._forgetting = False
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -195,7 +206,7 @@ class _Tasks:
 
 
 _COMPLETE = dpctl.event_status_type.complete
-_FEW = 64
+_FEW = 16
 _tasks = _Tasks()
 atexit.register(_tasks.finish)
 
