@@ -92,6 +92,7 @@ SETTINGS: dict[str, Setting] = {
         _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
+        _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
         _count("POOL_MIB", 256, "MiB", "Memory that fused functions may keep to use again for results."),
         _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(

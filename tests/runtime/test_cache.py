@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -305,6 +306,25 @@ def test_a_damaged_kernel_is_compiled_and_stored_again(folder):
     for path in folder.glob("*.bin"):
         path.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
     with pytest.warns(CacheWarning, match="checksum of its content"):
+        assert run_axpy().cache_misses == 1
+    with no_warnings():
+        assert run_axpy().cache_hits == 1
+
+
+@pytest.mark.parametrize("facts", [
+    {}, [], None, "plan", {"plan": {}}, {"plan": [1, 2]}, {"plan": None, "source": ""}, {"plan": {"entry": "k"}},
+    {"plan": {"none": 1}, "source": "x"}, {"module": ["Module", []]}, {"module": ["Module"]}, {"schedules": [1]},
+    {"schedules": [1], "summary": "", "gain": 1}, {"schedules": [["a"]], "summary": "", "gain": 1},
+])  # fmt: skip
+def test_entries_that_say_nothing_of_use_are_ignored(folder, facts):
+    run_axpy()
+    for path in folder.glob("*.json"):
+        key, content = path.stem, json.loads(path.read_text())["body"]["content"]
+        body = {"key": key, "content": content, "facts": facts}
+        document = {"checksum": hashlib.sha256(cache_module._canonical(body)).hexdigest(), "body": body}
+        path.write_text(json.dumps(document))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
         assert run_axpy().cache_misses == 1
     with no_warnings():
         assert run_axpy().cache_hits == 1

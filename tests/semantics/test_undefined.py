@@ -152,6 +152,21 @@ def test_integers_wrap(operation: str, type_: str, a: int, b: int, expected: int
 
 
 @pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize("operation", ["div", "rem"])
+def test_floats_divide_by_zero(operation: str, target: Target) -> None:
+    """Values and constants are as IEEE 754 says, with debug, too."""
+    source = f"""func @f(%a: f32, %x: memref<f32x?>, %y: memref<f32x?>) {{
+        %q = arith.{operation} 1.5, %a : f32
+        %r = arith.{operation} %a, 0.5 : f32
+        store %q, %y[0] : memref<f32x?>
+        store %r, %y[1] : memref<f32x?>
+    }}"""
+    y = np.zeros(12, np.float32)
+    target.run(source, 0.0, np.zeros(12, np.float32), y, group_size=1, debug=True)
+    np.testing.assert_array_equal(y[:2], [np.inf if operation == "div" else np.nan, 0.0])
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
 def test_a_step_of_zero_ends(target: Target) -> None:
     """Without debug, too: the device runs no iteration, the interpreter raises."""
     condition = CONDITIONS["step"]

@@ -8,9 +8,11 @@ from typing import Any
 import dpnp
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
-from tl_dpnp.graph.trace import Trace, TracedFloat
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import TracedFloat
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
 __all__ = ["Template", "builder_of"]
@@ -26,7 +28,7 @@ def builder_of(trace: Trace, value: Any) -> Build:
     if type(value) is LazyArray:
         place = trace.place_of(value)
         return lambda registers, scalars: dpnp_array_of(array_at(place, registers))
-    if type(value) is TracedFloat:
+    if type(value) is TracedFloat and value.tape is trace.tape:
         position = value.position
         return lambda registers, scalars: scalars[position]
     if type(value) in (list, tuple):
@@ -59,10 +61,29 @@ def arrays_in(value: Any) -> list[Any]:
     return []
 
 
+#: Functions for which a number is one operand of an arithmetic operation: it may change from call to call.
+_NUMERIC = frozenset((*FUNCTIONS, "power", "float_power", "remainder", "floor_divide", "fmod", "arctan2", "hypot"))
+
+
+def _fixed(trace: Trace, value: Any) -> Any:
+    if type(value) is TracedFloat:
+        return trace.tape.fix(value)
+    if type(value) in (list, tuple):
+        return type(value)([_fixed(trace, part) for part in value])
+    if type(value) is dict:
+        return {key: _fixed(trace, part) for key, part in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_fixed(trace, part) for part in (value.start, value.stop, value.step)))
+    return value
+
+
 class Template:
     """One call of dpnp: where its arguments come from, and where its results go."""
 
-    def __init__(self, trace: Trace, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+    def __init__(self, trace: Trace, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        if name not in _NUMERIC:  # the shape of the result may depend on a number
+            arguments = _fixed(trace, tuple(arguments))
+            keywords = _fixed(trace, keywords)
         arguments = [_captured(trace, argument) for argument in arguments]
         keywords = {name: _captured(trace, value) for name, value in keywords.items()}
         self.lazies = arrays_in([arguments, keywords])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import types
 import warnings
@@ -16,14 +17,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dpnp
+
+from tl_dpnp import config
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
-from tl_dpnp.graph.calls import arrays_in, builder_of
-from tl_dpnp.graph.environment import Environment, scan
+from tl_dpnp.graph.calls import arrays_in
+from tl_dpnp.graph.guards import Check, same_value
+from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
-from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.plan import CallStep, KernelStep, Plan, Registers, Step
-from tl_dpnp.graph.recording import lazy_arguments, recording_copy
-from tl_dpnp.graph.trace import Break, Trace, TracedFloat, active_trace, extent_of
+from tl_dpnp.graph.observation import Observer
+from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
+from tl_dpnp.graph.purity import dpnp_name
+from tl_dpnp.graph.results import restored, result_of
+from tl_dpnp.graph.rewriting import rewritten
+from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
+from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
@@ -31,25 +39,42 @@ __all__ = ["FusedFunction", "fuse"]
 _BREAKS = ("quiet", "warn", "error")
 #: Keys that a function remembers; the oldest go first.
 _MOST_KEYS = 512
-_SIMPLE = (bool, int, float, complex, str, bytes, type(None))
 
 
 @dataclass
 class Specialization:
-    """What a trace left: the plan, and the floats that it depends on.
+    """What a trace left: the plan, what it depends on besides the key, and what it takes from each call.
 
-    Where the plan writes to arrays of the call, `overlaps` says which of them share memory.
+    `numbers` are the values that numbers of the call have to have, by their position.  Where the plan writes to arrays
+    of the call, `overlaps` says which of them share memory.  `held` are objects whose identity is part of the key.
     """
 
     plan: Plan
-    statics: tuple[tuple[int, float], ...]
+    guards: Check | None
+    numbers: tuple[tuple[int, float], ...]
     overlaps: tuple[tuple[int, int], ...] | None
+    held: list[Any]
 
-    def fits(self, key: CallKey) -> bool:
-        """Return whether the plan is right for a call whose key is the same."""
-        return all(key.scalars[place] == value for place, value in self.statics) and (
-            self.overlaps is None or self.overlaps == overlapping(key.arrays)
-        )
+    def run(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bool, Any]:
+        """Run the plan for a call with the same key, if it fits; return whether it did, and the result."""
+        arrays, originals, scalars = key.arrays, key.originals, key.scalars
+        if self.guards is not None:
+            arrays, originals, scalars = list(arrays), list(originals), list(scalars)
+            if not self.guards(arguments, keywords, arrays, originals, scalars):
+                return False, None
+        tape = self.plan.tape
+        if tape is not None:
+            try:
+                scalars = tape.replay(scalars)
+            except ArithmeticError:  # the function itself raises it, after what it does before
+                return False, None
+        for place, value in self.numbers:
+            if not same_value(scalars[place], value):
+                return False, None
+        if self.overlaps is not None and self.overlaps != overlapping(arrays):
+            return False, None
+        self.plan.calls += 1
+        return True, self.plan.run(arrays, originals, scalars, arguments, keywords)
 
 
 class FusedFunction:
@@ -58,23 +83,44 @@ class FusedFunction:
     def __init__(
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int
     ) -> None:
-        if not isinstance(function, types.FunctionType):
-            raise TLTypeError(f"fuse takes a Python function, not a {type(function).__name__}")
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise UnsupportedError(f"{function.__qualname__} is a generator or coroutine, which cannot be fused")
-        functools.update_wrapper(self, function)
+        code = function_of(function)
+        if code is None or dpnp_name(function) is not None:
+            what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
+            raise TLTypeError(f"fuse takes a Python function, not {what}")
+        self.name = getattr(function, "__qualname__", code.__qualname__)
+        if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
+            raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
+        functools.update_wrapper(self, function, updated=())
         self.function = function
+        self.code = code
         self.fullgraph = fullgraph
         self.on_break = on_break
         self.recompile_limit = recompile_limit
+        self.enabled: bool = config.get("FUSE")
         self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
-        self._environment: Environment | None = None
+        self._again: OrderedDict[Any, TraceCache] = OrderedDict()
+        self._interceptors: list[Interceptor] = []
         self._compilations = 0
-        self._warned = False
+        self._kinds: dict[str, list[list[Any]]] = {}
+        self._warned: set[str] = set()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
-        return f"<tl_dpnp.fuse of {self.function.__qualname__}>"
+        return f"<tl_dpnp.fuse of {self.name}>"
+
+    def __reduce__(self) -> Any:
+        """Pickle by name where that finds this object, else by the function and the options."""
+        found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
+        for part in self.name.split("."):
+            found = getattr(found, part, None)
+        options = self.fullgraph, self.on_break, self.recompile_limit
+        return self.name if found is self else (_unpickled, (self.function, *options))
+
+    def __copy__(self) -> FusedFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> FusedFunction:
+        return self  # as functions are copied
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -84,18 +130,15 @@ class FusedFunction:
         check_process()
         trace = active_trace()
         if trace is not None:
-            return self._inline(trace, arguments, keywords)
-        key = self._key(arguments, keywords)
-        if key is None:
+            return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+        if not self.enabled:
             return self.function(*arguments, **keywords)
-        found = self._specializations.get(tuple(key.parts))
-        if found is not None:
-            for specialization in found:
-                if specialization.fits(key):
-                    plan = specialization.plan
-                    plan.calls += 1
-                    return plan.run(key.arrays, key.originals, key.scalars)
-        return self._trace_call(key, arguments, keywords)[0]
+        key = self._key(arguments, keywords)
+        for specialization in self._specializations.get(tuple(key.parts), ()):
+            fits, result = specialization.run(key, arguments, keywords)
+            if fits:
+                return result
+        return self._trace_call(key, arguments, keywords, False)[0]
 
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
@@ -103,125 +146,160 @@ class FusedFunction:
 
         check_process()
         key = self._key(arguments, keywords)
-        if key is None:  # there is no array, and nothing to fuse
-            self.function(*arguments, **keywords)
-            return Explanation.of_trace(self.function, Trace(), ())
-        _, trace, again = self._trace_call(key, arguments, keywords)
+        _, trace, again = self._trace_call(key, arguments, keywords, True)
         return Explanation.of_trace(self.function, trace, again)
 
-    # --- keys --------------------------------------------------------------------------------------------------------
-
-    def _key(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> CallKey | None:
-        """Return the key of a call, None if it has no array: then there is nothing to fuse."""
-        environment = self._environment
-        if environment is None:
-            environment = self._environment = scan(self.function)
-            self._attributes = frozenset(environment.attributes)
-            self._getters = [get for get, _ in environment.names]
-        key = CallKey(self._attributes)
+    def _key(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> CallKey:
+        """Return the key of a call."""
+        key = CallKey()
         for value in arguments:
             key.add(value)
-        if keywords:
-            for name in sorted(keywords):
-                key.parts.append(name)
-                key.add(keywords[name])
-        for get in self._getters:
-            key.add(get(), False)
+        for name in sorted(keywords):
+            key.parts.append(name)
+            key.add(keywords[name])
         key.finish()
-        return key if key.arrays else None
+        return key
 
     # --- tracing -----------------------------------------------------------------------------------------------------
 
-    def _inline(self, trace: Trace, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """Run inside the trace of another fused function, as part of its graph."""
-        copy, variables = recording_copy(trace, self.function)
-        try:
-            return copy(*arguments, **keywords)
-        finally:
-            self._share_globals(variables)
-
-    def _share_globals(self, variables: dict[str, Any]) -> None:
-        for name in scan(self.function).assigned_globals if self._environment is None else \
-                self._environment.assigned_globals:
-            if name in variables:
-                self.function.__globals__[name] = variables[name]
-
     def _trace_call(
-        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]
+        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], observed: bool
     ) -> tuple[Any, Trace, list[Break]]:
+        """Trace a call; `observed` to find out what the function reads even if it is known to have effects."""
+        code = rewritten(self.code)
+        if code is None or self._compilations >= self.recompile_limit:
+            return self._in_dpnp(code is None, arguments, keywords)
         parts = tuple(key.parts)
-        if self._compilations >= self.recompile_limit:
-            if not self._warned:
-                self._warned = True
-                warnings.warn(
-                    f"{self.function.__qualname__} has been compiled {self._compilations} times for arrays of "
-                    "different kinds; further kinds run in dpnp as they are (recompile_limit=)", FusionWarning,
-                    stacklevel=3,
-                )
-            trace = Trace()
-            return self.function(*arguments, **keywords), trace, []
-        trace = Trace()
-        trace.scalars = list(key.scalars)
+        trace = Trace(None if observed else self._again.get(parts))
+        trace.observed = observed or parts not in self._again
+        trace.refusing = self.name if self.fullgraph or self.on_break == "error" else None
         for original in key.originals:
             trace.argument(original)
-        result, raw = self._record(trace, arguments, keywords)
-        again = self._again(trace, key, raw)
-        statics = tuple((scalar.position, scalar.value) for scalar in trace.traced if scalar.static)
-        plan, overlaps = None, None
-        if not again:
-            overlaps = overlapping(key.arrays) if plan_writes(trace.steps) else None
-            plan = Plan(len(trace.registers), list(trace.steps), result)
+        observer = Observer(trace, key) if trace.observed else None
+        trace.interceptor = observer or self._interceptor(trace)
+        raw = self._record(trace, observer, arguments, keywords)
+        if observer is None:
+            self._interceptors.append(trace.interceptor)
+        make = None if observer is None else result_of(trace, observer, raw)
+        again = [b for b in trace.breaks if b.again] if observer is None else self._reasons(trace, observer, make)
+        specialization = None
+        if observer is not None and not again:
+            assert make is not None
+            specialization = self._specialization(trace, observer, key, make)
         with self._lock:
             self._compilations += trace.compilations > 0
-            found = self._specializations.setdefault(parts, [])
-            if plan is not None:
-                found.append(Specialization(plan, statics, overlaps))
+            if trace.compilations:
+                self._note_kinds(arguments, keywords)
+            if specialization is not None:
+                found = self._specializations.setdefault(parts, [])
+                found.append(specialization)
                 del found[:-8]
-            while len(self._specializations) > _MOST_KEYS:
-                self._specializations.popitem(last=False)
-        value = result(trace.registers, key.originals, trace.scalars)
-        trace.finish()
+                while len(self._specializations) > _MOST_KEYS:
+                    self._specializations.popitem(last=False)
+            elif observer is not None:
+                self._again[parts] = trace.cache
+                while len(self._again) > _MOST_KEYS:
+                    self._again.popitem(last=False)
         self._report(trace.breaks + [b for b in again if b not in trace.breaks])
-        if plan is not None:
+        if specialization is None:
+            value = restored(trace, raw)
+        else:
+            originals = [*key.originals, *observer.found]
+            value = specialization.plan.make(
+                Call(trace.registers, originals, trace.tape.values, arguments, keywords))
+        trace.finish()
+        if specialization is not None:
             trace.registers = []
         return value, trace, again
 
+    def _interceptor(self, trace: Trace) -> Interceptor:
+        """Return hooks that no other thread uses."""
+        try:
+            found = self._interceptors.pop()
+        except IndexError:
+            return Interceptor(trace)
+        found.trace = trace
+        return found
+
     def _record(
-        self, trace: Trace, arguments: Sequence[Any], keywords: dict[str, Any]
-    ) -> tuple[Callable[[Registers, Sequence[Any], Sequence[float]], Any], Any]:
+        self, trace: Trace, observer: Observer | None, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
         with trace:
-            copy, variables = recording_copy(trace, self.function)
-            lazy = [lazy_arguments(trace, argument) for argument in arguments]
-            named = {name: lazy_arguments(trace, keywords[name]) for name in sorted(keywords)}
+            if observer is None:
+                given = [trace.argument(a) if type(a) is dpnp.ndarray else a for a in arguments]
+                named = {name: trace.argument(a) if type(a) is dpnp.ndarray else a for name, a in keywords.items()}
+            else:
+                observer.fused(self.function)
+                given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
+                covered = {name: observer.cover(keywords[name], observer.guards.argument(name))
+                           for name in sorted(keywords)}
+                named = {name: covered[name] for name in keywords}
+                del covered
             try:
-                raw = copy(*lazy, **{name: named[name] for name in keywords})
+                raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:
-                trace.write_back()  # what dpnp would have done before the error
+                if trace.refusing is None or not (trace.breaks or (observer and observer.effects)):
+                    trace.write_back()  # what dpnp would have done before the error
                 raise
             finally:
-                self._share_globals(variables)
-                del lazy, named
+                del given, named
             trace.write_back()
             trace.materialize(arrays_in(raw))
-            return result_of(trace, raw), raw
+            return raw
 
-    def _again(self, trace: Trace, key: CallKey, raw: Any) -> list[Break]:
-        """Return why the function has to be traced at each call; nothing if its plan can be used."""
-        assert self._environment is not None
-        code = self.function.__code__
+    def _specialization(self, trace: Trace, observer: Observer, key: CallKey, make: Make) -> Specialization:
+        tape = trace.tape
+        plain = all(entry is None for entry in tape.entries)
+        overlaps = None
+        if plan_writes(trace.steps):
+            overlaps = overlapping([*key.arrays, *(trace.registers[slot] for slot in observer.inputs)])
+        plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
+        numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
+        return Specialization(plan, observer.guards.compiled(), numbers, overlaps, key.held)
+
+    def _changing(self) -> str:
+        """Return, for a message, which arguments were of how many kinds when something was compiled."""
+        kinds = [(name, {repr(kind) for kind in found}) for name, found in self._kinds.items()]
+        texts = [f"argument {name} was of {len(found)} kinds" for name, found in kinds if len(found) > 1]
+        return f", and {', '.join(texts)}" if texts else ""
+
+    def _note_kinds(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        names = self.code.__code__.co_varnames
+        numbered = {names[i] if i < self.code.__code__.co_argcount else str(i + 1): a for i, a in enumerate(arguments)}
+        for name, argument in {**numbered, **keywords}.items():
+            key = CallKey()
+            key.add(argument)
+            kinds = self._kinds.setdefault(name, [])
+            if key.parts not in kinds:
+                kinds.append(key.parts)
+
+    def _in_dpnp(
+        self, unknown: bool, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> tuple[Any, Trace, list[Break]]:
+        """Run the function as it is, and say so once."""
+        name = self.name
+        reason = "unknown" if unknown else "limit"
+        if reason not in self._warned:
+            self._warned.add(reason)
+            warnings.warn(
+                f"the source of {name} cannot be found, or is not what was compiled: it runs in dpnp as it is, without "
+                "fusion; define it in a file or a notebook" if unknown else
+                f"{name} has been compiled {self._compilations} times{self._changing()}; further kinds of arguments "
+                "run in dpnp as they are: keep what changes the same, or raise recompile_limit", FusionWarning,
+                stacklevel=4,
+            )
+        code = self.code.__code__
         place = code.co_filename, code.co_firstlineno
-        again = [b for b in trace.breaks if b.again]
-        again += [Break(e.what, e.reason, e.file, e.line, "", True) for e in self._environment.effects]
-        again += [Break("assignment", "elements of something other than an array are assigned", file, line, "", True)
-                  for file, line in sorted(self._environment.stores - trace.assignments)]
-        again += [Break(name, "it is an object that cannot be compared with that of another call", *place, "", True)
-                  for name in key.opaque]
-        if trace.foreign:
-            again.append(Break("an array", "it is neither an argument nor a variable of the function", *place,
-                               "pass it as an argument", True))
-        unknown = _unknown_in(raw, trace)
-        if unknown:
-            again.append(Break(unknown, "it is returned, and might differ at each call", *place, "return arrays", True))
+        why = "its source cannot be found" if unknown else "it has reached recompile_limit"
+        return self.function(*arguments, **keywords), Trace(), [Break(name, why, *place, "", True)]
+
+    def _reasons(self, trace: Trace, observer: Observer, make: Make | None) -> list[Break]:
+        """Return why the function has to be traced at each call; nothing if its plan can be used."""
+        code = self.code.__code__
+        place = code.co_filename, code.co_firstlineno
+        again = [b for b in trace.breaks if b.again] + list(observer.effects)
+        if make is None:
+            again.append(Break("the result", "it holds objects that a plan cannot make", *place, "return arrays", True))
         return list(dict.fromkeys(again))
 
     def _report(self, breaks: Sequence[Break]) -> None:
@@ -229,9 +307,25 @@ class FusedFunction:
             return
         text = "\n".join(f"  {b}" for b in breaks)
         if self.fullgraph or self.on_break == "error":
-            raise UnsupportedError(f"{self.function.__qualname__} is not fused as a whole:\n{text}")
+            raise refusal(self.name, text)
         if self.on_break == "warn":
-            warnings.warn(f"{self.function.__qualname__} is not fused as a whole:\n{text}", FusionWarning, stacklevel=4)
+            warnings.warn(f"{self.name} is not fused as a whole:\n{text}", FusionWarning, stacklevel=4)
+
+
+def function_of(function: Any) -> types.FunctionType | None:
+    """Return the Python function that runs when something is called, None if there is none."""
+    if isinstance(function, types.FunctionType):
+        return function
+    if isinstance(function, functools.partial):
+        return function_of(function.func)
+    if isinstance(function, types.MethodType):
+        return function_of(function.__func__)
+    called = None if isinstance(function, type) else called_method(type(function))
+    return called if isinstance(called, types.FunctionType) else None
+
+
+def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
+    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
 
 
 def overlapping(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
@@ -249,45 +343,6 @@ def plan_writes(steps: Sequence[Step]) -> bool:
         isinstance(step, CallStep)
         or (isinstance(step, KernelStep) and len(step.allocations) < len(step.report.region.outputs)) for step in steps
     )
-
-
-def result_of(trace: Trace, raw: Any) -> Callable[[Registers, Sequence[Any], Sequence[float]], Any]:
-    """Return a function that makes a call's result; an argument that is returned is the caller's own object."""
-    originals = {id(lazy): position for position, lazy in enumerate(trace.arguments())}
-
-    def build(value: Any) -> Callable[[Registers, Sequence[Any], Sequence[float]], Any]:
-        if type(value) is LazyArray:
-            position = originals.get(id(value))
-            if position is not None:
-                return lambda registers, given, scalars: given[position]
-            make = builder_of(trace, value)
-            return lambda registers, given, scalars: make(registers, scalars)
-        if type(value) is TracedFloat:
-            place = value.position
-            return lambda registers, given, scalars: scalars[place]
-        if type(value) in (list, tuple):
-            parts, kind = [build(part) for part in value], type(value)
-            return lambda registers, given, scalars: kind([part(registers, given, scalars) for part in parts])
-        if type(value) is dict:
-            entries = [(key, build(part)) for key, part in value.items()]
-            return lambda registers, given, scalars: {key: part(registers, given, scalars) for key, part in entries}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields, named = [build(part) for part in value], type(value)
-            return lambda registers, given, scalars: named(*[part(registers, given, scalars) for part in fields])
-        return lambda registers, given, scalars: value
-
-    return build(raw)
-
-
-def _unknown_in(value: Any, trace: Trace) -> str | None:
-    """Return what in a result can neither be made again from registers nor is a simple constant."""
-    if type(value) is LazyArray or type(value) is TracedFloat or isinstance(value, _SIMPLE):
-        return None
-    if type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields")):
-        return next((found for part in value if (found := _unknown_in(part, trace))), None)
-    if type(value) is dict:
-        return next((found for part in value.values() if (found := _unknown_in(part, trace))), None)
-    return f"a {type(value).__name__}"
 
 
 def fuse(
@@ -312,7 +367,11 @@ def fuse(
     if not isinstance(recompile_limit, int) or recompile_limit < 1:
         raise TLTypeError(f"recompile_limit={recompile_limit!r} is not understood: it takes a number from 1")
 
-    def decorate(function: Callable[..., Any]) -> FusedFunction:
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
+        if isinstance(function, types.MethodType):
+            return types.MethodType(decorate(function.__func__), function.__self__)
         return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
 
     return decorate if function is None else decorate(function)

@@ -26,6 +26,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import front_places, local_shape
 from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
+from tl_dpnp.graph.scalars import rounding
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
 from tl_dpnp.runtime.api import compile
@@ -50,7 +51,7 @@ class PreparedKernel:
     kernel: Kernel
     launch: Launch
     operands: tuple[tuple[int, int], ...]
-    scalars: tuple[int, ...]
+    scalars: tuple[tuple[int, Callable[[float], float]], ...]
     compiled: bool
     fixed: tuple[int, ...] = ()
 
@@ -76,7 +77,7 @@ def prepare_kernel(region: Region, queue: Any) -> PreparedKernel:
     return PreparedKernel(
         kernel, prepare_launch(kernel, shapes, region.groups, queue),
         tuple((own.array.slot, own.offset * own.array.dtype.itemsize) for own in bound),
-        tuple(parameter.position for parameter, _ in parameters), compiled,
+        _numbers(parameters), compiled,
     )
 
 
@@ -90,7 +91,7 @@ def _prepare_pointwise(region: Region, simple: Pointwise, queue: Any) -> Prepare
     return PreparedKernel(
         kernel, prepare_launch(kernel, shapes, simple.groups, queue),
         tuple((a.array.slot, a.offset * a.array.dtype.itemsize) for a in simple.arguments),
-        tuple(parameter.position for parameter, _ in parameters), compiled, (simple.chunk,),
+        _numbers(parameters), compiled, (simple.chunk,),
     )
 
 
@@ -144,6 +145,13 @@ def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
                     type = scalar_type_of(node.compute)
                     found[operand.position, type] = operand, type
     return list(found.values())
+
+
+def _numbers(
+    parameters: Sequence[tuple[Parameter, ScalarType]]
+) -> tuple[tuple[int, Callable[[float], float]], ...]:
+    """Return the scalars of a kernel: their positions, and how they are rounded to their types."""
+    return tuple((parameter.position, rounding(type)) for parameter, type in parameters)
 
 
 def _signature(

@@ -7,19 +7,21 @@ dpnp.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.dpctl_adapter import address_of, element_offset
 from tl_dpnp.runtime.memory_pool import MemoryPool
 from tl_dpnp.runtime.platforms import Launch
 
 __all__ = [
-    "AllocateStep", "Allocation", "CallStep", "KernelStep", "Place", "Plan", "Registers", "Step", "array_at",
+    "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan", "Registers", "Step",
+    "array_at",
 ]
 
 _POOL = MemoryPool()
@@ -68,13 +70,13 @@ class Allocation:
 class KernelStep:
     """A launch of a kernel; `operands` are (slot, bytes behind its first element) for each array parameter.
 
-    The kernel's scalars are `fixed`, then those of the call that `scalars` names.
+    The kernel's scalars are `fixed`, then numbers of the call: `scalars` has the position and the rounding of each.
     """
 
     launch: Launch
     allocations: tuple[Allocation, ...]
     operands: tuple[tuple[int, int], ...]
-    scalars: tuple[int, ...]
+    scalars: tuple[tuple[int, Callable[[float], float]], ...]
     queue: Any
     fixed: tuple[int, ...] = ()
     report: Any = None
@@ -84,7 +86,7 @@ class KernelStep:
         for result in self.allocations:
             registers[result.slot] = allocate(result.shape, result.dtype, result.usm_type, self.queue)
         addresses = [address_of(registers[slot]) + offset for slot, offset in self.operands]
-        self.launch.run([*self.fixed, *[scalars[i] for i in self.scalars]], addresses)
+        self.launch.run([*self.fixed, *[round(scalars[i]) for i, round in self.scalars]], addresses)
 
 
 @dataclass
@@ -120,17 +122,42 @@ Step = KernelStep | AllocateStep | CallStep
 
 
 @dataclass
+class Call:
+    """What the result of one call is made of; `made` are the objects of it that are there already."""
+
+    registers: Registers
+    originals: Sequence[Any]
+    scalars: Sequence[float]
+    arguments: Sequence[Any]
+    keywords: dict[str, Any]
+    made: dict[int, Any] = field(default_factory=dict)
+
+
+Make = Callable[[Call], Any]
+
+
+@dataclass
 class Plan:
-    """The steps of a traced function, and how its result is made of registers."""
+    """The steps of a traced function, and how its result is made of registers.
+
+    `inputs` are the registers of the arrays of a call; `tape` computes its numbers, if there is something to compute.
+    """
 
     slots: int
     steps: list[Step]
-    result: Callable[[Registers, Sequence[Any], Sequence[float]], Any]
+    make: Make
+    inputs: tuple[int, ...]
+    tape: ScalarTape | None
     calls: int = 0
 
-    def run(self, arrays: Sequence[Any], originals: Sequence[Any], scalars: Sequence[float]) -> Any:
+    def run(
+        self, arrays: Sequence[Any], originals: Sequence[Any], scalars: Sequence[float], arguments: Sequence[Any],
+        keywords: dict[str, Any],
+    ) -> Any:
         """Run the steps for the arrays of a call and return the function's result."""
-        registers: Registers = [*arrays, *[None] * (self.slots - len(arrays))]
+        registers: Registers = [None] * self.slots
+        for slot, array in zip(self.inputs, arrays, strict=True):
+            registers[slot] = array
         for step in self.steps:
             step.run(registers, scalars)
-        return self.result(registers, originals, scalars)
+        return self.make(Call(registers, originals, scalars, arguments, keywords))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+
 import numpy as np
 
 from tl_dpnp.language import FunctionBuilder
@@ -9,7 +12,7 @@ from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["constant", "converted"]
+__all__ = ["constant", "converted", "rounding"]
 
 
 def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
@@ -28,3 +31,14 @@ def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) ->
 def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
     """Return a value in another type."""
     return value if value.type == type else b.cast(value, type)
+
+
+def rounding(type: ScalarType) -> Callable[[float], float]:
+    """Return the function that rounds a number to a floating-point type, as an array of it would."""
+    if type.storage == "float32":
+        return _to_f32
+    return float if type.storage == "float64" else lambda value: constant(value, type).value  # type: ignore[union-attr]
+
+
+def _to_f32(value: float) -> float:
+    return ctypes.c_float(value).value

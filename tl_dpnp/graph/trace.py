@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,17 +21,22 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
-__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "TracedFloat", "Trace", "active_trace", "fusable"]
+__all__ = [
+    "Break", "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable", "refusal", "user_place",
+]
 
 _FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
 _state = threading.local()
@@ -73,45 +79,6 @@ class KernelReport:
     compiled: bool
 
 
-class TracedFloat:
-    """Stands for a Python float argument; any use but as an operand makes its value part of the specialisation."""
-
-    def __init__(self, value: float, position: int) -> None:
-        self.value = value
-        self.position = position
-        self.static = False
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return float  # isinstance(x, float) holds, as it does for what it stands for
-
-    def fixed(self) -> float:
-        """Return the value, which is a constant of the trace from now on."""
-        self.static = True
-        return self.value
-
-
-def _delegate(name: str) -> Callable[..., Any]:
-    def method(self: TracedFloat, *arguments: Any) -> Any:
-        plain = [a.fixed() if type(a) is TracedFloat else a for a in arguments]
-        if any(isinstance(a, dpnp.ndarray) for a in plain):
-            return NotImplemented
-        return getattr(float, name)(self.fixed(), *plain)
-
-    return method
-
-
-for _name in (
-    "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow divmod rdivmod neg pos abs eq ne "
-    "lt le gt ge bool int float hash repr str format round trunc floor ceil"
-).split():
-    setattr(TracedFloat, f"__{_name}__", _delegate(f"__{_name}__"))
-for _name in ("is_integer", "hex", "as_integer_ratio", "conjugate"):
-    setattr(TracedFloat, _name, _delegate(_name))
-TracedFloat.real = property(lambda self: self)  # type: ignore[attr-defined]
-TracedFloat.imag = property(lambda self: 0.0)  # type: ignore[attr-defined]
-
-
 def active_trace() -> Trace | None:
     """Return the trace that this thread records into."""
     return getattr(_state, "trace", None)
@@ -122,19 +89,26 @@ def fusable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biu" or dtype.char in "efd"
 
 
+def refusal(name: str, breaks: str) -> UnsupportedError:
+    """Return the error for a function that has to be fused as a whole and is not."""
+    return UnsupportedError(f"{name} is not fused as a whole:\n{breaks}")
+
+
 class Trace:
     """The recording of one run of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: TraceCache | None = None) -> None:
+        self.cache = cache or TraceCache()
         self.registers: Registers = []
         self.steps: list[Step] = []
         self.breaks: list[Break] = []
-        self.scalars: list[float] = []
-        self.traced: list[TracedFloat] = []
+        self.tape = ScalarTape()
+        self.interceptor: Any = None
+        self.observed = True
+        self.refusing: str | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
-        self.foreign: list[Any] = []
-        self.assignments: set[tuple[str, int]] = set()
+        self._outside = 0
         self._lazies: list[weakref.ref[Any]] = []
         self._known: dict[int, tuple[Any, Any]] = {}
         self._dirty: list[Any] = []
@@ -162,34 +136,82 @@ class Trace:
         self._known[id(array)] = array, lazy
         return lazy
 
-    def arguments(self) -> list[Any]:
-        """Return the lazy arrays of the arrays that existed, in the order of their registers."""
-        return [lazy for _, lazy in self._known.values()]
+    def known(self) -> list[tuple[Any, Any]]:
+        """Return the arrays that existed before, each with the lazy array that stands for it."""
+        return list(self._known.values())
+
+    def original(self, value: Any) -> Any:
+        """Return the array that a lazy array stands for if it existed before, else the value itself."""
+        return next((array for array, lazy in self._known.values() if lazy is value), value)
 
     def _holding(self, usm: Any) -> Any:
         slot = len(self.registers)
         self.registers.append(usm)
-        strides = tuple(usm.strides)
-        return self.lazy(Array(usm.shape, usm.dtype, slot, strides), usm.usm_type, usm.sycl_queue)
+        return self._in_memory(usm, slot)
+
+    def _in_memory(self, usm: Any, slot: int) -> Any:
+        usm_type, queue = usm.usm_type, usm.sycl_queue
+        node = self.cache.array(usm.shape, usm.dtype, slot, tuple(usm.strides), usm_type, queue)
+        return self.lazy(node, usm_type, queue)
 
     def register(self, slot: int) -> Any:
         """Return a lazy array for what a step has put into a register."""
-        usm = self.registers[slot]
-        return self.lazy(Array(usm.shape, usm.dtype, slot, tuple(usm.strides)), usm.usm_type, usm.sycl_queue)
+        return self._in_memory(self.registers[slot], slot)
 
     def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
         """Return a new lazy array; a view shares the storage of its base."""
         from tl_dpnp.graph.lazy import LazyArray
 
         result = object.__new__(LazyArray)
-        state = result.__dict__
-        state["_trace"], state["_node"], state["_usm_type"], state["_queue"] = self, node, usm_type, queue
-        state["_storage"] = object() if base is None else base.__dict__["_storage"]
+        storage = object() if base is None else base.__dict__["_storage"]
+        result.__dict__ = {"_trace": self, "_node": node, "_usm_type": usm_type, "_queue": queue, "_storage": storage}
         self._lazies.append(weakref.ref(result))
-        if type(node) is not Array:
+        if self.observed and type(node) is not Array:
             frame = _user_frame()
             self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
+        if self._outside:
+            self.materialize([result])
         return result
+
+    def record(
+        self, name: str, recorder: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Call a recorder, or return what it has recorded before for the same operation."""
+        if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
+            return recorder(self, *arguments, **keywords)
+        found = self.cache.key_of(self.tape, name, arguments, keywords)
+        if found is None:
+            return recorder(self, *arguments, **keywords)
+        key, arguments = found
+        entry = self.cache.results.get(key)
+        if entry is not None:
+            node, usm_type, queue, base = entry
+            return self.lazy(node, usm_type, queue, None if base is None else arguments[base])
+        before = len(self.registers), len(self.steps), len(self.breaks)
+        result = recorder(self, *arguments, **keywords)
+        self._remember(key, arguments, result, before)
+        return result
+
+    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, int, int]) -> None:
+        """Keep a recorded operation that did nothing else."""
+        state = getattr(result, "__dict__", {})
+        done = len(self.registers), len(self.steps), len(self.breaks)
+        if state.get("_trace") is not self or self._dirty or done != before or any(result is a for a in arguments):
+            return
+        base = next((number for number, value in enumerate(arguments)
+                     if getattr(value, "__dict__", {}).get("_storage") is state["_storage"]), None)
+        self.cache.keep(key, (state["_node"], state["_usm_type"], state["_queue"], base))
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Let code run that is not followed: all is in memory before, and what it records is computed at once."""
+        self.write_back()
+        self.materialize(list(self.live()))
+        self._outside += 1
+        try:
+            yield
+        finally:
+            self._outside -= 1
 
     def live(self) -> Iterable[Any]:
         """Return the lazy arrays that somebody still holds."""
@@ -213,13 +235,13 @@ class Trace:
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
-        if type(value) is TracedFloat:
-            if value.static:
-                return Number((), None, value.value), None, None  # type: ignore[arg-type]
-            return Parameter((), None, value.position), None, None  # type: ignore[arg-type]
+        if type(value) is TracedFloat and value.tape is self.tape:
+            return self.cache.parameter(value.position), None, None
+        if type(value) is float:  # all values of it share a kernel
+            return self.cache.parameter(self.tape.fixed_number(value).position), None, None
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
             plain = value.item() if isinstance(value, np.generic) else value
-            return Number((), None, plain), None, None  # type: ignore[arg-type]
+            return self.cache.number(plain), None, None
         raise NotFused(f"an operand is a {type(value).__name__}")
 
     def capture(self, array: Any) -> Any:
@@ -228,7 +250,8 @@ class Trace:
         if known is not None:
             return known[1]
         self.write_back()
-        self.foreign.append(array)
+        if self.interceptor is not None:
+            return self.interceptor.captured(array)
         return self.argument(array)
 
     def placed(self, results: Sequence[tuple[Node, str | None, Any]]) -> tuple[Any, Any]:
@@ -256,17 +279,21 @@ class Trace:
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
             if not wanted:
                 return
-            roots = {base: self._new_array(base) for base, state in wanted.items()}
+            roots = {base: self._new_array(base) for base in wanted}
             state = next(iter(wanted.values()))
             self._run_regions(dict(roots), state["_usm_type"], state["_queue"])
             self._replace(roots)
 
     def _replace(self, arrays: dict[Node, Array]) -> None:
         """Let all lazy arrays read what has been computed from memory."""
+        known = self.cache.replaced.setdefault(tuple(arrays.items()), {})
         for lazy in self.live():
             state = lazy.__dict__
-            if not isinstance(state["_node"], Array):
-                state["_node"] = self._substituted(state["_node"], arrays)
+            node = state["_node"]
+            if not isinstance(node, Array):
+                if node not in known:
+                    known[node] = self._substituted(node, arrays)
+                state["_node"] = known[node]
 
     def _substituted(self, node: Node, arrays: dict[Node, Array]) -> Node:
         return substitute(node, arrays, self._renamed)
@@ -277,13 +304,26 @@ class Trace:
 
     def _new_array(self, node: Node) -> Array:
         self.registers.append(None)
-        return Array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
+        return self.cache.array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
 
     def _run_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
+        there = tuple(self.registers[array.slot] is None for array in roots.values())
+        key = tuple(roots.items()), there, usm_type, queue, len(self.registers)
+        known = self.cache.steps.get(key)
+        if known is not None:
+            steps, registers = known
+            self.registers += [None] * registers
+            for step in steps:
+                self._do(step)
+            return
+        steps_before, registers_before = len(self.steps), len(self.registers)
+        self._prepare_regions(roots, usm_type, queue)
+        self.cache.steps[key] = tuple(self.steps[steps_before:]), len(self.registers) - registers_before
+
+    def _prepare_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
         empty = {node: array for node, array in roots.items() if node.size == 0}
         if empty:
-            step = AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue)
-            self._do(step)
+            self._do(AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue))
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return
@@ -302,7 +342,7 @@ class Trace:
 
     def _do(self, step: Step) -> None:
         try:
-            step.run(self.registers, self.scalars)
+            step.run(self.registers, self.tape.values)
         except Exception as error:  # it is no part of the plan: the function may go on without it
             self.note(str(step.report) if isinstance(step, CallStep) else "a kernel",
                       f"it raised {type(error).__name__}, and might not with other values", again=True)
@@ -347,17 +387,12 @@ class Trace:
         state["_target"] = state["_node"]
         state["_node"] = node
         self._dirty.append(target)
-        if others or self._overlapped(target):
+        if others or self._outside or self._overlapped(target):
             self.write_back()
 
     def is_dirty(self, lazy: Any) -> bool:
         """Return whether an in-place operation on an array in memory is still to be written."""
         return any(dirty is lazy for dirty in self._dirty)
-
-    def note_assignment(self) -> None:
-        """Remember the line of a recorded ``a[...] = b``."""
-        frame = _user_frame()
-        self.assignments.add((frame.f_code.co_filename, frame.f_lineno))
 
     def write_back(self) -> None:
         """Write what in-place operations have computed to the arrays that they belong to."""
@@ -420,6 +455,8 @@ class Trace:
         """Remember a break at the user's line."""
         frame = _user_frame()
         self.breaks.append(Break(what, reason, frame.f_code.co_filename, frame.f_lineno, hint, again))
+        if self.refusing is not None:
+            raise refusal(self.refusing, f"  {self.breaks[-1]}")
 
     def escape(self, lazy: Any) -> Any:
         """Return the memory of a lazy array to code that is not recorded, which may read and write it."""
@@ -433,7 +470,7 @@ class Trace:
         from tl_dpnp.graph.calls import Template
 
         self.write_back()
-        template = Template(self, arguments, keywords)
+        template = Template(self, name, arguments, keywords)
         for lazy in template.lazies:
             self._flush_readers(lazy)
         step = CallStep(function, template.build, template.keep, report=name)
@@ -500,6 +537,12 @@ def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) 
                 if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):
                     return False
     return True
+
+
+def user_place() -> tuple[str, int]:
+    """Return the file and line of the user's code that is running."""
+    frame = _user_frame()
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _user_frame() -> FrameType:

@@ -278,7 +278,7 @@ class _Writer(ShellLines):
     def scalar(self, operation: ops.Operation) -> str:
         match operation:
             case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
-                if self.debug:
+                if self.debug and kind in ("shl", "shr", "div", "rem") and ops.scalar_type(lhs).is_integer:
                     self.check_arithmetic(operation.span, kind, ops.scalar_type(lhs), self.wide(rhs))
                 intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
             case ops.Unary(kind=kind, operand=operand):

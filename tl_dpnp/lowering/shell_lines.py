@@ -109,8 +109,8 @@ class ShellLines:
             self.line("if failed: break")
 
     def check_arithmetic(self, span: Span, kind: str, type_: ScalarType, rhs: Text) -> None:
-        """Check the second operand of a shift or of a division of integers."""
+        """Check the second operand of a shift, or of a division or remainder of integers."""
         if kind in ("shl", "shr"):
             self.check("bounds", span, rhs, type_.bits, "shift amount")
-        elif kind in ("div", "rem") and type_.is_integer:
+        else:
             self.check("differs", span, rhs, 0, f"division of a value of type {type_} by zero")

@@ -88,6 +88,8 @@ class DiskCache:
             content = _read(self._content_path(body["content"])) if body["content"] else b""
             if _content_hash(content) != body["content"]:
                 raise _Unusable("the checksum of its content does not match")
+            if not isinstance(body["facts"], dict):
+                raise _Unusable("it has no facts")
             return Entry(body["facts"], content)
         except FileNotFoundError:
             return None

@@ -106,9 +106,12 @@ def compile_program(
     start = time.perf_counter()
     key = "" if cache is None else cache_key(program, device, options)
     if cache is not None and not refresh:
-        found = _from_entry(cache.load(key), start)
-        if found is not None:
-            return found
+        entry = cache.load(key)
+        if entry is not None:
+            try:
+                return _from_entry(entry, start)
+            except (KeyError, TypeError, ValueError, AttributeError) as problem:
+                cache.warn_of(key, problem)
     return on_fresh_stack(_compile, program, device, options, cache, key, start)
 
 
@@ -130,9 +133,7 @@ def keep(cache: DiskCache, key: str, compiled: CompiledKernel) -> None:
     cache.store(key, Entry({"plan": compiled.plan.to_json(), "source": compiled.source}, compiled.binary))
 
 
-def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:
-    if entry is None:
-        return None
+def _from_entry(entry: Entry, start: float) -> CompiledKernel:
     facts: dict[str, Any] = entry.facts
     plan = LaunchPlan.from_json(dict(facts["plan"]))
     return CompiledKernel(plan, entry.content, facts["source"], time.perf_counter() - start, True)

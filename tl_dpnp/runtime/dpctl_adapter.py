@@ -5,8 +5,9 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 - ``usm_ndarray._pointer``: address of the first element, the offset of a view included (``usm_data._pointer`` and the
   array interface give the base of the allocation);
 - ``usm_ndarray._element_offset``: elements of its allocation before the first of a view;
-- ``SyclQueue._submit_keep_args_alive``: holds Python objects until events are complete, about 12 µs; returns the
-  event of the host task that lets go of them.
+
+``SyclQueue._submit_keep_args_alive`` is not used: its host task takes the interpreter's lock.  It waits for ever where
+a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
@@ -15,11 +16,12 @@ floats do, and the address of USM memory may come as a 64-bit integer.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -35,8 +37,8 @@ from tl_dpnp.runtime.platforms import DeviceTable
 
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
-    "build_program", "completed_event", "default_queue", "element_offset", "keep_alive", "kernel_of",
-    "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for",
+    "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
+    "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
 ]
 
 #: What `submit_async` raises for a launch that the driver refuses.
@@ -74,6 +76,14 @@ def wait_for(queue: Any) -> None:
     """Wait for all that was submitted to a queue."""
     with turn_to_wait(queue):
         queue.wait()
+    in_flight.forget_complete()
+
+
+def wait_for_event(event: Any) -> None:
+    """Wait for an event, in turns with waits for its queue where that is known."""
+    with in_flight.turn_of(event):
+        event.wait()
+    in_flight.forget_complete()
 
 
 #: The address of the first element of a `usm_ndarray`.
@@ -139,76 +149,77 @@ def kernel_of(program: Any, entry: str) -> KernelHandle:
     return KernelHandle(program.get_sycl_kernel(entry), program)
 
 
-def keep_alive(queue: Any, objects: Sequence[object], event: Any) -> None:
-    """Hold references to `objects` until `event` is complete."""
-    _tasks.add(queue, tuple(objects), event)
+_COMPLETE = dpctl.event_status_type.complete
 
 
-class _Tasks:
-    """dpctl's host tasks that hold references; each takes the interpreter's lock when its event is complete.
+class InFlight:
+    """What was submitted and may not be complete: events, with their queues' turns and what must live until then.
 
-    One that does so while the interpreter ends aborts the process, so the end waits for them.  What is submitted after
-    that, by daemon threads, is waited for and keeps its references until the process is gone.
+    Objects are let go of by later submissions and waits, and at the end, which waits for all: memory that a kernel
+    writes to must not go before it is done.
     """
 
     def __init__(self) -> None:
-        self._pending: list[Any] = []
-        self._many = 2 * _FEW
-        self._ended = self._forgetting = False
-        self._process = os.getpid()
-        # A signal handler or a finalizer may submit, too.
-        self._lock = threading.RLock()
-
-    def add(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
-        with self._lock:
-            ended = self._ended
-            if ended:
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
-            else:
-                self._pending.append(queue._submit_keep_args_alive(objects, [event]))
-                if not _FEW < len(self._pending) < self._many:
-                    self._forget()
-        if ended:
-            event.wait()
-
-    def _forget(self) -> None:
-        """Let go of those that are complete: SYCL keeps their kernels.
-
-        A few are looked at with each that is added, many when there are twice as many as there were left the last time.
-        """
-        if self._forgetting:  # this is a signal handler's submit in the middle of another
-            return
-        self._forgetting = True
-        try:
-            for place in reversed(range(len(self._pending))):
-                if self._pending[place].execution_status == _COMPLETE:
-                    del self._pending[place]
-            self._many = 2 * max(_FEW, len(self._pending))
-        finally:
-            self._forgetting = False
+        self._pending: OrderedDict[int, tuple[Any, threading.Lock, tuple[object, ...]]] = OrderedDict()
+        self._lock = threading.RLock()  # a finalizer or a signal handler may submit
+        self._ended = False
+        atexit.register(self._finish, os.getpid())
 
     def __len__(self) -> int:
         return len(self._pending)
 
-    def finish(self) -> None:
-        """Wait for all of them, whatever Ctrl-C says: each is as short as what it waits for."""
-        if os.getpid() != self._process:  # after a fork, when nobody will ever complete them
+    def add(self, queue: Any, objects: Sequence[object], event: Any) -> None:
+        """Hold references to `objects` until `event` is complete."""
+        with self._lock:
+            # One is added and two are looked at, so that those that are complete do not accumulate.
+            gone = self._take_complete(2)
+            ended = self._ended
+            self._pending[id(event)] = event, turn_to_wait(queue), tuple(objects)
+        del gone
+        if ended:  # a daemon thread; what it is given lives until the process is gone
+            event.wait()
+
+    def forget_complete(self) -> None:
+        """Let go of the objects of all events that are complete."""
+        if self._pending:
+            with self._lock:
+                gone = self._take_complete(len(self._pending))
+            del gone
+
+    def turn_of(self, event: Any) -> AbstractContextManager[Any]:
+        """Return the turn to take while waiting for an event; none for one that is not known."""
+        known = self._pending.get(id(event))
+        return nullcontext() if known is None else known[1]
+
+    def _take_complete(self, most: int) -> list[Any]:
+        """Return what belongs to the complete ones of the next few events; the lock must not be held when it goes."""
+        complete = []
+        for _ in range(min(most, len(self._pending))):
+            key, kept = self._pending.popitem(last=False)
+            if kept[0].execution_status == _COMPLETE:
+                complete.append(kept)
+            else:
+                self._pending[key] = kept
+        return complete
+
+    def _finish(self, process: int) -> None:
+        """Wait for all of them, whatever Ctrl-C says."""
+        if os.getpid() != process:  # in a fork nobody completes them
             return
         while self._pending or not self._ended:
             try:
                 with self._lock:
                     self._ended = True
-                if self._pending:
-                    self._pending[-1].wait()
-                    self._pending.pop()
+                    waiting = list(self._pending.items())
+                for key, (event, turn, _objects) in waiting:
+                    with turn:
+                        event.wait()
+                    self._pending.pop(key, None)
             except KeyboardInterrupt:
                 continue
 
 
-_COMPLETE = dpctl.event_status_type.complete
-_FEW = 16
-_tasks = _Tasks()
-atexit.register(_tasks.finish)
+in_flight = InFlight()
 
 
 def completed_event(queue: Any, depends: Sequence[Any]) -> Any:

@@ -107,7 +107,9 @@ class Launch:
         if not self.queue.is_in_order:
             with self.turn:
                 self.queue.wait()
-        self.start(arguments, addresses).wait()
+        event = self.start(arguments, addresses)
+        with self.turn:
+            event.wait()
 
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
@@ -197,7 +199,8 @@ class CheckedLaunch(Launch):
         table, record = scratch(CHECK_RECORD_LENGTH, self.queue)
         values = self.flat.filled(arguments, addresses)
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
-        event.wait()
+        with self.turn:
+            event.wait()
         raise_if_failed(record.tolist(), self.plan, self.text)
         return event
 
@@ -266,7 +269,9 @@ def run_all(launches: Sequence[Launch]) -> None:
         if not queue.is_in_order:
             with launches[0].turn:
                 queue.wait()
-        start_all(launches).wait()
+        event = start_all(launches)
+        with launches[0].turn:
+            event.wait()
         return
     with launches[0].turn:
         queue.wait()

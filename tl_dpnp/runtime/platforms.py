@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
-    "platform_of_queue", "upload",
+    "platform_of_event", "platform_of_queue", "upload",
 ]
 
 
@@ -130,6 +130,9 @@ class Platform(Protocol):
     def wait(self, queue: Any) -> None:
         """Wait for all that was submitted to a queue."""
 
+    def wait_for_event(self, event: Any) -> None:
+        """Wait for an event of the platform."""
+
     def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
         """Return copies of the arrays that a kernel writes."""
 
@@ -184,6 +187,11 @@ def platform_of(arrays: Iterable[Any]) -> Platform:
 def platform_of_queue(queue: Any) -> Platform:
     """Return the platform that a queue belongs to."""
     return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda")
+
+
+def platform_of_event(event: Any) -> Platform:
+    """Return the platform that an event belongs to."""
+    return platform_for("sycl" if hasattr(event, "execution_status") else "cuda")
 
 
 def upload(values: Any, queue: Any) -> DeviceTable:

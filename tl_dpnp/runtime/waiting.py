@@ -8,7 +8,7 @@ from tl_dpnp.errors import TLTypeError
 from tl_dpnp.runtime.arrays import NotAnArray
 from tl_dpnp.runtime.forking import check_process
 from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.platforms import platform_of, platform_of_queue
+from tl_dpnp.runtime.platforms import platform_of, platform_of_event, platform_of_queue
 
 __all__ = ["wait"]
 
@@ -27,7 +27,7 @@ def wait(*things: Any) -> None:
         if hasattr(thing, "sycl_device") and hasattr(thing, "wait"):
             platform_of_queue(thing).wait(thing)
         elif hasattr(thing, "wait"):
-            thing.wait()
+            platform_of_event(thing).wait_for_event(thing)
         else:
             queue = _queue_of(thing)
             if queue is not None:  # that of an empty group

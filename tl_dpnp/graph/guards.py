@@ -1,0 +1,171 @@
+"""What a plan depends on besides the arguments of its key: values that the function read, by the paths that lead there.
+
+A path starts at an argument or at an object that stays the same (the function's global variables, a closure cell, a
+class) and goes on through attributes and elements.  A guard says what has to be found at its end.  `Guards.compiled`
+makes one function of all of them, which a repeated call runs instead of the function itself.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import copysign
+from typing import Any
+
+from tl_dpnp.graph.keys import array_facts
+from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+
+__all__ = ["Check", "Guards", "Path", "same_value"]
+
+
+@dataclass(eq=False)
+class Path:
+    """A way to a value: from `parent` by `kind`, one of `_STEPS`, and `key`; `covered` if the key of a call has it."""
+
+    parent: Path | None
+    kind: str
+    key: Any
+    covered: bool = False
+    guard: tuple[Any, ...] | None = None
+    children: dict[tuple[str, Any], Path] = field(default_factory=dict)
+
+    def evaluate(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Return the value that the path leads to in another call."""
+        if self.parent is None:
+            return {"argument": arguments, "keyword": keywords}.get(self.kind, {self.key: self.key})[self.key]
+        return _STEPS[self.kind][1](self.parent.evaluate(arguments, keywords), self.key)
+
+
+def _global(variables: dict[str, Any], name: str) -> Any:
+    return variables[name] if name in variables else getattr(builtins, name)
+
+
+#: The kinds of steps: how the generated function takes one, and a function that does.
+_STEPS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "attribute": ("getattr({parent}, {key})", getattr),
+    "item": ("{parent}[{key}]", lambda parent, key: parent[key]),
+    "global": ("find_global({parent}, {key})", _global),
+    "cell": ("{parent}.cell_contents", lambda parent, key: parent.cell_contents),
+    "function": ("{parent}.__func__", lambda parent, key: parent.__func__),
+    "identity": ("{parent}", lambda parent, key: parent),
+    "without": ("{parent}", lambda parent, key: parent),
+    "self": ("{parent}.__self__", lambda parent, key: parent.__self__),
+}
+#: What each guard does with the value ``v``; ``e`` is what is expected.
+_GUARDS = {
+    "is": "if {v} is not {e}: return False",
+    "value": "if type({v}) is not type({e}) or not same_value({v}, {e}): return False",
+    "type": "if type({v}) is not {e}: return False",
+    "length": "if type({v}) is not {e}[0] or len({v}) != {e}[1]: return False",
+    "keys": "if type({v}) is not dict or tuple({v}) != {e}: return False",
+    "scalar": "if type({v}) is not float: return False\n    scalars.append({v})",
+    "array": "if type({v}) is not array_type: return False\n    u = usm_array_of({v})\n"
+             "    if array_facts(u) != {e}: return False\n    arrays.append(u); originals.append({v})",
+    "same": "if {v} is not originals[{e}]: return False",
+    "alias": "if {v} is not {e}: return False",
+    "missing": "if hasattr({v}, {e}): return False",
+}
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two simple values are the same: NaNs are, zeros of different sign are not."""
+    if isinstance(one, float):
+        return (one == other and copysign(1, one) == copysign(1, other)) or (one != one and other != other)
+    return bool(one == other) if not isinstance(one, complex) else repr(one) == repr(other)
+
+
+Check = Callable[[Sequence[Any], dict[str, Any], list[Any], list[Any], list[float]], bool]
+
+
+class Guards:
+    """The paths of one trace, and the guards on them in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self._roots: dict[tuple[str, Any], Path] = {}
+        self._guarded: list[Path] = []
+
+    def argument(self, place: int | str) -> Path:
+        """Return the path to an argument, which the key of the call covers as far as it can."""
+        return self._root("argument" if isinstance(place, int) else "keyword", place, place)
+
+    def constant(self, value: Any) -> Path:
+        """Return the path to an object that is the same one for ever."""
+        return self._root("constant", id(value), value)
+
+    def _root(self, kind: str, identity: Any, key: Any) -> Path:
+        if (kind, identity) not in self._roots:
+            self._roots[kind, identity] = Path(None, kind, key)
+        return self._roots[kind, identity]
+
+    def child(self, parent: Path, kind: str, key: Any = None) -> Path:
+        """Return the path one step further."""
+        found = parent.children.get((kind, key))
+        if found is None:
+            found = parent.children[kind, key] = Path(parent, kind, key)
+        return found
+
+    def require(self, path: Path, kind: str, expected: Any = None) -> None:
+        """Set the guard of a path that has none yet: a kind of `_GUARDS`, and what is expected."""
+        path.guard = kind, expected
+        self._guarded.append(path)
+
+    def compiled(self) -> Check | None:
+        """Return a function that says whether a call finds what this one found; None if there is nothing to check.
+
+        It is given the call's arguments and keywords and three lists: it adds the arrays that it finds, as
+        `usm_ndarray` and as dpnp arrays, and the numbers that may change from call to call.
+        """
+        return _Writer().written(self._guarded) if self._guarded else None
+
+
+class _Writer:
+    """Writes the function that checks guards; objects and names of the user are constants of it."""
+
+    def __init__(self) -> None:
+        import dpnp
+
+        self.variables: dict[str, Any] = {
+            "find_global": _global, "same_value": same_value, "array_type": dpnp.ndarray, "array_facts": array_facts,
+            "usm_array_of": usm_array_of,
+        }
+        self.names: dict[Path, str] = {}
+        self.lines = ["def check(arguments, keywords, arrays, originals, scalars):"]
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.variables)}"
+        self.variables[name] = value
+        return name
+
+    def value(self, path: Path) -> str:
+        """Return the variable of what a path leads to, after the lines that find it."""
+        if path in self.names:
+            return self.names[path]
+        if path.kind == "constant":
+            name = self.constant(path.key)
+        else:
+            if path.parent is None:
+                found = f"{path.kind}s[{self.constant(path.key)}]"
+            else:
+                found = _STEPS[path.kind][0].format(parent=self.value(path.parent), key=self.constant(path.key))
+            name = f"v{len(self.names)}"
+            self.lines.append(f"{name} = {found}")
+        self.names[path] = name
+        return name
+
+    def written(self, guarded: Sequence[Path]) -> Check:
+        for path in guarded:
+            kind, expected = path.guard or ("", None)
+            value = self.value(path)
+            other = self.value(expected) if kind == "alias" else self.constant(expected)
+            self.lines += _GUARDS[kind].format(v=value, e=other).split("\n    ")
+        exec(compile("\n    ".join([*self.lines, "return True"]), "<guards>", "exec"), self.variables)
+        check = self.variables["check"]
+
+        def safely(*given: Any) -> bool:
+            try:
+                return bool(check(*given))
+            except Exception:  # the function itself will raise it where the user can see it
+                return False
+
+        return safely

@@ -1,0 +1,306 @@
+"""The hooks of rewritten functions: dpnp's functions are recorded, functions of the user followed, arrays made lazy.
+
+`Interceptor` is what a function runs with that is traced at each call.  `tl_dpnp.graph.observation` adds to it what the
+first trace of a kind of call has to write down.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.namespace import recording
+from tl_dpnp.graph.purity import PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.rewriting import HOOKS, rewritten
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import TracedFloat
+
+__all__ = ["Interceptor", "OPERATORS", "called_method", "hashable"]
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(operator, name) for name in
+       "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift eq ne lt le gt ge is_ is_not".split()},
+    **{name: getattr(operator, name) for name in
+       "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()},
+    "in": lambda a, b: a in b,
+    "not_in": lambda a, b: a not in b,
+}
+#: Standard modules that only rearrange what they are given: arrays among it stay lazy.
+_REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
+_HIGHER_ORDER = (map, filter)
+_BUILTIN_KINDS = (
+    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
+
+
+class Interceptor:
+    """The hooks of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
+
+    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
+        """Return the hooks for the code of a function."""
+        return {name: getattr(self, name) for name in HOOKS}
+
+    # --- what rewritten code reads -----------------------------------------------------------------------------------
+
+    def name(self, value: Any, name: str) -> Any:
+        """Return what stands for the value of a global or closure variable."""
+        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """Return what stands for an attribute."""
+        if type(owner) is dpnp.ndarray:
+            owner = self.trace.capture(owner)
+        value = getattr(owner, name)
+        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """Return what stands for an element."""
+        if type(owner) is dpnp.ndarray:
+            owner = self.trace.capture(owner)
+        value = owner[key]
+        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def iterate(self, values: Any) -> Any:
+        """Return what stands for something that is iterated over."""
+        if type(values) is dpnp.ndarray:
+            return self.trace.capture(values)
+        return self._lazily(values) if type(values) in (list, tuple) else values
+
+    def _lazily(self, values: Iterable[Any]) -> Any:
+        for value in values:
+            yield self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def mapping(self, values: Any) -> Any:
+        """Return what stands for a dict of keyword arguments."""
+        return values
+
+    def slice(self, start: Any, stop: Any, step: Any) -> Any:
+        """Return the slice of its bounds."""
+        return slice(start, stop, step)
+
+    def binary(self, name: str, one: Any, other: Any) -> Any:
+        """Return the result of an operator."""
+        if type(one) is dpnp.ndarray:
+            one = self.trace.capture(one)
+        if type(other) is dpnp.ndarray:
+            other = self.trace.capture(other)
+        return OPERATORS[name](one, other)
+
+    def operand(self, value: Any) -> Any:
+        """Return what stands for an operand whose truth value, text or sign is asked for."""
+        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    # --- what it changes ---------------------------------------------------------------------------------------------
+
+    def target(self, owner: Any) -> Any:
+        """Return what stands for an object that is changed."""
+        return self.trace.capture(owner) if type(owner) is dpnp.ndarray else owner
+
+    def set_attribute(self, value: Any, owner: Any, name: str) -> None:
+        """Assign to an attribute."""
+        setattr(self.target(owner), name, self.trace.original(value) if type(value) is LazyArray else value)
+
+    def set_item(self, value: Any, owner: Any, key: Any) -> None:
+        """Assign to an element."""
+        owner = self.target(owner)
+        owner[key] = self.trace.original(value) if type(value) is LazyArray and type(owner) is not LazyArray else value
+
+    def attribute_place(self, owner: Any, name: str) -> Any:
+        """Return an attribute that is changed by an operator: how it is assigned, and its value."""
+        return self.set_attribute, owner, name, self.attribute(owner, name)
+
+    def item_place(self, owner: Any, key: Any) -> Any:
+        """Return an element that is changed by an operator: how it is assigned, and its value."""
+        return self.set_item, owner, key, self.item(owner, key)
+
+    def change(self, place: Any, name: str, value: Any) -> None:
+        """Change an attribute or element by an operator."""
+        assign, owner, key, old = place
+        assign(self.binary(name, old, value), owner, key)
+
+    # --- what it calls -----------------------------------------------------------------------------------------------
+
+    def call(self, function: Any) -> Callable[..., Any]:
+        """Return what is called in the place of `function`."""
+        kind = type(function)
+        if kind is types.MethodType:
+            return self._method(function)
+        if kind is not types.FunctionType:
+            return self._resolved(function, kind)
+        known = self._copies.get(id(function))
+        if known is not None and all(old is new for old, new in zip(known[1], _parts(function), strict=True)):
+            return known[2]
+        result = self._resolved(function, kind)
+        self._copies[id(function)] = function, _parts(function), result
+        return result
+
+    def _resolved(self, function: Any, kind: type) -> Callable[..., Any]:
+        from tl_dpnp.graph.fused import FusedFunction
+
+        if kind is types.FunctionType and _is_own(function):
+            return function
+        recorded = dpnp_name(function)
+        if recorded is not None:
+            return recording(recorded, function)
+        if kind is types.FunctionType:
+            return self._followed(function)
+        if kind is FusedFunction:
+            return self.call(function.function)
+        if kind is functools.partial:
+            return functools.partial(self.call(function.func), *function.args, **function.keywords)
+        if isinstance(function, type):
+            return self.constructor(function)
+        if isinstance(function, _BUILTIN_KINDS):
+            return self.builtin(function)
+        if kind is np.ufunc:
+            return functools.partial(self._computed, function)
+        method = called_method(kind)
+        if isinstance(method, types.FunctionType | FusedFunction):
+            return types.MethodType(self.call(method), function)
+        return self.foreign(function)
+
+    def _method(self, function: types.MethodType) -> Callable[..., Any]:
+        owner = function.__self__
+        if type(owner) is LazyArray:
+            return function
+        if type(owner) is dpnp.ndarray:
+            method: Callable[..., Any] = getattr(self.trace.capture(owner), function.__func__.__name__)
+            return method
+        return types.MethodType(self.call(function.__func__), owner)
+
+    def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
+        code = rewritten(function) if is_user_code(function) else None
+        if code is None:
+            return self.foreign(function)
+        return code.bind(function, self.hooks(function))
+
+    def constructor(self, kind: type) -> Callable[..., Any]:
+        """Return what makes an object of a class."""
+        if kind is type:
+            return _type_of
+        if kind is float:
+            return self._float
+        if kind in _HIGHER_ORDER:
+            return lambda function, *values: kind(function and self.call(function), *map(self.iterate, values))
+        if kind in PURE_TYPES or issubclass(kind, BaseException | np.generic) or type(kind) is not type:
+            return kind
+        initialize = getattr(kind, "__init__", None)
+        if kind.__new__ is object.__new__ and isinstance(initialize, types.FunctionType) and is_user_code(initialize) \
+                and rewritten(initialize) is not None:
+            return functools.partial(self._made, kind, initialize)
+        return kind
+
+    def _made(self, kind: type, initialize: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        made = object.__new__(kind)
+        self.call(initialize)(made, *arguments, **keywords)
+        return made
+
+    def _float(self, *values: Any) -> Any:
+        if len(values) == 1 and type(values[0]) is TracedFloat:
+            return values[0]
+        return float(*values)
+
+    def builtin(self, function: Any) -> Callable[..., Any]:
+        """Return what is called for a function written in C."""
+        special = {getattr: self._getattr, setattr: self._setattr}.get(function) if hashable(function) else None
+        if special is not None:
+            return special
+        owner = getattr(function, "__self__", None)
+        if is_pure_function(function) or isinstance(owner, list | dict | tuple | set | str | bytes | int | float):
+            return functools.partial(self._computed, function)
+        return self.foreign(function)
+
+    def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Call a function that knows nothing of arrays but their operators."""
+        return function(*map(self._passed, arguments), **{k: self._passed(v) for k, v in keywords.items()})
+
+    def _passed(self, value: Any) -> Any:
+        if type(value) is dpnp.ndarray:
+            return self.trace.capture(value)
+        if type(value) in (types.FunctionType, functools.partial, types.MethodType) or dpnp_name(value) is not None:
+            return self.call(value)
+        return self.iterate(value) if type(value) is list and any(type(v) is dpnp.ndarray for v in value) else value
+
+    def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
+        try:
+            return self.attribute(owner, name)
+        except AttributeError:
+            if default:
+                return default[0]
+            raise
+
+    def _setattr(self, owner: Any, name: str, value: Any) -> None:
+        self.set_attribute(value, owner, name)
+
+    def foreign(self, function: Any) -> Callable[..., Any]:
+        """Return what is called for code that is not followed: it may read and change every array."""
+        return functools.partial(self._foreign, function)
+
+    def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        module = (getattr(function, "__module__", None) or "").partition(".")[0]
+        if module in _REARRANGING or (
+            not (isinstance(function, types.FunctionType) and is_user_code(function))
+            and all(map(_is_data, (*arguments, *keywords.values())))
+        ):
+            return function(*arguments, **keywords)
+        with self.trace.outside():
+            return function(*arguments, **keywords)
+
+    def captured(self, array: Any) -> Any:
+        """Return the lazy array for one that was met in some other way than as an argument."""
+        return self.trace.argument(array)
+
+
+def _parts(function: types.FunctionType) -> tuple[Any, ...]:
+    """Return what of a function may be exchanged: all of it but its variables."""
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def _is_own(function: types.FunctionType) -> bool:
+    """Return whether a function is a part of this package, or was defined by a rewritten one."""
+    return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.") or any(
+        name.startswith("__tl_dpnp_") for name in function.__code__.co_freevars
+    )
+
+
+def _type_of(*arguments: Any) -> Any:
+    if len(arguments) == 1:
+        kind = type(arguments[0])
+        return dpnp.ndarray if kind is LazyArray else float if kind is TracedFloat else kind
+    return type(*arguments)
+
+
+def called_method(kind: type) -> Any:
+    """Return what runs when an object of a class is called, None if it cannot be."""
+    return next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+
+
+def hashable(value: Any) -> bool:
+    """Return whether a value has a hash."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_data(value: Any) -> bool:
+    """Return whether a value is plain data: code that is given it cannot reach an array by it."""
+    if isinstance(value, _DATA):
+        return True
+    if type(value) in (list, tuple):
+        return all(map(_is_data, value))
+    return type(value) is dict and all(map(_is_data, value.values()))

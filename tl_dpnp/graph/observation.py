@@ -1,0 +1,425 @@
+"""The first trace of a kind of call: it writes down everything that the code reads from outside, and what it changes.
+
+The rule is that a plan is kept only where all that the code does is known to be safe.  What it reads from outside of
+itself becomes a guard (`tl_dpnp.graph.reading`); objects that it makes are its own.  Whatever cannot be proved to be
+pure, or to be the same at the next call, is an effect, and a function with effects is traced at each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.interception import OPERATORS, Interceptor, called_method, hashable
+from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
+from tl_dpnp.graph.reading import CONTAINERS, NUMBERS, PLAIN, Reader
+from tl_dpnp.graph.rewriting import rewritten
+from tl_dpnp.graph.trace import Break, Trace
+from tl_dpnp.graph.traced_scalars import TracedFloat
+
+__all__ = ["Observer"]
+
+
+class Observer(Reader, Interceptor):
+    """The hooks of a trace that may leave a plan."""
+
+    def __init__(self, trace: Trace, key: CallKey) -> None:
+        Interceptor.__init__(self, trace)
+        Reader.__init__(self, trace, key)
+
+    # --- hooks -------------------------------------------------------------------------------------------------------
+
+    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
+        """Return the hooks for the code of a function, whose variables are read by paths of its own."""
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        variables = self.guards.constant(function.__globals__)
+
+        def name(value: Any, name: str) -> Any:
+            if name in cells:
+                return self.read(value, self.guards.child(self.guards.constant(cells[name]), "cell"))
+            return self.read(value, self.guards.child(variables, "global", name))
+
+        return {**super().hooks(function), "name": name}
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """Return what stands for an attribute."""
+        kind = type(owner)
+        if kind is dpnp.ndarray:
+            owner, kind = self.trace.capture(owner), LazyArray
+        if kind is TracedFloat:
+            owner = self.trace.tape.fix(owner)
+        if isinstance(owner, PLAIN) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
+            return getattr(owner, name)
+        if kind is types.ModuleType or isinstance(owner, type):
+            if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
+                self.effect(f"{name} of {owner.__name__}", "it is not followed")
+            if isinstance(owner, type) and type(owner) is not type and not isinstance(getattr(owner, name), owner):
+                self.effect(f"{name} of {owner.__name__}", "its class has a class of its own")
+            return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
+        if kind is super:
+            return self._of_base(owner, name)
+        return self._attribute_of_object(owner, kind, name)
+
+    def _of_base(self, owner: Any, name: str) -> Any:
+        value = getattr(owner, name)
+        function = getattr(value, "__func__", None)
+        for base in type(owner.__self__).__mro__:
+            if function is not None and vars(base).get(name) is function:
+                self.class_member(base, name, function)
+        if function is None and getattr(value, "__qualname__", "") != "object.__init__":
+            self.effect(f"{name} of super()", "how it is found is not followed")
+        return value
+
+    def _attribute_of_object(self, owner: Any, kind: type, name: str) -> Any:
+        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+            self.class_member(kind, name, found)
+            return self.call(found.fget)(owner)
+        followed = found is None or not hasattr(type(found), "__get__") or isinstance(
+            found, types.FunctionType | classmethod | staticmethod | types.MemberDescriptorType | type
+        ) or self.is_fused(found) or type(found).__name__ == "_tuplegetter"
+        own = getattr(owner, "__dict__", {})
+        if not isinstance(kind.__getattribute__, types.WrapperDescriptorType):
+            followed = False
+        if name not in own and found is None and hasattr(kind, "__getattr__"):
+            followed = False
+        if not followed or (name.startswith("__") and name.endswith("__") and name not in _COMMON):
+            self.effect(f"{kind.__name__}.{name}", "how the attribute is found is not followed")
+        value = getattr(owner, name)
+        known = self._known.get(id(owner))
+        if known is not None:
+            return self.read(value, self.guards.child(known[1], "attribute", name))
+        if name in own or isinstance(found, types.MemberDescriptorType) or issubclass(kind, tuple):
+            return self.trace.capture(value) if type(value) is dpnp.ndarray else value  # the object is the trace's own
+        if type(value) is types.MethodType:
+            self.class_member(kind, name, getattr(kind, name))
+            self._known[id(value.__func__)] = value.__func__, self.guards.constant(value.__func__)
+            return value
+        return self.read(value, self.guards.child(self.guards.constant(kind), "attribute", name))
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """Return what stands for an element."""
+        kind = type(owner)
+        if kind is dpnp.ndarray:
+            owner, kind = self.trace.capture(owner), LazyArray
+        if kind is LazyArray:
+            return owner[self.deeply(key)]
+        if kind in CONTAINERS:
+            key = self.deeply(key)
+            known = self._known.get(id(owner))
+            if known is None:
+                value = owner[key]
+                return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+            if isinstance(key, slice):
+                return self.deeply(owner)[key]
+            value = owner[key]
+            return self.element(value, known[1], key + len(owner) if kind is not dict and key < 0 else key)
+        if not isinstance(owner, PLAIN) and not isinstance(owner, type):
+            self.effect(f"an element of a {kind.__name__}", "how it is found is not followed")
+        return super().item(owner, self.deeply(key))
+
+    def iterate(self, values: Any) -> Any:
+        """Return what stands for something that is iterated over."""
+        kind = type(values)
+        known = self._known.get(id(values))
+        if kind in (list, tuple):
+            return super().iterate(values) if known is None else self.elements(values, known[1])
+        if kind is dict and known is not None:
+            self.deeply(values)
+        elif known is not None:
+            self.effect(f"a {kind.__name__}", "it was there before, and may be used up")
+        elif not isinstance(values, PLAIN) and kind is not dpnp.ndarray and kind.__module__ not in (
+            "builtins", "itertools"
+        ):
+            self.effect(f"a {kind.__name__}", "how it is iterated over is not followed")
+        return super().iterate(values)
+
+    def mapping(self, values: Any) -> Any:
+        """Return what stands for a dict of keyword arguments."""
+        known = self._known.get(id(values))
+        if type(values) is not dict:
+            self.effect(f"a {type(values).__name__}", "how it is unpacked is not followed")
+        if type(values) is not dict or known is None:
+            return values
+        return {key: self.element(value, known[1], key) for key, value in values.items()}
+
+    def slice(self, start: Any, stop: Any, step: Any) -> Any:
+        """Return the slice of its bounds, which are fixed."""
+        return slice(*map(self.deeply, (start, stop, step)))
+
+    def binary(self, name: str, one: Any, other: Any) -> Any:
+        """Return the result of an operator."""
+        if name in ("is_", "is_not"):
+            for value in (one, other):
+                self._identified(value)
+            return OPERATORS[name](one, other)
+        if name in ("in", "not_in") or type(one) in CONTAINERS or type(other) in CONTAINERS:
+            one, other = self.deeply(one), self.deeply(other)
+            if name.startswith("i") and name != "in":
+                self._changing(one)
+            if not name.startswith("i") or name == "in":
+                self._comparing(one)
+                self._comparing(other)
+        for value in (one, other):
+            if not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, type, set, frozenset)) and not (
+                name in ("eq", "ne") and isinstance(value, BY_IDENTITY)
+            ):
+                self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
+        if type(one) is TracedFloat or type(other) is TracedFloat:
+            one, other = self._numbers(one, other)
+        return super().binary(name, one, other)
+
+    def _numbers(self, one: Any, other: Any) -> tuple[Any, Any]:
+        """Fix a number that meets something other than numbers and arrays."""
+        numeric = (LazyArray, dpnp.ndarray, int, float)
+        if isinstance(one, numeric) and isinstance(other, numeric) and not isinstance(one, np.generic) \
+                and not isinstance(other, np.generic):
+            return one, other
+        return self.trace.tape.fix(one), self.trace.tape.fix(other)
+
+    def _comparing(self, value: Any) -> None:
+        if type(value) in CONTAINERS:
+            for part in value.values() if type(value) is dict else value:
+                self._comparing(part)
+        elif not isinstance(value, (*PLAIN, *BY_IDENTITY, set, frozenset)):
+            self.effect(f"a {type(value).__name__} in a container", "how it is compared is not followed")
+
+    def _identified(self, value: Any) -> None:
+        known = self._known.get(id(value))
+        if known is not None and not isinstance(value, BY_IDENTITY):
+            same = self.guards.child(known[1], "identity")
+            if same.guard is None:
+                self.guards.require(same, "is", value)
+
+    def operand(self, value: Any) -> Any:
+        """Return what stands for an operand whose truth value, text or sign is asked for."""
+        kind = type(value)
+        if kind in CONTAINERS:
+            self.deeply(value)
+        elif not isinstance(value, (*PLAIN, dpnp.ndarray, *BY_IDENTITY, set, frozenset)):
+            self.effect(f"a {kind.__name__}", "its truth value or text is asked for, and how it is found not followed")
+        return super().operand(value)
+
+    # --- changing ----------------------------------------------------------------------------------------------------
+
+    def _changing(self, owner: Any) -> None:
+        if id(owner) in self._known:
+            self.effect(f"a {type(owner).__name__}", "it is changed, and was there before")
+
+    def target(self, owner: Any) -> Any:
+        """Return what stands for an object that is changed."""
+        kind = type(owner)
+        if kind is not LazyArray and kind is not dpnp.ndarray:
+            self._changing(owner)
+            special = kind.__setattr__ is not object.__setattr__ or hasattr(kind, "__setitem__")
+            if kind not in (list, dict) and (special or isinstance(owner, (*BY_IDENTITY, np.ndarray))):
+                self.effect(f"a {kind.__name__}", "how it is changed is not followed")
+        return super().target(owner)
+
+    def set_attribute(self, value: Any, owner: Any, name: str) -> None:
+        """Assign to an attribute; an object that was there before gets plain numbers."""
+        found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
+        if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
+                and not isinstance(owner, LazyArray):
+            self.effect(f"{type(owner).__name__}.{name}", "how it is assigned is not followed")
+        super().set_attribute(self._settled(value, owner), owner, name)
+
+    def set_item(self, value: Any, owner: Any, key: Any) -> None:
+        """Assign to an element; a container that was there before gets plain numbers."""
+        super().set_item(self._settled(value, owner), owner, self.deeply(key))
+
+    def _settled(self, value: Any, owner: Any) -> Any:
+        return self.trace.tape.fix(value) if id(owner) in self._known else value
+
+    # --- calling -----------------------------------------------------------------------------------------------------
+
+    def call(self, function: Any) -> Callable[..., Any]:
+        """Return what is called in the place of `function`."""
+        if self.is_fused(function):
+            self.fused(function.function)
+        if type(function) is functools.partial:
+            return self._partial(function)
+        if not isinstance(function, type) and type(function) not in (types.FunctionType, types.MethodType):
+            method = called_method(type(function))
+            if (isinstance(method, types.FunctionType) or self.is_fused(method)) and dpnp_name(function) is None \
+                    and not self.is_fused(function):
+                self.class_member(type(function), "__call__", method)
+        return super().call(function)
+
+    def fused(self, function: Any) -> None:
+        """Take in what a fused function runs, which stays the same object."""
+        self._known.setdefault(id(function), (function, self.guards.constant(function)))
+
+    def _partial(self, function: functools.partial[Any]) -> Callable[..., Any]:
+        known = self._known.get(id(function))
+        if known is None:
+            return functools.partial(self.call(function.func), *function.args, **function.keywords)
+        inner = self.read(function.func, self.guards.child(known[1], "attribute", "func"))
+        arguments = self.read(function.args, self.guards.child(known[1], "attribute", "args"))
+        keywords = self.read(function.keywords, self.guards.child(known[1], "attribute", "keywords"))
+        return functools.partial(self.call(inner), *self.iterate(arguments), **self.mapping(keywords))
+
+    def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
+        code = rewritten(function)
+        for what, reason, line in () if code is None else code.effects:
+            self.note(Break(what, reason, function.__code__.co_filename, line, "", True))
+        result = super()._followed(function)
+        if code is None or not isinstance(result, types.FunctionType):
+            return result
+        path = self.guards.constant(function)
+        for part in ("__code__", "__defaults__", "__kwdefaults__"):
+            child = self.guards.child(path, "attribute", part)
+            if child.guard is None:
+                self.guards.require(child, "is", getattr(function, part))
+        if function.__defaults__:
+            result.__defaults__ = tuple(self._default(value) for value in function.__defaults__)
+        if function.__kwdefaults__:
+            path = self.guards.constant(function.__kwdefaults__)
+            self.guards.require(path, "keys", tuple(function.__kwdefaults__))
+            result.__kwdefaults__ = {
+                name: self.read(value, self.guards.child(path, "item", name))
+                for name, value in function.__kwdefaults__.items()
+            }
+        return result
+
+    def _default(self, value: Any) -> Any:
+        """Return what stands for a default value, which is the same object as long as the function has its defaults."""
+        if type(value) is float or isinstance(value, PLAIN):
+            return value
+        path = self.guards.constant(value)
+        if type(value) is not dpnp.ndarray:
+            self._known[id(value)] = value, path
+        return self.read(value, path)
+
+    def constructor(self, kind: type) -> Callable[..., Any]:
+        """Return what makes an object of a class."""
+        if kind in PURE_TYPES and kind is not type:
+            return functools.partial(self._contained, kind, super().constructor(kind))
+        if kind is type:
+            return super().constructor(kind)
+        if issubclass(kind, BaseException | np.generic):
+            return lambda *arguments, **keywords: kind(*map(self.deeply, arguments), **keywords)
+        made = super().constructor(kind)
+        if made is not kind:
+            self.class_member(kind, "__init__", kind.__init__)
+        elif not self._only_fills(kind):
+            self.effect(kind.__name__, "how an object of the class is made is not followed")
+        return made
+
+    def _only_fills(self, kind: type) -> bool:
+        """Return whether making an object only fills its attributes: named tuples, data classes, empty classes."""
+        if kind is types.SimpleNamespace:
+            return True
+        if type(kind) is not type:
+            return False
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            made = getattr(kind.__new__, "__code__", None)
+            return made is not None and made.co_filename.startswith("<") and kind.__init__ is tuple.__init__
+        if kind.__new__ is not object.__new__:
+            return False
+        self.class_member(kind, "__init__", kind.__init__)
+        if kind.__init__ is object.__init__:
+            return True
+        fields = getattr(kind, "__dataclass_fields__", None)
+        code = getattr(kind.__init__, "__code__", None)
+        return (
+            fields is not None and code is not None and code.co_filename == "<string>"
+            and not hasattr(kind, "__post_init__")
+            and all(type(f.default_factory).__name__ == "_MISSING_TYPE" or f.default_factory in (list, dict)
+                    for f in fields.values())
+        )
+
+    def _contained(self, kind: type, make: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+        if kind in (str, int, bool, bytes, complex, set, frozenset):
+            for value in arguments:
+                self._comparing(value)
+        if kind in (list, tuple, dict, zip, enumerate, reversed, map, filter):
+            return make(*[self._spread(value) for value in arguments], **keywords)
+        return make(*[value if kind is float else self.deeply(value) for value in arguments], **keywords)
+
+    def _spread(self, value: Any) -> Any:
+        """Return what stands for a container from outside whose elements are used."""
+        if id(value) in self._known and type(value) in (list, tuple):
+            return list(self.elements(value, self._known[id(value)][1]))
+        if id(value) in self._known and type(value) is dict:
+            return self.mapping(value)
+        if not callable(value) and type(value) not in (list, tuple):
+            self.iterate(value)
+        return value
+
+    def builtin(self, function: Any) -> Callable[..., Any]:
+        """Return what is called for a function written in C."""
+        owner = getattr(function, "__self__", None)
+        if getattr(function, "__qualname__", "") == "object.__init__":
+            return lambda *arguments: None
+        if type(owner) in (list, dict, set):
+            if function.__name__ in CHANGING_METHODS:
+                self._changing(owner)
+            elif id(owner) in self._known and type(owner) is dict:
+                return functools.partial(self._of_dict, function.__name__, owner)
+            else:
+                self.deeply(owner)
+        return super().builtin(function)
+
+    def _of_dict(self, name: str, owner: dict[Any, Any], /, *arguments: Any) -> Any:
+        """Call a method that only reads a dict from outside."""
+        return getattr(self.mapping(owner), name)(*map(self.deeply, arguments))
+
+    def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        if isinstance(function, np.ufunc) or (hashable(function) and function in MATHEMATICS):
+            if not keywords and not isinstance(function, np.ufunc) and all(isinstance(a, NUMBERS) for a in arguments):
+                return self.trace.tape.derived(function, arguments)
+            arguments = tuple(map(self.deeply, arguments))
+        for value in (*arguments, *keywords.values()):
+            if _is_lazy_iterable(value):
+                self.iterate(value)
+            elif not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, *BY_IDENTITY, set, frozenset)) \
+                    and not callable(value):
+                self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
+        if is_pure_function(function):
+            return super()._computed(function, *map(self._passed, arguments), **keywords)
+        settled = [value if type(value) in CONTAINERS and id(value) not in self._known else self._settled(
+            value, getattr(function, "__self__", None)) for value in arguments]
+        return super()._computed(function, *settled, **keywords)
+
+    def _passed(self, value: Any) -> Any:
+        if id(value) in self._known and type(value) in (list, tuple):
+            return type(value)(self.elements(value, self._known[id(value)][1]))
+        if type(value) is TracedFloat:
+            return value
+        return super()._passed(self.deeply(value))
+
+    def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
+        if default and not hasattr(owner, name):
+            known = self._known.get(id(owner))
+            if known is not None:
+                missing = self.guards.child(known[1], "without", name)
+                if missing.guard is None:
+                    self.guards.require(missing, "missing", name)
+        return super()._getattr(owner, name, *default)
+
+    def foreign(self, function: Any) -> Callable[..., Any]:
+        """Return what is called for code that is not followed."""
+        name = getattr(function, "__qualname__", type(function).__name__)
+        module = getattr(function, "__module__", None)
+        self.effect(f"{module}.{name}" if module not in (None, "builtins", "__main__") else name,
+                    "it may do anything, or give something else at each call")
+        return super().foreign(function)
+
+    def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        fix = self.trace.tape.fix
+        return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
+
+
+_COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
+
+
+def _is_lazy_iterable(value: Any) -> bool:
+    return type(value).__module__ in ("builtins", "itertools") and hasattr(value, "__next__")

@@ -1,0 +1,77 @@
+"""What is known of code that is not the user's: which calls do nothing but return a value.
+
+Everything that is not listed here is taken to do anything, so a function that calls it is traced at each call.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import sys
+import types
+from typing import Any
+
+import dpnp
+
+__all__ = ["CHANGING_METHODS", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_code", "trusted"]
+
+#: Packages whose attributes are taken to stay what they are.
+_TRUSTED = frozenset("builtins dpnp numpy math cmath operator functools itertools dpctl tl_dpnp".split())
+#: Modules all of whose functions, written in C, only compute.
+_PURE_MODULES = frozenset(("math", "cmath", "_operator", "operator", "itertools"))
+_PURE_BUILTINS = frozenset(
+    getattr(builtins, name) for name in
+    "abs all any callable chr divmod format hasattr isinstance issubclass len max min ord pow round sorted sum".split()
+) | {functools.reduce}
+#: Types whose calls only convert or contain.
+PURE_TYPES = frozenset((
+    bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, enumerate, zip, reversed,
+    map, filter, type, object,
+))
+#: Methods of containers that change them.
+CHANGING_METHODS = frozenset(
+    "append extend insert remove pop clear sort reverse update setdefault popitem add discard difference_update "
+    "intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__ __imul__ __ior__".split()
+)
+_CHANGING_OPERATORS = frozenset(
+    getattr(operator, name) for name in dir(operator)
+    if name in ("setitem", "delitem") or (name.startswith("i") and hasattr(operator, name[1:]) and name != "is_")
+)
+
+
+def trusted(module: types.ModuleType) -> bool:
+    """Return whether the attributes of a module are taken to stay what they are."""
+    return module.__name__.partition(".")[0] in _TRUSTED
+
+
+def is_pure_function(function: Any) -> bool:
+    """Return whether a function written in C only computes from its arguments."""
+    try:
+        if function in _PURE_BUILTINS:
+            return True
+        return getattr(function, "__module__", None) in _PURE_MODULES and function not in _CHANGING_OPERATORS
+    except TypeError:  # it has no hash
+        return False
+
+
+def is_user_code(function: types.FunctionType) -> bool:
+    """Return whether a function is part of the user's program, and followed."""
+    package = (function.__globals__.get("__name__") or "").partition(".")[0]
+    return package not in _TRUSTED and (package not in sys.stdlib_module_names or package in ("__main__", "test"))
+
+
+def dpnp_name(value: Any) -> str | None:
+    """Return the name that dpnp has for one of its functions, with ``linalg.`` and the like before it."""
+    if not _names:
+        for prefix, module in (("linalg.", dpnp.linalg), ("fft.", dpnp.fft), ("random.", dpnp.random), ("", dpnp)):
+            for name, member in vars(module).items():
+                if callable(member) and not isinstance(member, type) and not name.startswith("_"):
+                    _names[id(member)] = prefix + name, member
+    found = _names.get(id(value))
+    return None if found is None else found[0]
+
+
+_names: dict[int, tuple[str, Any]] = {}
+MATHEMATICS = frozenset(value for value in vars(math).values() if callable(value))

@@ -1,0 +1,265 @@
+"""What traced code reads from outside of itself, and the guards that come of it.
+
+Every object from outside is reached by a path: what is found at its end is guarded by value where it is immutable, by
+identity where that is what it is, and by type or length where more will be read of it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import dpnp
+import numpy as np
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.graph.guards import Guards, Path, same_value
+from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.purity import dpnp_name
+from tl_dpnp.graph.trace import Break, Trace, refusal, user_place
+from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+
+__all__ = ["CONTAINERS", "NUMBERS", "PLAIN", "Reader"]
+
+NUMBERS = (bool, int, float, complex, np.generic)
+#: Values that are what they are: no code of the user runs when they are compared, printed or combined.
+PLAIN = (LazyArray, TracedFloat, *NUMBERS, str, bytes, type(None), type(Ellipsis), range, np.dtype, slice)
+CONTAINERS = (list, tuple, dict)
+#: Elements of containers that are looked at; more are not followed.
+_MOST_ELEMENTS = 4096
+
+
+class Reader:
+    """What one trace has read from outside.
+
+    `found` are the arrays that guards find, in their order, `inputs` their registers; `effects` say why there can be no
+    plan.
+    """
+
+    def __init__(self, trace: Trace, key: CallKey) -> None:
+        self.trace = trace
+        self.guards = Guards()
+        self.inputs: list[int] = []
+        self.found: list[Any] = []
+        self.effects: dict[Break, None] = {}
+        self._known: dict[int, tuple[Any, Path]] = {}
+        self._places: dict[int, int] = {}
+        self._waiting: dict[int, tuple[Any, Path]] = {}
+        self._floats: dict[Any, TracedFloat] = {}
+        for number, original in enumerate(key.originals):
+            self._places.setdefault(id(original), number)
+        self._originals = len(key.originals)
+        self._slots = [trace.argument(original).__dict__["_node"].slot for original in key.originals]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The registers of the arrays of a call: those of its key, then those that guards find."""
+        return (*self._slots, *self.inputs)
+
+    def place_of(self, array: Any) -> int | None:
+        """Return which of the arrays of a call an array is."""
+        return self._places.get(id(array))
+
+    def path_of(self, value: Any) -> Path | None:
+        """Return the path to an object that was there before."""
+        known = self._known.get(id(value))
+        return None if known is None else known[1]
+
+    def effect(self, what: str, reason: str, hint: str = "") -> None:
+        """Note something that has to happen at each call, or cannot be seen to stay the same."""
+        self.note(Break(what, reason, *user_place(), hint, True))
+
+    def note(self, effect: Break) -> None:
+        """Note an effect; where the function has to be fused as a whole, it is an error before it happens."""
+        self.effects[effect] = None
+        if self.trace.refusing is not None:
+            raise refusal(self.trace.refusing, f"  {effect}")
+
+    # --- arguments ---------------------------------------------------------------------------------------------------
+
+    def cover(self, value: Any, path: Path) -> Any:
+        """Take in an argument, which the key of the call has; return what stands for it."""
+        kind = type(value)
+        if kind is dpnp.ndarray:
+            return self.trace.argument(value)
+        if kind is float:
+            return self.trace.tape.given(value)
+        if kind in CONTAINERS:
+            path.covered = True
+            self._register(value, path)
+            for key, part in value.items() if kind is dict else enumerate(value):
+                stands = self.cover(part, self.guards.child(path, "item", key))
+                if type(stands) is TracedFloat:
+                    self._floats[self.guards.child(path, "item", key)] = stands
+        elif kind is usm_ndarray:
+            self.trace.argument(value)
+        elif isinstance(value, BY_IDENTITY):
+            self._constant(value)
+        elif kind is types.MethodType:
+            self._method_at(value, path)
+        elif not isinstance(value, PLAIN):
+            self._unseen(value)
+            self._register(value, path)
+        return value
+
+    def _constant(self, value: Any) -> None:
+        """Remember an object whose identity is guarded, and the object that it is a method of."""
+        self._known[id(value)] = value, self.guards.constant(value)
+        owner = getattr(value, "__self__", None)
+        if type(value) is types.BuiltinFunctionType and not isinstance(owner, types.ModuleType | type | None):
+            self._known.setdefault(id(owner), (owner, self.guards.constant(owner)))
+
+    def _unseen(self, value: Any) -> None:
+        if isinstance(value, set | frozenset | np.ndarray | usm_ndarray | bytearray | memoryview | slice):
+            self.effect(f"a {type(value).__name__}", "what it holds may change without being seen")
+
+    def _register(self, value: Any, path: Path) -> bool:
+        """Remember the path to an object; one that has another already has to be the same there and here."""
+        known = self._known.setdefault(id(value), (value, path))
+        if known[1] is path or path.guard is not None:
+            return True
+        self.guards.require(path, "alias", known[1])
+        return False
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, value: Any, path: Path) -> Any:
+        """Take in a value that was found at the end of a path; return what stands for it."""
+        kind = type(value)
+        if kind is LazyArray or kind is TracedFloat:
+            return value  # this trace has put it there
+        if path.guard is not None and not self._as_before(value, path):
+            self.effect("a variable", "it changes while the function runs")
+        if kind is dpnp.ndarray:
+            return self._array(value, path)
+        if kind is float:
+            return self._float_at(value, path)
+        self._guard(value, kind, path)
+        return value
+
+    def _as_before(self, value: Any, path: Path) -> bool:
+        kind, expected = path.guard or ("", None)
+        if kind == "value":
+            return type(value) is type(expected) and same_value(value, expected)
+        if kind == "is":
+            return value is expected
+        if kind == "scalar":
+            return type(value) is float and same_value(value, expected)
+        if kind in ("array", "same"):
+            return type(value) is dpnp.ndarray and id(value) in self._places
+        return not isinstance(value, dpnp.ndarray | float)
+
+    def _guard(self, value: Any, kind: type, path: Path) -> None:
+        if path.guard is not None or path.covered:
+            return
+        if kind in BY_VALUE or isinstance(value, complex | np.generic | np.dtype | range):
+            self.guards.require(path, "value", value)
+        elif isinstance(value, BY_IDENTITY) or self.is_fused(value) or dpnp_name(value) is not None:
+            self.guards.require(path, "is", value)
+            self._constant(value)
+        elif kind is types.MethodType:
+            self._method_at(value, path)
+        elif not self._register(value, path):
+            pass
+        elif kind is list or kind is tuple:
+            self.guards.require(path, "length", (kind, len(value)))
+        elif kind is dict:
+            if all(type(key) in BY_VALUE for key in value):
+                self.guards.require(path, "keys", tuple(value))
+            else:
+                self.effect("a dict", "its keys are no simple values")
+        else:
+            self._unseen(value)
+            self.guards.require(path, "type", kind)
+
+    def is_fused(self, value: Any) -> bool:
+        from tl_dpnp.graph.fused import FusedFunction
+
+        return type(value) is FusedFunction
+
+    def _method_at(self, value: types.MethodType, path: Path) -> None:
+        self.guards.require(path, "type", types.MethodType)
+        self.read(value.__func__, self.guards.child(path, "function"))
+        self.read(value.__self__, self.guards.child(path, "self"))
+
+    def _array(self, value: Any, path: Path) -> Any:
+        place = self._places.get(id(value))
+        if path.covered or path.guard is not None:
+            return self.trace.argument(value)
+        if place is not None:
+            self.guards.require(path, "same", place)
+            return self.trace.argument(value)
+        self._places[id(value)] = self._originals + len(self.inputs)
+        self.inputs.append(len(self.trace.registers))
+        self.found.append(value)
+        self.guards.require(path, "array", array_facts(usm_array_of(value)))
+        return self.trace.argument(value)
+
+    def captured(self, array: Any) -> Any:
+        """Return the lazy array for one that was met in some other way than by a path."""
+        waiting = self._waiting.get(id(array))
+        if waiting is not None and waiting[0] is array:
+            return self._array(array, waiting[1])
+        self.effect("an array", "it is neither an argument nor a variable of the function", "pass it as an argument")
+        return self.trace.argument(array)
+
+    def _float_at(self, value: float, path: Path) -> TracedFloat:
+        if path not in self._floats:
+            self._floats[path] = self.trace.tape.given(value)
+            self.guards.require(path, "scalar", value)
+        return self._floats[path]
+
+    def deeply(self, value: Any) -> Any:
+        """Take in all that a container from outside holds, by value; return what stands for a number."""
+        if type(value) is TracedFloat:
+            return self.trace.tape.fix(value)
+        known = self._known.get(id(value))
+        if known is not None and type(value) in CONTAINERS:
+            self._all_of(value, known[1], [_MOST_ELEMENTS])
+        elif type(value) in CONTAINERS:
+            for part in value.values() if type(value) is dict else value:
+                self.deeply(part)
+        return value
+
+    def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
+        for key, part in value.items() if type(value) is dict else enumerate(value):
+            left[0] -= 1
+            if left[0] < 0:
+                self.effect("a container", f"it has more than {_MOST_ELEMENTS} elements")
+                return
+            child = self.guards.child(path, "item", key)
+            child.covered = path.covered and not is_object(part)
+            if type(part) is dpnp.ndarray:
+                if not path.covered:
+                    self._waiting[id(part)] = part, child
+                continue
+            stands = self._floats[child] if child in self._floats else self.read(part, child)
+            self.trace.tape.fix(stands)
+            if type(part) in CONTAINERS:
+                self._all_of(part, child, left)
+
+    def element(self, value: Any, path: Path, key: Any) -> Any:
+        child = self.guards.child(path, "item", key)
+        child.covered = path.covered and not is_object(value)
+        return self._floats[child] if child in self._floats else self.read(value, child)
+
+
+    def elements(self, values: Any, path: Path) -> Iterator[Any]:
+        for number, value in enumerate(values):
+            yield self.element(value, path, number)
+
+
+    def class_member(self, kind: type, name: str, member: Any) -> None:
+        """Guard that a class still has a method, looked up on the class itself."""
+        path = self.guards.child(self.guards.constant(kind), "attribute", name)
+        if path.guard is None:
+            self.guards.require(path, "is" if not isinstance(member, types.MethodType) else "type",
+                                member if not isinstance(member, types.MethodType) else type(member))
+
+
+def is_object(value: Any) -> bool:
+    """Return whether the key of a call has only the type of a value."""
+    return not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, *BY_IDENTITY))

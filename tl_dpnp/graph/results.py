@@ -1,0 +1,140 @@
+"""The result of a traced function: how a plan makes it again, and how one that no plan can make becomes plain."""
+
+from __future__ import annotations
+
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.graph.calls import builder_of
+from tl_dpnp.graph.keys import BY_VALUE
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.observation import Observer
+from tl_dpnp.graph.plan import Call, Make
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import TracedFloat
+
+__all__ = ["result_of", "restored"]
+
+
+class _Unknown(Exception):
+    """A result holds something that a plan cannot make."""
+
+
+def result_of(trace: Trace, observer: Observer, raw: Any) -> Make | None:
+    """Return a function that makes the result of another call, None if it holds what cannot be made.
+
+    Arrays and objects that existed before are the caller's own; objects that occur twice are the same one twice.
+    """
+    try:
+        return _Maker(trace, observer).made(raw)
+    except _Unknown:
+        return None
+
+
+class _Maker:
+    def __init__(self, trace: Trace, observer: Observer) -> None:
+        self.trace = trace
+        self.observer = observer
+        self.own = {id(lazy): observer.place_of(array) for array, lazy in trace.known()}
+        self.shared: dict[int, Make] = {}
+        self.open: set[int] = set()
+
+    def made(self, value: Any) -> Make:
+        """Return what makes a value; raises `_Unknown`."""
+        if type(value) is TracedFloat and value.tape is self.trace.tape:
+            place = value.position
+            return lambda call: call.scalars[place]
+        if type(value) in BY_VALUE or isinstance(value, float | complex | np.generic | np.dtype | type | enum.Enum):
+            return lambda call: value
+        if id(value) not in self.shared:
+            if id(value) in self.open:
+                raise _Unknown
+            self.open.add(id(value))
+            make = self._object(value)
+            key = len(self.shared)
+
+            def once(call: Call) -> Any:
+                if key not in call.made:
+                    call.made[key] = make(call)
+                return call.made[key]
+
+            self.shared[id(value)] = once
+        return self.shared[id(value)]
+
+    def _object(self, value: Any) -> Make:
+        kind = type(value)
+        if kind is LazyArray:
+            return self._array(value)
+        path = self.observer.path_of(value)
+        if path is not None:
+            return lambda call: path.evaluate(call.arguments, call.keywords)
+        if kind in (list, tuple):
+            parts = [self.made(part) for part in value]
+            return lambda call: kind([part(call) for part in parts])
+        if kind is dict:
+            if not all(type(key) in BY_VALUE for key in value):
+                raise _Unknown
+            entries = [(key, self.made(part)) for key, part in value.items()]
+            return lambda call: {key: part(call) for key, part in entries}
+        if issubclass(kind, tuple) and hasattr(kind, "_make"):
+            fields = [self.made(part) for part in value]
+            return lambda call: kind._make([part(call) for part in fields])
+        if kind is SimpleNamespace:
+            named = {name: self.made(part) for name, part in vars(value).items()}
+            return lambda call: SimpleNamespace(**{name: part(call) for name, part in named.items()})
+        if kind.__module__ == "builtins" or kind.__new__ is not object.__new__ or not hasattr(value, "__dict__") \
+                or any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__):
+            raise _Unknown
+        return self._instance(kind, {name: self.made(part) for name, part in vars(value).items()})
+
+    def _array(self, value: Any) -> Make:
+        place = self.own.get(id(value))
+        if place is not None:
+            return lambda call: call.originals[place]
+        make = builder_of(self.trace, value)
+        return lambda call: make(call.registers, call.scalars)
+
+    def _instance(self, kind: type, parts: dict[str, Make]) -> Make:
+        def make(call: Call) -> Any:
+            made = object.__new__(kind)
+            made.__dict__.update({name: part(call) for name, part in parts.items()})
+            return made
+
+        return make
+
+
+def restored(trace: Trace, value: Any) -> Any:
+    """Return a result with the caller's own arrays for the lazy ones that stand for them, in what the call made."""
+    own = {id(lazy): array for array, lazy in trace.known()}
+    seen: set[int] = set()
+
+    def restore(value: Any) -> Any:
+        kind = type(value)
+        if kind is LazyArray:
+            return own.get(id(value), value)
+        if kind is TracedFloat:
+            return float.__float__(value)
+        if id(value) in seen:
+            return value
+        if kind is list or kind is dict:
+            seen.add(id(value))
+            for key, part in list(value.items() if kind is dict else enumerate(value)):
+                new = restore(part)
+                if new is not part:
+                    value[key] = new
+        elif kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_make")):
+            parts = [restore(part) for part in value]
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                return tuple(parts) if kind is tuple else kind._make(parts)
+        elif type(getattr(value, "__dict__", None)) is dict and not callable(value):
+            seen.add(id(value))
+            for name, part in list(vars(value).items()):
+                new = restore(part)
+                if new is not part:
+                    vars(value)[name] = new
+        return value
+
+    return restore(value)

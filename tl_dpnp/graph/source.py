@@ -1,0 +1,212 @@
+"""The source of a function as a syntax tree, known to be what the function's code was compiled from.
+
+A tree is found by file, line and name, compiled again, and compared with the code of the function: source that has been
+edited since, or code that was changed after it was compiled, has no definition here.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Definition", "compiled", "definition_of"]
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The syntax tree of a function, the class whose name mangles private names in it, and what its module imports."""
+
+    node: FunctionNode
+    owner: str | None
+    imported: tuple[str, ...]
+
+
+def definition_of(function: types.FunctionType) -> Definition | None:
+    """Return the definition of a function, or None where no source gives its code."""
+    code = function.__code__
+    if code not in _definitions:
+        _definitions[code] = _found(function)
+    return _definitions[code]
+
+
+_definitions: dict[types.CodeType, Definition | None] = {}
+_trees: dict[str, tuple[str, list[Definition]]] = {}
+
+
+def _found(function: types.FunctionType) -> Definition | None:
+    code = function.__code__
+    for definition in _candidates(function):
+        if _first_line(definition.node) != code.co_firstlineno or _name_of(definition.node) != code.co_name:
+            continue
+        try:
+            again = compiled(definition, code, definition.node, ())
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        if again is not None and _same(again, code):
+            return definition
+    return None
+
+
+def _candidates(function: types.FunctionType) -> Iterator[Definition]:
+    """Yield definitions among which that of a function may be."""
+    file = function.__code__.co_filename
+    text = "".join(linecache.getlines(file, function.__globals__))
+    if not text and file == "<string>":
+        text = _command()
+    yield from _functions_in(file, text)
+    if file == "<stdin>":
+        for typed in _typed():
+            yield from _functions_in(typed, typed)
+
+
+def _typed() -> Iterator[str]:
+    """Yield what may be the last statements that were typed at the prompt, the last one first."""
+    readline = sys.modules.get("readline")
+    if readline is None:
+        return
+    count = readline.get_current_history_length()
+    lines = [readline.get_history_item(number) or "" for number in range(max(1, count - _TYPED), count + 1)]
+    for start in range(len(lines) - 1, -1, -1):
+        if lines[start][:1] in ("", *_INSIDE):
+            continue
+        first = next((n for n in range(start, len(lines)) if not lines[n].startswith("@")), start)
+        ends = (n for n in range(first + 1, len(lines)) if lines[n][:1] not in ("", *_INSIDE))
+        yield "\n".join(lines[start : next(ends, len(lines))])
+
+
+_TYPED = 300  # lines of the history that are looked at
+_INSIDE = (" ", "\t", "#", ")", "]", "}")  # how lines inside of a statement begin
+
+
+def _command() -> str:
+    """Return the program of ``python -c``."""
+    words = getattr(sys, "orig_argv", [])
+    return words[words.index("-c") + 1] if "-c" in words[:-1] else ""
+
+
+def _functions_in(file: str, text: str) -> list[Definition]:
+    known = _trees.get(file)
+    if known is not None and known[0] == text:
+        return known[1]
+    try:
+        tree = ast.parse(text)
+        imported = tuple(dict.fromkeys(_imports(tree)))
+        found = [Definition(node, owner, imported) for node, owner in _walk(tree, None)]
+    except (SyntaxError, ValueError, RecursionError):
+        found = []
+    _trees[file] = text, found
+    return found
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a module imports outside of functions: calls of their attributes have code of their own."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.split(".")[0] for alias in child.names if alias.name != "*")
+        elif not isinstance(child, FunctionNode | ast.ClassDef):
+            yield from _imports(child)
+
+
+def _walk(node: ast.AST, owner: str | None) -> Iterator[tuple[FunctionNode, str | None]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, FunctionNode):
+            yield child, owner
+        yield from _walk(child, child.name if isinstance(child, ast.ClassDef) else owner)
+
+
+def _first_line(node: FunctionNode) -> int:
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _name_of(node: FunctionNode) -> str:
+    return "<lambda>" if isinstance(node, ast.Lambda) else node.name
+
+
+def compiled(
+    definition: Definition, original: types.CodeType, node: FunctionNode, more: tuple[str, ...]
+) -> types.CodeType | None:
+    """Return the code of `node` in the place of a definition; `more` are free variables beside those of `original`.
+
+    `node` is not changed; what is evaluated where a function is defined (decorators, defaults, annotations) is no part
+    of its code and left out.
+    """
+    node = copy.copy(node)
+    node.args = _without_values(node.args)
+    inner: ast.stmt
+    if isinstance(node, ast.Lambda):
+        inner = ast.Expr(node)
+    else:
+        node.name, node.decorator_list, node.returns = _NEUTRAL, [], None  # its own name may be a global variable
+        inner = node
+    names = [*original.co_freevars, *more]
+    outer = ast.FunctionDef(
+        name="outer", body=[inner], decorator_list=[], returns=None, type_params=[],
+        args=ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], vararg=None, kwonlyargs=[],
+                           kw_defaults=[], kwarg=None, defaults=[]),
+    )
+    body: ast.stmt = outer
+    if definition.owner is not None:
+        body = ast.ClassDef(name=definition.owner, bases=[], keywords=[], body=[outer], decorator_list=[],
+                            type_params=[])
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in definition.imported]
+    module = ast.fix_missing_locations(ast.Module(body=[*imports, body], type_ignores=[]))
+    flags = original.co_flags & _FUTURES
+    code: types.CodeType | None = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
+    for name in [*([] if definition.owner is None else [definition.owner]), "outer", _name_of(node)]:
+        code = _constant_code(code, name)
+    return None if code is None else code.replace(co_name=original.co_name)
+
+
+_NEUTRAL = "__tl_dpnp_function__"
+_NESTED = 0x10  # the function stands in another one
+_FUTURES = 0x1FE0000  # the flags of ``from __future__`` in the flags of a code object
+
+
+def _without_values(arguments: ast.arguments) -> ast.arguments:
+    def bare(argument: ast.arg) -> ast.arg:
+        return ast.copy_location(ast.arg(argument.arg), argument)
+
+    nothing = ast.Constant(None)
+    return ast.arguments(
+        posonlyargs=[bare(a) for a in arguments.posonlyargs], args=[bare(a) for a in arguments.args],
+        vararg=arguments.vararg and bare(arguments.vararg), kwonlyargs=[bare(a) for a in arguments.kwonlyargs],
+        kw_defaults=[default and nothing for default in arguments.kw_defaults],
+        kwarg=arguments.kwarg and bare(arguments.kwarg), defaults=[nothing for _ in arguments.defaults],
+    )
+
+
+def _constant_code(code: types.CodeType | None, name: str) -> types.CodeType | None:
+    constants = [] if code is None else code.co_consts
+    return next((c for c in constants if isinstance(c, types.CodeType) and c.co_name == name), None)
+
+
+_PARTS = (
+    "co_code co_names co_varnames co_freevars co_cellvars co_argcount co_posonlyargcount co_kwonlyargcount"
+).split()
+if sys.version_info >= (3, 11):
+    _PARTS.append("co_exceptiontable")
+
+
+def _same(one: types.CodeType, other: types.CodeType) -> bool:
+    """Return whether two code objects do the same."""
+    if any(getattr(one, part) != getattr(other, part) for part in _PARTS):
+        return False
+    if (one.co_flags ^ other.co_flags) & ~_NESTED:
+        return False
+    if len(one.co_consts) != len(other.co_consts):
+        return False
+    for a, b in zip(one.co_consts, other.co_consts, strict=True):
+        if isinstance(a, types.CodeType) and isinstance(b, types.CodeType):
+            if not _same(a, b):
+                return False
+        elif type(a) is not type(b) or repr(a) != repr(b):
+            return False
+    return True
