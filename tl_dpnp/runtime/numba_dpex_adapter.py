@@ -154,6 +154,7 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     """
     plan = lowered.plan
     text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
+    text = _with_overflow_functions(text)
     text = text.replace(f'@"{name}"', f"@{plan.entry}").replace(f"@{name}(", f"@{plan.entry}(")
     used = [int(number) for number in re.findall(r"(?m)^!(\d+) =", text)]
     first = max(used, default=-1) + 1
@@ -171,3 +172,32 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
     return text + "\n" + "\n".join(nodes) + "\n"
+
+
+def _with_overflow_functions(text: str) -> str:
+    """Return LLVM text without ``llvm.umul.with.overflow``, which the translator to SPIR-V does not know.
+
+    LLVM asks with it whether a loop's addresses may wrap before it moves what the loop computes out of it.
+    """
+    widths = set(re.findall(r"@llvm\.umul\.with\.overflow\.i(\d+)\(", text))
+    if not widths:
+        return text
+    text = re.sub(r"(?m)^declare .*@llvm\.umul\.with\.overflow\.i\d+\(.*\n", "", text)
+    text = re.sub(r"@llvm\.umul\.with\.overflow\.i(\d+)\(", r"@tl_multiply_checked_i\1(", text)
+    return text + "".join(_MULTIPLY_CHECKED.replace("iN", f"i{width}") for width in sorted(widths))
+
+
+#: The product of two unsigned integers, and whether it has overflown.
+_MULTIPLY_CHECKED = """
+define internal { iN, i1 } @tl_multiply_checked_iN(iN %a, iN %b) alwaysinline {
+  %product = mul iN %a, %b
+  %zero = icmp eq iN %a, 0
+  %divisor = select i1 %zero, iN 1, iN %a
+  %quotient = udiv iN %product, %divisor
+  %differs = icmp ne iN %quotient, %b
+  %overflow = select i1 %zero, i1 false, i1 %differs
+  %half = insertvalue { iN, i1 } undef, iN %product, 0
+  %result = insertvalue { iN, i1 } %half, i1 %overflow, 1
+  ret { iN, i1 } %result
+}
+"""

@@ -1,0 +1,37 @@
+"""Programs that campaigns of random tests have found: each was wrong once, or was not built."""
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+
+#: LLVM moves what the loops compute out of them, after asking with an intrinsic of its own whether addresses wrap.
+MULTIPLY_WITH_OVERFLOW = """
+func @f(%x: i8, %out: group<memref<i16x?x19,strided<1,16>>>, %in: group<memref<i16x?x17>>) {
+  %g = group_id
+  %c = load %out[%g] : group<memref<i16x?x19,strided<1,16>>>
+  %a = load %in[%g] : group<memref<i16x?x17>>
+  %size = arith.add 1, 15 : index
+  %row = subview %a[3, 1:%size] : memref<i16x?x17>
+  %t = alloca -> memref<i8x19>
+  foreach %i = 0, 19 : i64 {
+    %j = cast %i : i64 -> index
+    %v = cast %i : i64 -> i8
+    %w = arith.sub %v, %x : i8
+    store %w, %t[%j] : memref<i8x19>
+  }
+  ger -1, %row, %t, 1, %c : i8, memref<i16x?,strided<?>>, memref<i8x19>, i8, memref<i16x?x19,strided<1,16>>
+}
+"""
+
+
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+def test_addresses_that_llvm_checks_for_overflow(form):
+    rng = np.random.default_rng(0)
+    given = [np.asfortranarray(rng.integers(-9, 9, shape).astype("i2")) for shape in [(16, 19)] * 3 + [(11, 17)] * 3]
+    expected = [c - np.outer(a[3, 1:17], np.arange(19) - 3) for c, a in zip(given[:3], given[3:], strict=True)]
+    arrays = [dpnp.asarray(array, order="F") for array in given]
+    tl_dpnp.compile(MULTIPLY_WITH_OVERFLOW, form=form, cache=False)(3, arrays[:3], arrays[3:])
+    for array, right in zip(arrays, expected, strict=False):
+        np.testing.assert_array_equal(array.asnumpy(), right)
