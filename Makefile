@@ -25,7 +25,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/python examples/fused_sample.py
 
 test: lint
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --capture=sys
 
 test-cuda: $(CUDA_VENV)/.installed
 	@PYTHONPATH=. $(CUDA_VENV)/bin/python -m pytest tests/cuda

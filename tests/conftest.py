@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ("tests.worker_errors",)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; pytest takes them only from the outermost conftest."""

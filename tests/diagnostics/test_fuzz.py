@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import random
+import re
 import signal
 import sys
 import time
@@ -82,6 +83,7 @@ def check_error(error: TLError, text: str) -> str:
         assert 1 <= span.line <= len(lines)
         assert 1 <= span.column <= len(lines[span.line - 1]) + 1
     assert "input.tl:" in str(error)
+    assert re.search(r"(?m)^ *\|? *\^", str(error)), "no caret"
     return "rejected by the grammar" if isinstance(error, TLSyntaxError) else "rejected by a rule"
 
 

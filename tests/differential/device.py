@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -45,13 +45,34 @@ def queue() -> dpctl.SyclQueue:
     return _queue
 
 
+#: What may be done with a kernel and the arguments of its call before the call.
+Preparation = Callable[..., None]
+
+
+def with_layout(program: Program, layout: Layout) -> ops.Function:
+    """Return the function of a program with the sizes of a layout."""
+    _, work_group_size, subgroup_size = layout
+    return replace(program.function, work_group_size=work_group_size, subgroup_size=subgroup_size)
+
+
 def run_on_device(
-    program: Program, layout: Layout, arguments: Sequence[Argument], debug: bool = False
+    program: Program, layout: Layout, arguments: Sequence[Argument], debug: bool = False,
+    prepare: Preparation | None = None, **options: Any,
 ) -> list[Argument]:
-    """Run `program` on copies of the arguments and return them as they are afterwards."""
-    form, work_group_size, subgroup_size = layout
-    function = replace(program.function, work_group_size=work_group_size, subgroup_size=subgroup_size)
-    kernel = tl_dpnp.compile(ops.Module((function,)), form=form, cache=False, debug=debug)
+    """Run `program` on copies of the arguments and return them as they are afterwards.
+
+    `options` are those of `tl_dpnp.compile`; `prepare` is called before the kernel is, with the kernel, its arguments
+    and its group size.
+    """
+    function = with_layout(program, layout)
+    kernel = tl_dpnp.compile(ops.Module((function,)), form=layout[0], cache=False, debug=debug, **options)
+    return call(kernel, arguments, program.group_size, prepare)
+
+
+def call(
+    kernel: Any, arguments: Sequence[Argument], group_size: int, prepare: Preparation | None = None
+) -> list[Argument]:
+    """Call a kernel on copies of the arguments and return them as they are afterwards."""
     held: list[tuple[ArrayArgument, Any]] = []
 
     def make(array: ArrayArgument) -> Any:
@@ -74,7 +95,9 @@ def run_on_device(
                 given.append(make(argument))
             case GroupArgument():
                 given.append(group(argument))
-    kernel(*given, group_size=program.group_size)
+    if prepare is not None:
+        prepare(kernel, *given, group_size=group_size)
+    kernel(*given, group_size=group_size)
     results = iter(replace(array, buffer=dpt.asnumpy(memory)) for array, memory in held)
     after: list[Argument] = []
     for argument in arguments:
@@ -93,11 +116,18 @@ def run_on_device(
 _compiling = ThreadPoolExecutor(max_workers=1)
 
 
-def disagreements(program: Program, layout: Layout, debug: bool = False) -> list[str]:
-    """Return what the device computes differently from the interpreter, one line for each buffer."""
-    seed = program.seed or 0
+def disagreements(
+    program: Program, layout: Layout, debug: bool = False, *, seed: int | None = None,
+    prepare: Preparation | None = None, **options: Any,
+) -> list[str]:
+    """Return what the device computes differently from the interpreter, one line for each buffer.
+
+    `seed` is that of the arguments, by default the program's own; the others are as for `run_on_device`.
+    """
+    seed = seed if seed is not None else program.seed or 0
     expected = program.make_arguments(seed)
     with np.errstate(all="ignore"):
         interpret(program.function, numpy_arguments(expected), program.group_size)
-    actual = _compiling.submit(run_on_device, program, layout, program.make_arguments(seed), debug).result()
+    actual = _compiling.submit(
+        run_on_device, program, layout, program.make_arguments(seed), debug, prepare, **options).result()
     return differences(expected, actual, program.tolerances)

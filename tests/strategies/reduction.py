@@ -18,20 +18,22 @@ from tl_dpnp.language.verifier import verify
 
 
 def reduced(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """Return the program without the operations that its failure does not need.
-
-    Every step is checked to be a program whose result is defined; `fails` must hold for `program`.
-    """
+    """Return the program without the operations that its failure does not need; `fails` must hold for `program`."""
     assert fails(program)
-    changed = True
-    while changed:
-        changed = False
-        for body in _smaller(program.function.body):
-            candidate = replace(program, seed=None, function=replace(program.function, body=body))
-            if is_defined(candidate) and fails(candidate):
-                program, changed = candidate, True
-                break
+    while (candidate := next(filter(fails, smaller(program)), None)) is not None:
+        program = candidate
     return program
+
+
+def smaller(program: Program, seed: int = 0) -> Iterator[Program]:
+    """Yield programs with less operations, each of which is checked to have a defined result.
+
+    `seed` is that of the arguments.
+    """
+    for body in _smaller(program.function.body):
+        candidate = replace(program, seed=None, function=replace(program.function, body=body))
+        if is_defined(candidate, seed):
+            yield candidate
 
 
 def _smaller(region: ops.Region) -> Iterator[ops.Region]:
@@ -58,10 +60,10 @@ def _regions(operation: ops.Operation) -> Iterator[tuple[ops.Region, Callable[[o
                 yield otherwise, lambda region: replace(operation, otherwise=region)
 
 
-def is_defined(program: Program) -> bool:
+def is_defined(program: Program, seed: int = 0) -> bool:
     """Whether the program is valid and its result depends neither on uninitialised memory nor on an order."""
     def run(order_seed: int | None, fill: Callable[..., None]) -> list:
-        arguments = program.make_arguments(0)
+        arguments = program.make_arguments(seed)
         with mock.patch.object(memory, "poison", fill):
             interpret(program.function, numpy_arguments(arguments), program.group_size, debug=True,
                       order_seed=order_seed)
