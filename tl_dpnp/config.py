@@ -7,11 +7,13 @@ Each setting is an environment variable, ``TL_DPNP_`` and its name, and can be o
 ...     config.get("CACHE")
 False
 
-The environment is read when a setting is asked for, not at import.
+The environment is read when a setting is asked for, not at import.  Variables with the prefix that are no settings give
+a `SettingWarning` then, each once.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,9 +21,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import SettingWarning, TLError, warn
 
-__all__ = ["PREFIX", "SETTINGS", "Setting", "get", "scope", "table"]
+__all__ = ["PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
 
 PREFIX = "TL_DPNP_"
 
@@ -107,6 +109,11 @@ SETTINGS: dict[str, Setting] = {
     )
 }
 
+#: Variables of this project's benchmarks and tests, which are no settings.
+_OTHERS = {PREFIX + name for name in ("BENCH", "TEST_CUDA_PROGRAMS")}
+#: Variables that a warning was given for.
+_reported: set[str] = set()
+
 _overrides: ContextVar[dict[str, Any]] = ContextVar("tl_dpnp_config_overrides")
 
 
@@ -114,14 +121,29 @@ def get(name: str) -> Any:
     """Return the value of a setting: of the innermost `scope`, else of the environment, else the default.
 
     Raises `TLError` if the environment variable holds something that the setting does not take, and `KeyError` if
-    there is no such setting.
+    there is no such setting.  Warns of variables that are no settings, once for each.
     """
     setting = SETTINGS[name]
     overrides = _overrides.get({})
     if name in overrides:
         return overrides[name]
+    for variable, problem in unknown_variables().items():
+        if variable not in _reported:
+            warn(problem, SettingWarning)
+            _reported.add(variable)
     text = os.environ.get(setting.variable)
     return setting.default if text is None or not text.strip() else _parse(setting, text)
+
+
+def unknown_variables() -> dict[str, str]:
+    """Return the environment variables that are named like settings and are none, each with a text that says so."""
+    known = [setting.variable for setting in SETTINGS.values()]
+    problems: dict[str, str] = {}
+    for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in {*known, *_OTHERS}):
+        nearest = difflib.get_close_matches(variable.removeprefix(PREFIX).upper(), SETTINGS, n=1)
+        hint = f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(known)}"
+        problems[variable] = f"{variable} is set, and there is no such setting: {hint}"
+    return problems
 
 
 def _parse(setting: Setting, text: str) -> Any:

@@ -7,6 +7,8 @@ All of them pickle, so that they cross process boundaries whole.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +18,9 @@ __all__ = [
     "FusionWarning",
     "LayoutError",
     "LoweringError",
+    "OverlapWarning",
     "ScheduleError",
+    "SettingWarning",
     "Span",
     "TLBindingError",
     "TLBoundsError",
@@ -24,7 +28,9 @@ __all__ = [
     "TLSyntaxError",
     "TLTypeError",
     "TLVerifyError",
+    "TLWarning",
     "UnsupportedError",
+    "warn",
 ]
 
 
@@ -155,9 +161,29 @@ class UnsupportedError(TLError, NotImplementedError):
     """A valid program asks for something that the chosen target does not do; the text says what."""
 
 
-class CacheWarning(UserWarning):
+class TLWarning(UserWarning):
+    """Base of every warning of tl_dpnp."""
+
+
+class CacheWarning(TLWarning):
     """The disk cache could not be used; the kernel was compiled anyway."""
 
 
-class FusionWarning(UserWarning):
+class FusionWarning(TLWarning):
     """A fused function, or a part of one, runs in dpnp as it is."""
+
+
+class OverlapWarning(TLWarning):
+    """A kernel was called with an argument that it writes and that shares memory with another one."""
+
+
+class SettingWarning(TLWarning):
+    """An environment variable is named like a setting, and is none."""
+
+
+def warn(message: str, category: type[TLWarning]) -> None:
+    """Warn, at the line outside of this package that called into it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

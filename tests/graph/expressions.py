@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.graph.support import with_source
+
 __all__ = ["EXPRESSIONS", "Expression", "arrays_for"]
 
 DTYPES = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split()
@@ -50,7 +52,7 @@ def add(tier: int, group: str, operands: str, texts: str) -> None:
     names = ", ".join("abcdefgh"[: len(parsed)])
     for text in map(str.strip, texts.split(";")):
         number = len(EXPRESSIONS)
-        code = compile(f"lambda xp, {names}: {text}", f"expression {number}", "eval")
+        code = with_source(f"lambda xp, {names}: {text}", f"expression {number}", "eval")
         function = eval(code, {"iadd": operator.iadd, "imul": operator.imul, "isub": operator.isub, "np": np,
                                "itruediv": operator.itruediv, "Ellipsis": Ellipsis})
         EXPRESSIONS.append(Expression(number, tier, group, tuple(parsed), text, function))

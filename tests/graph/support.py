@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
+from types import CodeType
 from typing import Any
 
 import dpnp
 import numpy as np
 
-__all__ = ["memory_of", "shares", "compare"]
+__all__ = ["compare", "memory_of", "shares", "with_source"]
 
 _TOLERANCES = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
 
@@ -49,3 +51,9 @@ def compare(name: str, fused: Any, plain: Any) -> None:
     scale = 1 + np.max(np.abs(plain.asnumpy()[np.isfinite(plain.asnumpy())]), initial=0)
     np.testing.assert_allclose(fused.asnumpy(), plain.asnumpy(), rtol=tolerance, atol=tolerance * scale,
                                err_msg=name)
+
+
+def with_source(text: str, file: str, mode: str) -> CodeType:
+    """Return the code of a text that is in no file; its source can be found, as that of a notebook's cell can."""
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    return compile(text, file, mode, dont_inherit=True)

@@ -10,7 +10,7 @@ import pytest
 from tl_dpnp.errors import TLSyntaxError, TLVerifyError
 from tl_dpnp.language import ops, parse, print_module
 from tl_dpnp.language.types import GroupType
-from tl_dpnp.scalars import C32, F16, F32, F64, I1, I8, INDEX, SCALAR_TYPES, U8
+from tl_dpnp.scalars import C32, F16, F32, F64, I1, I8, I32, INDEX, SCALAR_TYPES, U8
 
 PARAMETERS = (
     "%a: f32, %b: f32, %i: index, %j: index, %n: i32, %u: u32, %p: i1, %q: i1, %A: memref<f32x4x4>, "
@@ -245,6 +245,17 @@ def test_yield(text: str, values: int) -> None:
     (operation,) = body(f"{head} {{ {text} }} else {{ {text} }}")
     assert isinstance(operation, ops.If)
     assert [len(region.operations[-1].operands) for region in operation.regions] == [values, values]
+
+
+def test_if_without_results() -> None:
+    assert body("if %p -> () { barrier yield } else { yield : }") == body("if %p { barrier yield } else { yield : }")
+
+
+def test_results_without_names_get_some_that_the_text_does_not_have() -> None:
+    branches = "{ yield %a, 1 : f32, i32 } else { yield 2.0, %n : f32, i32 }"
+    unnamed, named = body(f"if %p -> (f32, i32) {branches} %unnamed1, %unnamed2 = if %q -> (f32, i32) {branches}")
+    assert [value.name for value in unnamed.results] == ["unnamed0", "unnamed3"]
+    assert [value.type for value in unnamed.results] == [value.type for value in named.results] == [F32, I32]
 
 
 def test_conditions() -> None:

@@ -12,10 +12,12 @@ from tl_dpnp.scalars import F32, ScalarType
 CPU = DeviceDescription(
     name="a processor", vendor="a vendor", driver="1", backend="opencl", is_cpu=True,
     subgroup_sizes=(4, 8, 16, 32, 64), max_work_group_size=8192, local_memory=32768, compute_units=2, vector_bytes=64,
+    has_fp16=True,
 )
 GPU = DeviceDescription(
     name="a graphics card", vendor="a vendor", driver="1", backend="level_zero", is_cpu=False,
     subgroup_sizes=(16, 32), max_work_group_size=1024, local_memory=65536, compute_units=128, vector_bytes=16,
+    has_fp16=True,
 )
 
 

@@ -2,17 +2,20 @@
 
 import pathlib
 import re
+import warnings
 
 import pytest
 
+import tl_dpnp
 from tl_dpnp import config
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import SettingWarning, TLError
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch):
+    monkeypatch.setattr(config, "_reported", set())
     for setting in config.SETTINGS.values():
         monkeypatch.delenv(setting.variable, raising=False)
 
@@ -75,3 +78,30 @@ def test_the_documented_table_is_the_real_one():
     rows = [f"| `{s.variable}` | {s.kind} | {s.default_text} | {s.doc} |" for s in config.SETTINGS.values()]
     text = (ROOT / "docs" / "settings.md").read_text()
     assert "\n".join(rows) in text
+
+
+@pytest.mark.parametrize(("variable", "hint"), [
+    ("TL_DPNP_CAHCE", r"did you mean TL_DPNP_CACHE\?$"),
+    ("TL_DPNP_CACHEDIR", r"did you mean TL_DPNP_CACHE_DIR\?$"),
+    ("TL_DPNP_debug", r"did you mean TL_DPNP_DEBUG\?$"),
+    ("TL_DPNP_EMULATE", r"did you mean TL_DPNP_EMULATE_DPAS\?$"),
+    ("TL_DPNP_", "there are TL_DPNP_CACHE, .*, TL_DPNP_EMULATE_DPAS$"),
+    ("TL_DPNP_COLOUR", "there are TL_DPNP_CACHE, "),
+])
+def test_an_unknown_variable_is_a_warning_that_names_the_nearest(monkeypatch, variable, hint):
+    monkeypatch.setenv(variable, "1")
+    with pytest.warns(SettingWarning, match=f"^{variable} is set, and there is no such setting: .*{hint}") as caught:
+        config.get("CACHE")
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config.get("CACHE")  # once
+        monkeypatch.setenv("TL_DPNP_BENCH", "quick")
+        config.get("DEBUG")
+
+
+def test_a_compilation_warns_of_unknown_variables(monkeypatch):
+    monkeypatch.setenv("TL_DPNP_FROM", "vector")
+    with pytest.warns(SettingWarning, match=r"did you mean TL_DPNP_FORM\?") as caught:
+        tl_dpnp.compile("func @f() { }", target="reference")
+    assert [warning.filename for warning in caught] == [__file__]

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from tests.graph.support import with_source
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -13,8 +15,8 @@ def test_the_readme_examples_run():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert blocks
     names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
+    for number, block in enumerate(blocks):
+        exec(with_source(block, f"<block {number} of the README>", "exec"), names)
 
 
 def test_the_examples_in_the_schedule_guide_run(capsys):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tl_dpnp.language.types import MemrefType, canonical_strides
-from tl_dpnp.runtime.layout import Misfit, fitted_strides, layout_hint
+from tl_dpnp.runtime.layout import Misfit, fitted_strides
 from tl_dpnp.scalars import F32
 
 
@@ -46,21 +46,6 @@ def test_fitting_strides(type_, shape, strides, expected):
 def test_strides_that_do_not_fit(type_, shape, strides, text):
     with pytest.raises(Misfit, match=text):
         fitted_strides(type_, shape, strides)
-
-
-@pytest.mark.parametrize(("type_", "shape", "strides", "text"), [
-    (memref(16, 8), (8, 16), (16, 1), "pass tl_dpnp.rev(array)"),
-    (memref(16, 8), (16, 8), (8, 1), "declare the type memref<f32x8x16> and pass tl_dpnp.rev(array)"),
-    (memref(16, 8), (16, 8), (8, 1), 'order="F"'),
-    (memref(16, 8), (16, 8), (1, 32), "declare the type memref<f32x16x8,strided<?,?>>"),
-    (memref(16, 8), (16, 8), (2, 1), "column-major copy"),
-])  # fmt: skip
-def test_hints(type_, shape, strides, text):
-    assert text in layout_hint(type_, shape, strides)
-
-
-def test_no_hint_where_the_sizes_are_simply_wrong():
-    assert layout_hint(memref(16, 8), (3, 5), (1, 3)) is None
 
 
 @given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(-2, 40), min_size=4, max_size=4))

@@ -276,7 +276,8 @@ def test_unfit_arrays(target):
       sum.n 1, %A, 0, %y : i32, memref<i4x8x4>, i32, memref<i32x8>
     }""", target=target)
     y = dpt.zeros(8, dtype="int32")
-    packed = r"hint: tl_dpnp.pack\(values, \"i4\"\) gives such an array: bytes of 2 elements along axis 0"
+    packed = (r"hint: dpnp.asarray\(tl_dpnp.pack\(values, \"i4\"\), order=\"F\"\) gives such an array: bytes of 2 "
+              "elements along axis 0")
     for array, error, message in (
         (dpt.zeros((8, 4), dtype="int8", order="F"), TLTypeError,
          r"%A takes an array of uint8, 2 elements of i4 in each byte, it was given one of int8"

@@ -28,6 +28,7 @@ from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.results import restored, result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of
+from tl_dpnp.graph.trace_cache import TraceCache
 
 __all__ = ["FusedFunction", "fuse"]
 
@@ -88,7 +89,8 @@ class FusedFunction:
         self.on_break = on_break
         self.recompile_limit = recompile_limit
         self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
-        self._again: set[Any] = set()
+        self._again: OrderedDict[Any, TraceCache] = OrderedDict()
+        self._interceptors: list[Interceptor] = []
         self._compilations = 0
         self._warned: set[str] = set()
         self._lock = threading.RLock()
@@ -140,12 +142,15 @@ class FusedFunction:
         if code is None or self._compilations >= self.recompile_limit:
             return self._in_dpnp(code is None, arguments, keywords)
         parts = tuple(key.parts)
-        trace = Trace()
+        trace = Trace(None if observed else self._again.get(parts))
+        trace.observed = observed or parts not in self._again
         for original in key.originals:
             trace.argument(original)
-        observer = None if parts in self._again and not observed else Observer(trace, key)
-        trace.interceptor = observer or Interceptor(trace)
+        observer = Observer(trace, key) if trace.observed else None
+        trace.interceptor = observer or self._interceptor(trace)
         raw = self._record(trace, observer, arguments, keywords)
+        if observer is None:
+            self._interceptors.append(trace.interceptor)
         make = None if observer is None else result_of(trace, observer, raw)
         again = [b for b in trace.breaks if b.again] if observer is None else self._reasons(trace, observer, make)
         specialization = None
@@ -160,8 +165,10 @@ class FusedFunction:
                 del found[:-8]
                 while len(self._specializations) > _MOST_KEYS:
                     self._specializations.popitem(last=False)
-            elif observer is not None and len(self._again) < _MOST_KEYS:
-                self._again.add(parts)
+            elif observer is not None:
+                self._again[parts] = trace.cache
+                while len(self._again) > _MOST_KEYS:
+                    self._again.popitem(last=False)
         if specialization is None:
             value = restored(trace, raw)
         else:
@@ -173,6 +180,15 @@ class FusedFunction:
         if specialization is not None:
             trace.registers = []
         return value, trace, again
+
+    def _interceptor(self, trace: Trace) -> Interceptor:
+        """Return hooks that no other thread uses."""
+        try:
+            found = self._interceptors.pop()
+        except IndexError:
+            return Interceptor(trace)
+        found.trace = trace
+        return found
 
     def _record(
         self, trace: Trace, observer: Observer | None, arguments: Sequence[Any], keywords: dict[str, Any]

@@ -47,7 +47,7 @@ class Interceptor:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._copies: dict[int, tuple[Any, Callable[..., Any]]] = {}
+        self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
 
     def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
         """Return the hooks for the code of a function."""
@@ -135,14 +135,16 @@ class Interceptor:
 
     def call(self, function: Any) -> Callable[..., Any]:
         """Return what is called in the place of `function`."""
-        known = self._copies.get(id(function))
-        if known is not None and known[0] is function:
-            return known[1]
         kind = type(function)
         if kind is types.MethodType:
             return self._method(function)
+        if kind is not types.FunctionType:
+            return self._resolved(function, kind)
+        known = self._copies.get(id(function))
+        if known is not None and all(old is new for old, new in zip(known[1], _parts(function), strict=True)):
+            return known[2]
         result = self._resolved(function, kind)
-        self._copies[id(function)] = function, result
+        self._copies[id(function)] = function, _parts(function), result
         return result
 
     def _resolved(self, function: Any, kind: type) -> Callable[..., Any]:
@@ -260,6 +262,11 @@ class Interceptor:
     def captured(self, array: Any) -> Any:
         """Return the lazy array for one that was met in some other way than as an argument."""
         return self.trace.argument(array)
+
+
+def _parts(function: types.FunctionType) -> tuple[Any, ...]:
+    """Return what of a function may be exchanged: all of it but its variables."""
+    return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def _is_own(function: types.FunctionType) -> bool:

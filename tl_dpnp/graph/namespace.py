@@ -6,6 +6,7 @@ changed.
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
     reason, hint = f"dpnp.{name} is not fused", ""
     if recorder is not None:
         try:
-            return recorder(trace, *arguments, **keywords)
+            return trace.record(name, recorder, arguments, keywords)
         except NotFused as problem:
             reason, hint = problem.reason, problem.hint
         except TypeError as problem:
@@ -92,6 +93,7 @@ def _trace_of(values: Any) -> Any:
     return None
 
 
+@functools.cache
 def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the recording version of a dpnp function."""
 
@@ -172,7 +174,7 @@ def _method(name: str) -> Callable[..., Any]:
         recorder = RECORDERS.get(name)
         if recorder is not None:
             try:
-                return recorder(trace, self, *_folded(name, arguments), **keywords)
+                return trace.record(name, recorder, (self, *_folded(name, arguments)), keywords)
             except NotFused as problem:
                 reason, hint = problem.reason, problem.hint
             except TypeError as problem:

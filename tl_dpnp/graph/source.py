@@ -42,7 +42,7 @@ _trees: dict[str, tuple[str, list[Definition]]] = {}
 
 def _found(function: types.FunctionType) -> Definition | None:
     code = function.__code__
-    for definition in _functions_in(code.co_filename, _text_of(function)):
+    for definition in _candidates(function):
         if _first_line(definition.node) != code.co_firstlineno or _name_of(definition.node) != code.co_name:
             continue
         try:
@@ -54,12 +54,35 @@ def _found(function: types.FunctionType) -> Definition | None:
     return None
 
 
-def _text_of(function: types.FunctionType) -> str:
+def _candidates(function: types.FunctionType) -> Iterator[Definition]:
+    """Yield definitions among which that of a function may be."""
     file = function.__code__.co_filename
     text = "".join(linecache.getlines(file, function.__globals__))
-    if not text and file == "<string>" and function.__module__ == "__main__":
+    if not text and file == "<string>":
         text = _command()
-    return text
+    yield from _functions_in(file, text)
+    if file == "<stdin>":
+        for typed in _typed():
+            yield from _functions_in(typed, typed)
+
+
+def _typed() -> Iterator[str]:
+    """Yield what may be the last statements that were typed at the prompt, the last one first."""
+    readline = sys.modules.get("readline")
+    if readline is None:
+        return
+    count = readline.get_current_history_length()
+    lines = [readline.get_history_item(number) or "" for number in range(max(1, count - _TYPED), count + 1)]
+    for start in range(len(lines) - 1, -1, -1):
+        if lines[start][:1] in ("", *_INSIDE):
+            continue
+        first = next((n for n in range(start, len(lines)) if not lines[n].startswith("@")), start)
+        ends = (n for n in range(first + 1, len(lines)) if lines[n][:1] not in ("", *_INSIDE))
+        yield "\n".join(lines[start : next(ends, len(lines))])
+
+
+_TYPED = 300  # lines of the history that are looked at
+_INSIDE = (" ", "\t", "#", ")", "]", "}")  # how lines inside of a statement begin
 
 
 def _command() -> str:

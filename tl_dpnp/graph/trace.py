@@ -26,6 +26,7 @@ from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
@@ -88,12 +89,14 @@ def fusable(dtype: np.dtype[Any]) -> bool:
 class Trace:
     """The recording of one run of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: TraceCache | None = None) -> None:
+        self.cache = cache or TraceCache()
         self.registers: Registers = []
         self.steps: list[Step] = []
         self.breaks: list[Break] = []
         self.tape = ScalarTape()
         self.interceptor: Any = None
+        self.observed = True
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -135,29 +138,60 @@ class Trace:
     def _holding(self, usm: Any) -> Any:
         slot = len(self.registers)
         self.registers.append(usm)
-        strides = tuple(usm.strides)
-        return self.lazy(Array(usm.shape, usm.dtype, slot, strides), usm.usm_type, usm.sycl_queue)
+        return self._in_memory(usm, slot)
+
+    def _in_memory(self, usm: Any, slot: int) -> Any:
+        usm_type, queue = usm.usm_type, usm.sycl_queue
+        node = self.cache.array(usm.shape, usm.dtype, slot, tuple(usm.strides), usm_type, queue)
+        return self.lazy(node, usm_type, queue)
 
     def register(self, slot: int) -> Any:
         """Return a lazy array for what a step has put into a register."""
-        usm = self.registers[slot]
-        return self.lazy(Array(usm.shape, usm.dtype, slot, tuple(usm.strides)), usm.usm_type, usm.sycl_queue)
+        return self._in_memory(self.registers[slot], slot)
 
     def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
         """Return a new lazy array; a view shares the storage of its base."""
         from tl_dpnp.graph.lazy import LazyArray
 
         result = object.__new__(LazyArray)
-        state = result.__dict__
-        state["_trace"], state["_node"], state["_usm_type"], state["_queue"] = self, node, usm_type, queue
-        state["_storage"] = object() if base is None else base.__dict__["_storage"]
+        storage = object() if base is None else base.__dict__["_storage"]
+        result.__dict__ = {"_trace": self, "_node": node, "_usm_type": usm_type, "_queue": queue, "_storage": storage}
         self._lazies.append(weakref.ref(result))
-        if type(node) is not Array:
+        if self.observed and type(node) is not Array:
             frame = _user_frame()
             self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
-            if self._outside:
-                self.materialize([result])
+        if self._outside:
+            self.materialize([result])
         return result
+
+    def record(
+        self, name: str, recorder: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Call a recorder, or return what it has recorded before for the same operation."""
+        if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
+            return recorder(self, *arguments, **keywords)
+        found = self.cache.key_of(self.tape, name, arguments, keywords)
+        if found is None:
+            return recorder(self, *arguments, **keywords)
+        key, arguments = found
+        entry = self.cache.results.get(key)
+        if entry is not None:
+            node, usm_type, queue, base = entry
+            return self.lazy(node, usm_type, queue, None if base is None else arguments[base])
+        before = len(self.registers), len(self.steps), len(self.breaks)
+        result = recorder(self, *arguments, **keywords)
+        self._remember(key, arguments, result, before)
+        return result
+
+    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, int, int]) -> None:
+        """Keep a recorded operation that did nothing else."""
+        state = getattr(result, "__dict__", {})
+        done = len(self.registers), len(self.steps), len(self.breaks)
+        if state.get("_trace") is not self or self._dirty or done != before or any(result is a for a in arguments):
+            return
+        base = next((number for number, value in enumerate(arguments)
+                     if getattr(value, "__dict__", {}).get("_storage") is state["_storage"]), None)
+        self.cache.keep(key, (state["_node"], state["_usm_type"], state["_queue"], base))
 
     @contextmanager
     def outside(self) -> Iterator[None]:
@@ -193,12 +227,12 @@ class Trace:
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
         if type(value) is TracedFloat and value.tape is self.tape:
-            return Parameter((), None, value.position), None, None  # type: ignore[arg-type]
+            return self.cache.parameter(value.position), None, None
         if type(value) is float:  # all values of it share a kernel
-            return Parameter((), None, self.tape.constant(value)), None, None  # type: ignore[arg-type]
+            return self.cache.parameter(self.tape.fixed_number(value).position), None, None
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
             plain = value.item() if isinstance(value, np.generic) else value
-            return Number((), None, plain), None, None  # type: ignore[arg-type]
+            return self.cache.number(plain), None, None
         raise NotFused(f"an operand is a {type(value).__name__}")
 
     def capture(self, array: Any) -> Any:
@@ -236,17 +270,21 @@ class Trace:
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
             if not wanted:
                 return
-            roots = {base: self._new_array(base) for base, state in wanted.items()}
+            roots = {base: self._new_array(base) for base in wanted}
             state = next(iter(wanted.values()))
             self._run_regions(dict(roots), state["_usm_type"], state["_queue"])
             self._replace(roots)
 
     def _replace(self, arrays: dict[Node, Array]) -> None:
         """Let all lazy arrays read what has been computed from memory."""
+        known = self.cache.replaced.setdefault(tuple(arrays.items()), {})
         for lazy in self.live():
             state = lazy.__dict__
-            if not isinstance(state["_node"], Array):
-                state["_node"] = self._substituted(state["_node"], arrays)
+            node = state["_node"]
+            if not isinstance(node, Array):
+                if node not in known:
+                    known[node] = self._substituted(node, arrays)
+                state["_node"] = known[node]
 
     def _substituted(self, node: Node, arrays: dict[Node, Array]) -> Node:
         return substitute(node, arrays, self._renamed)
@@ -257,13 +295,26 @@ class Trace:
 
     def _new_array(self, node: Node) -> Array:
         self.registers.append(None)
-        return Array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
+        return self.cache.array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
 
     def _run_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
+        there = tuple(self.registers[array.slot] is None for array in roots.values())
+        key = tuple(roots.items()), there, usm_type, queue, len(self.registers)
+        known = self.cache.steps.get(key)
+        if known is not None:
+            steps, registers = known
+            self.registers += [None] * registers
+            for step in steps:
+                self._do(step)
+            return
+        steps_before, registers_before = len(self.steps), len(self.registers)
+        self._prepare_regions(roots, usm_type, queue)
+        self.cache.steps[key] = tuple(self.steps[steps_before:]), len(self.registers) - registers_before
+
+    def _prepare_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
         empty = {node: array for node, array in roots.items() if node.size == 0}
         if empty:
-            step = AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue)
-            self._do(step)
+            self._do(AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue))
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return

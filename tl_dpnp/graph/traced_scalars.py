@@ -24,14 +24,15 @@ class ScalarTape:
     values: list[float] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
+    _changing: list[tuple[int, Entry]] | None = None
 
     def given(self, value: float) -> TracedFloat:
         """Return a number that each call gives, in the order in which this is called."""
         return self._add(value, None)
 
-    def constant(self, value: float) -> int:
-        """Return the position of a number that is always the same."""
-        return self._add(value, (float, ((False, value),))).position
+    def fixed_number(self, value: float) -> TracedFloat:
+        """Return a number that is the same at each call."""
+        return self._add(value, (float, ((False, value),)))
 
     def derived(self, function: Callable[..., float], operands: Sequence[Any]) -> float:
         """Return ``function(*operands)``, to be done again at each call where an operand may change."""
@@ -60,14 +61,15 @@ class ScalarTape:
 
     def replay(self, given: Sequence[float]) -> list[float]:
         """Return the values of another call from the numbers that it gives."""
+        if self._changing is None:
+            self._changing = [(place, entry) for place, entry in enumerate(self.entries)
+                              if entry is None or any(is_position for is_position, _ in entry[1])]
         numbers = iter(given)
-        values: list[float] = []
-        for entry in self.entries:
-            if entry is None:
-                values.append(next(numbers))
-            else:
-                values.append(entry[0](*[values[operand] if is_position else operand
-                                         for is_position, operand in entry[1]]))
+        values = self.values.copy()
+        for place, entry in self._changing:
+            values[place] = next(numbers) if entry is None else entry[0](
+                *[values[operand] if is_position else operand for is_position, operand in entry[1]]
+            )
         return values
 
 

@@ -52,6 +52,7 @@ class Elaborator:
         self._scopes: list[dict[str, Value]] = []
         self._uses: list[Span] = []
         self._broken = False
+        self._unnamed = 0
 
     def module(self, tree: Tree[Token]) -> Module:
         """Return the module of the parse tree of a program."""
@@ -407,6 +408,7 @@ class Elaborator:
     def _build_if_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         condition, types, then, otherwise = tree.children
         returned = [] if types is None else [self._type(type) for type in _children(types)]
+        results = results or self._without_names(len(returned), self._head(tree))
         if len(returned) != len(results):
             self._report(
                 f"the if returns {counted(len(returned), 'value')}, but has {counted(len(results), 'name')} before it",
@@ -423,6 +425,15 @@ class Elaborator:
             then=self._region(then),
             otherwise=None if otherwise is None else self._region(otherwise),
         )
+
+    def _without_names(self, count: int, span: Span) -> tuple[Value, ...]:
+        """Return values for results that the text does not name; their own names stand nowhere in the text."""
+        values: list[Value] = []
+        while len(values) < count:
+            name, self._unnamed = f"unnamed{self._unnamed}", self._unnamed + 1
+            if f"%{name}" not in self.source.text:
+                values.append(Value(name, POISON, span))
+        return tuple(values)
 
     def _build_for_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         variable, bounds = self._loop(tree)

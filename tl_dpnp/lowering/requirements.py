@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from tl_dpnp.errors import Diagnostic, Span, UnsupportedError
 from tl_dpnp.language import ops
+from tl_dpnp.language.printer import mnemonic
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.scalars import F64, ScalarType
+from tl_dpnp.scalars import F16, F64, ScalarType
 
 __all__ = ["check_requirements"]
 
+#: Types that not every device computes with: what of its description says so, and what to write instead.
+_OPTIONAL: dict[ScalarType | None, tuple[str, str]] = {
+    F64: ("has_fp64", "use f32"), F16: ("has_fp16", "use f32 or bf16"),
+}
+_NO_COMPLEX = 'use target="reference", or keep the real and imaginary parts in memrefs of their own'
+_NO_ATOMICS = "use elements of 32 bits; or leave .atomic away if no two work-groups write to the same element"
+
 
 def check_requirements(function: ops.Function, device: DeviceDescription) -> None:
-    """Raise UnsupportedError, with its place, at the first use of f64 on a device that does not compute with it."""
-    if device.has_fp64:
-        return
-    for value in function.parameters:
-        _check(value, function.span, device)
+    """Raise UnsupportedError, with its place, at the first parameter or instruction that needs what a device lacks.
+
+    That is complex numbers on all of them, and f64, f16 and atomic updates of elements of 64 bits on some.
+    """
+    for message, span, hint in _unmet(function, device):
+        raise UnsupportedError(message, [] if span == ops.NO_SPAN else [Diagnostic(message, span, hint)])
+
+
+def _unmet(function: ops.Function, device: DeviceDescription) -> Iterator[tuple[str, Span, str]]:
+    """Yield what is missing, where it is needed, and what to write instead."""
+    for parameter in function.parameters:
+        yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
     for operation in function.body.walk():
-        for operand in (*operation.operands, *operation.results):
-            _check(operand, operation.span, device)
+        where = f"instruction {mnemonic(operation)}"
+        yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
+        if isinstance(operation, ops.LinearAlgebra) and operation.atomic and not device.has_atomic64:
+            output = operation.output
+            if ops.memref_type(output).element.bits == 64:
+                yield (f"{where}.atomic updates {output} of type {output.type}, and {device.name} has no atomic "
+                       "operations of 64 bits", operation.span, _NO_ATOMICS)
 
 
-def _check(operand: ops.Operand, span: Span, device: DeviceDescription) -> None:
-    if _element(operand.type) == F64:
-        message = f"{operand} has type {operand.type}, and {device.name} does not compute with f64"
-        place = [] if span == ops.NO_SPAN else [Diagnostic(message, span, "use f32")]
-        raise UnsupportedError(message, place)
+def _types(
+    where: str, operands: Iterable[ops.Operand], span: Span, device: DeviceDescription
+) -> Iterator[tuple[str, Span, str]]:
+    """Yield the operands whose types the device does not compute with."""
+    for operand in operands:
+        element = _element(operand.type)
+        what = f"{operand} of type" if isinstance(operand, ops.Value) else "a constant of type"
+        if element is not None and element.is_complex:
+            message = f"kernels for {device.name} do not compute with complex numbers"
+            yield f"{where} has {what} {operand.type}, and {message}", span, _NO_COMPLEX
+        elif element in _OPTIONAL and not getattr(device, _OPTIONAL[element][0]):
+            message = f"{device.name} does not compute with {element}"
+            yield f"{where} has {what} {operand.type}, and {message}", span, _OPTIONAL[element][1]
 
 
 def _element(type_: object) -> ScalarType | None:

@@ -16,6 +16,7 @@ from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.matrix_engine import engine_of
+from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedules import contractions_of, micro_kernels_of
 from tl_dpnp.lowering.tiling import (
     Tiling,
@@ -135,8 +136,9 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
 
     Products on a matrix engine are not among them: their tiles are not measured.
 
-    Raises LoweringError for a work-group that the device does not allow.
+    Raises LoweringError for a work-group that the device does not allow, UnsupportedError for what it lacks.
     """
+    check_requirements(function, device)
     function = canonicalize(function)
     products = micro_kernels_of(function, engine_of(device, options))
     work_group = choose_work_group(function, device, options.form, products)

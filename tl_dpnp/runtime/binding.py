@@ -18,8 +18,9 @@ from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.layout import Misfit, element_layout, fitted_strides, layout_hint
-from tl_dpnp.runtime.overlap import overlapping
+from tl_dpnp.runtime.layout import Misfit, element_layout, fitted_strides
+from tl_dpnp.runtime.layout_advice import layout_hint
+from tl_dpnp.runtime.overlap import overlap_of
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.scalar_arguments import scalar_value
 from tl_dpnp.scalars import ScalarType
@@ -102,9 +103,11 @@ class Binding:
         shapes = [argument.shape for argument in bound]
         groups = self.program.group_count(shapes, _as_count(group_size))
         self.program.check_relations(shapes, groups)
-        if self.debug:
-            self._check_overlap(bound)
-        return BoundCall(bound, queue, groups)
+        call = BoundCall(bound, queue, groups)
+        overlap = overlap_of(self.program, call) if self.debug else None
+        if overlap is not None:
+            raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
+        return call
 
     def _check_count(self, arguments: Sequence[Any]) -> None:
         if len(arguments) != len(self.parameters):
@@ -143,14 +146,17 @@ class Binding:
                 raise self.error(TLTypeError, position, f"{name} takes an array of uint8, {memref.element.per_byte} "
                                  f"elements of {memref.element} in each byte, it was given one of {view.dtype}",
                                  f'pack it on the host: tl_dpnp.pack(values, "{memref.element}")')
+            # Converted to uint16 the values would be read as other ones.
+            convert = ('view bf16 values as uint16 on the host: values.astype(ml_dtypes.bfloat16).view("uint16")'
+                       if carried else f'convert it: array.astype("{expected}")')
             raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
-                              f"of {view.dtype}", f'convert it: array.astype("{expected}"), or declare another type')
+                              f"of {view.dtype}", f"{convert}, or declare another type")
         shape, strides = element_layout(memref, view.shape, view.strides)
         sizes_fit = len(shape) == memref.order and all(
             declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
         )
         if not sizes_fit:
-            hint = layout_hint(memref, view.shape, view.strides)
+            hint = layout_hint(self.program, position, view)
             per_byte = memref.element.per_byte
             declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
             wanted = "(" + ", ".join("any" if size is None else str(size) for size in declared) + ")"
@@ -162,7 +168,7 @@ class Binding:
         try:
             return fitted_strides(memref, shape, strides)
         except Misfit as problem:
-            hint = layout_hint(memref, view.shape, view.strides)
+            hint = layout_hint(self.program, position, view)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
 
@@ -233,14 +239,6 @@ class Binding:
             for parameter, argument in zip(self.parameters, bound, strict=True)
             for element, view in enumerate(argument.views)
         ])
-
-    def _check_overlap(self, bound: Sequence[Argument]) -> None:
-        written = self.program.usage.written
-        found = overlapping([argument.views for argument in bound], written)
-        if found is not None:
-            output, other = (self.parameters[position] for position in found)
-            raise self.error(TLBindingError, found[0], f"the argument for {output} is written and overlaps the one "
-                              f"for {other}", "pass arrays that share no memory")
 
     # --- scalars ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
@@ -42,7 +43,10 @@ def lowered(program: Program, device: DeviceDescription, options: LoweringOption
     """Lower a program for a device and return all stages; raises `LoweringError` or `UnsupportedError`."""
     from tl_dpnp import lowering
 
-    return lowering.lower(program.function, device, options)
+    try:
+        return lowering.lower(program.function, device, options)
+    except (LoweringError, UnsupportedError) as error:
+        raise program.with_source_lines(error).with_traceback(error.__traceback__) from error.__cause__
 
 
 def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
@@ -17,8 +17,9 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
-from tl_dpnp.runtime.memo import LaunchMemo
+from tl_dpnp.runtime.memo import LaunchMemo, Remembered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
+from tl_dpnp.runtime.overlap import Footprint, OverlapWatch
 from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.recording import Step
@@ -67,6 +68,7 @@ class Kernel:
             self._recent = None if written is None else self._platform.recent_calls(written)
             self._direct = self._platform.direct_calls()
         self._memo = LaunchMemo()
+        self._overlaps = OverlapWatch(program, options.debug)
         self._overloads: dict[tuple[DeviceDescription, Form | None], _Overload] = {}
         self._tuned: dict[DeviceDescription, Tuned | None] = {}
         self._stats = Stats()
@@ -111,7 +113,8 @@ class Kernel:
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
         `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
         What was submitted before to the queue of the arrays is done first.  Inside `tl_dpnp.record` the call is
-        recorded instead.
+        recorded instead.  The first call with an argument that is written and overlaps another gives an
+        `OverlapWarning`.
         """
         if current_recording() is not None:
             self._record(arguments, group_size)
@@ -173,20 +176,35 @@ class Kernel:
             if recent is not None:
                 return recent.launch, recent.addresses, arrays
             key = (binding.key(arguments, arrays), group_size)
-            launch = self._memo.get(key)
+            remembered = self._memo.get(key)
         except (AttributeError, TypeError, ValueError):
             self._binding.bind(arguments, group_size)  # refuses such arguments, with a better message
             raise
-        if launch is None:
-            launch = self._prepare(arguments, group_size)
-            self._memo.put(key, launch, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
-        if self._recent is None:
-            return launch, [*map(self._platform.arrays.address_of, arrays)], arrays
-        return launch, self._recent.put(arrays, group_size, launch).addresses, arrays
+        if remembered is None:
+            remembered = self._prepare(arguments, group_size)
+            self._memo.put(key, remembered, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
+        launch, footprint = remembered
+        addresses = ([*map(self._platform.arrays.address_of, arrays)] if self._recent is None
+                     else self._recent.put(arrays, group_size, launch).addresses)
+        if footprint is not None and not self._overlaps.is_over and footprint.may_overlap(addresses):
+            self._look_for_overlap(arguments, group_size)
+        return launch, addresses, arrays
 
-    def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Launch:
+    def _look_for_overlap(self, arguments: Sequence[Any], group_size: int | None) -> None:
+        try:
+            self._overlaps.look(self._binding.bind(arguments, group_size))
+        except OverlapWarning:  # it was made an error, which the next call with these arrays shall give as well
+            self._forget_launches()
+            raise
+
+    def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Remembered:
         call = self._binding.bind(arguments, group_size)
-        return self.prepare(call, self._queue_of(call))
+        launch = self.prepare(call, self._queue_of(call))
+        if self._overlaps.is_over:
+            return Remembered(launch, None)
+        self._overlaps.look(call)
+        footprint = Footprint(call, self._program.usage.written)
+        return Remembered(launch, None if footprint.is_empty else footprint)
 
     def prepare(self, call: BoundCall, queue: Any, form: Form | None = None) -> Launch:
         """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves.

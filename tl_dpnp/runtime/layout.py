@@ -1,4 +1,4 @@
-"""Whether the strides of an array fit the layout of a memref, and what to do if they do not; cache lines.
+"""Whether the strides of an array fit the layout of a memref; cache lines.
 
 Mode i of the memref is axis i of the array; strides count elements.  The language's layouts are column-major:
 1 ≤ S(1) and S(i−1)·s(i−1) ≤ S(i) (tensor language reference, section "Strided layout").
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tl_dpnp.language.types import MemrefType
 
-__all__ = ["CACHE_LINE", "Misfit", "aligned", "element_layout", "fitted_strides", "layout_hint", "sizes_in_elements"]
+__all__ = ["CACHE_LINE", "Misfit", "aligned", "element_layout", "fitted_strides", "sizes_in_elements"]
 
 
 #: Bytes of a cache line of every device.
@@ -66,43 +66,3 @@ def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[i
         result.append(stride)
         required = stride * size
     return tuple(result)
-
-
-def layout_hint(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> str | None:
-    """Return how to make an array fit that does not, or None where nothing simple helps.
-
-    Also of use where the sizes do not match: they may match in reverse.
-    """
-    if memref.element.is_subbyte:
-        return (f'tl_dpnp.pack(values, "{memref.element}") gives such an array: bytes of {memref.element.per_byte} '
-                "elements along axis 0, in column-major order")
-    reverse_shape, reverse_strides = tuple(reversed(shape)), tuple(reversed(strides))
-    if _fits(memref, reverse_shape, reverse_strides):
-        return "the array holds the axes in reverse: pass tl_dpnp.rev(array), a view that copies nothing"
-    if not _sizes_match(memref, shape):
-        return None
-    copy = 'dpnp.asarray(array, order="F") makes a column-major copy'
-    swapped = MemrefType(memref.element, tuple(reversed(memref.shape)))
-    if _fits(swapped, reverse_shape, reverse_strides):
-        return (f"the array is in C order: declare the type {swapped} and pass tl_dpnp.rev(array), a view that copies "
-                f'nothing; or allocate the array with order="F" ({copy})')
-    dynamic = MemrefType(memref.element, memref.shape, (None,) * memref.order)
-    if _fits(dynamic, shape, strides):
-        return f"declare the type {dynamic} to accept any column-major layout; or {copy}"
-    return copy if memref.is_packed else None
-
-
-def _sizes_match(memref: MemrefType, shape: Sequence[int]) -> bool:
-    return len(shape) == memref.order and all(
-        declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
-    )
-
-
-def _fits(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> bool:
-    if not _sizes_match(memref, shape):
-        return False
-    try:
-        fitted_strides(memref, shape, strides)
-    except Misfit:
-        return False
-    return True

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
+from tl_dpnp.runtime.overlap import Footprint
 from tl_dpnp.runtime.platforms import Launch
 
-__all__ = ["LaunchMemo"]
+__all__ = ["LaunchMemo", "Remembered"]
+
+
+class Remembered(NamedTuple):
+    """A launch, and where its arguments lie, None where nobody asks."""
+
+    launch: Launch
+    footprint: Footprint | None
 
 
 class LaunchMemo:
@@ -20,11 +29,11 @@ class LaunchMemo:
     MOST_ARRAYS = 1 << 16
 
     def __init__(self) -> None:
-        self._launches: dict[Hashable, Launch] = {}
+        self._launches: dict[Hashable, Remembered] = {}
         self._arrays = 0
         self.get = self._launches.get
 
-    def put(self, key: Hashable, launch: Launch, arrays: int) -> None:
+    def put(self, key: Hashable, launch: Remembered, arrays: int) -> None:
         """Remember a launch whose key describes `arrays` arrays."""
         if len(self._launches) >= self.MOST_LAUNCHES or self._arrays + arrays > self.MOST_ARRAYS:
             self.clear()

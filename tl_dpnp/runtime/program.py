@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
@@ -49,9 +49,19 @@ class Program:
         span = span or self.function.span
         if span == ops.NO_SPAN:
             return kind.from_diagnostics([Diagnostic(message, None, hint)])
+        return kind.from_diagnostics([Diagnostic(message, span, hint, self._source_line(span))])
+
+    def with_source_lines(self, error: TLError) -> TLError:
+        """Return an error of the compiler, which knows the places but not the text, with the lines it points at."""
+        return type(error)(error.message, [
+            found if found.span is None or found.source_line is not None
+            else replace(found, source_line=self._source_line(found.span))
+            for found in error.diagnostics
+        ])
+
+    def _source_line(self, span: Span) -> str | None:
         lines = [] if self.text is None else self.text.splitlines()
-        line = lines[span.line - 1] if 0 < span.line <= len(lines) else None
-        return kind.from_diagnostics([Diagnostic(message, span, hint, line)])
+        return lines[span.line - 1] if 0 < span.line <= len(lines) else None
 
     def group_count(self, shapes: Shapes, given: int | None) -> int:
         """Return the number of work-groups of a launch (docs/calling.md).

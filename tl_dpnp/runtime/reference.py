@@ -13,6 +13,7 @@ from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.arrays import HOST_ARRAYS, ArrayView
 from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.overlap import OverlapWatch
 from tl_dpnp.runtime.platforms import platform_for
 from tl_dpnp.runtime.program import Program
 
@@ -37,6 +38,7 @@ class ReferenceTarget:
     def __init__(self, program: Program, debug: bool) -> None:
         self.program = program
         self.debug = debug
+        self._overlaps = OverlapWatch(program, debug)
         self._on_host = Binding(program, HOST_ARRAYS, debug=debug)
 
     @functools.cached_property
@@ -52,6 +54,7 @@ class ReferenceTarget:
         on_host = any(map(_is_host, arguments)) and not any(map(_is_device, arguments))
         binding = self._on_host if on_host else self._on_device
         call = binding.bind(arguments, group_size)
+        self._overlaps.look(call)
         scalars = {
             position: binding.scalar(position, argument)
             for position, (argument, bound) in enumerate(zip(arguments, call.arguments, strict=True))

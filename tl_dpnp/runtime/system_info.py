@@ -7,13 +7,14 @@ import platform
 import re
 import site
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
 from tl_dpnp import config
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import SettingWarning, TLError
 from tl_dpnp.runtime import bootstrap
 
 __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
@@ -237,11 +238,11 @@ def _settings(info: SystemInfo) -> Iterator[Problem]:
     """Fill `info.settings` and yield those whose environment variable is not understood, or not a setting."""
     for name, setting in config.SETTINGS.items():
         try:
-            value = config.get(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SettingWarning)  # they are yielded below
+                value = config.get(name)
             info.settings[setting.variable] = setting.default_text if value == setting.default else str(value)
         except TLError as error:
             yield Problem(str(error), f"run: unset {setting.variable}")
-    known = {setting.variable for setting in config.SETTINGS.values()}
-    for variable in sorted(os.environ):
-        if variable.startswith(config.PREFIX) and variable not in known:
-            yield Problem(f"{variable} is set, and there is no such setting", f"run: unset {variable}")
+    for variable, problem in config.unknown_variables().items():
+        yield Problem(problem, f"run: unset {variable}")

@@ -1,0 +1,97 @@
+"""What a device lacks is an error that names the instruction, the device and the place, wherever it is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.lowering.support import CPU, GPU
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.language import parse
+from tl_dpnp.lowering import lower
+from tl_dpnp.lowering.device import H200, DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.space import tunables
+
+#: A use of each kind of a type T whose constants are V: parameters and body, and the line and column of the first use.
+USES = {
+    "scalar parameter": ("%a: T", "", (1, 9)),
+    "memref parameter": ("%x: memref<Tx4>", "", (1, 9)),
+    "group parameter": ("%n: index, %x: group<memref<Tx4>>", "", (1, 20)),
+    "alloca": ("", "%t = alloca -> memref<Tx4>", (2, 1)),
+    "constants": ("", "%c = cmp.eq V, V : T", (2, 1)),
+    "cast to it": ("%i: i8", "%a = cast %i : i8 -> T", (2, 1)),
+    "cast from it": ("", "%a = cast V : T -> i1", (2, 1)),
+    "arithmetic": ("", "%a = arith.add V, V : T", (2, 1)),
+    "branch": ("%c: i1", "if %c -> (T) { yield V : T } else { yield V : T }", (2, 1)),
+    "inside a loop": ("", "for %i = 0, 4 {\nforeach %j = 0, 4 {\n%a = arith.neg V : T\n}\n}", (4, 1)),
+    "linear algebra": ("%A: memref<Tx4>", "axpby.n 1, %A, 0, %A : T, memref<Tx4>, T, memref<Tx4>", (1, 9)),
+}
+
+
+def lowered(text: str, device: DeviceDescription, form: str | None = None) -> None:
+    (function,) = parse(text)
+    lower(function, device, LoweringOptions(form))  # type: ignore[arg-type]
+
+
+def refused(text: str, device: DeviceDescription, place: tuple[int, int]) -> str:
+    """Return the message and the hint of the error, which must point at `place`."""
+    (function,) = parse(text)
+    with pytest.raises(UnsupportedError) as raised:
+        lower(function, device, LoweringOptions())
+    with pytest.raises(UnsupportedError):
+        tunables(function, device, LoweringOptions())
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.span is not None
+    assert (diagnostic.span.line, diagnostic.span.column) == place
+    assert device.name in diagnostic.message
+    return str(raised.value)
+
+
+def program(use: str, type_: str, value: str) -> tuple[str, tuple[int, int]]:
+    parameters, body, place = USES[use]
+    text = f"func @f({parameters}) {{\n{body}\n}}"
+    return text.replace("V", value).replace("T", type_), place
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("type_", ["c32", "c64"])
+@pytest.mark.parametrize("device", [CPU, GPU, H200], ids=lambda device: device.name)
+def test_complex_numbers(use: str, type_: str, device: DeviceDescription) -> None:
+    text, place = program(use, type_, "[1.0, 0.0]")
+    message = refused(text, device, place)
+    assert "do not compute with complex numbers" in message
+    assert type_ in message
+    assert 'hint: use target="reference"' in message
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(("type_", "missing", "hint"), [
+    ("f64", "has_fp64", "use f32"), ("f16", "has_fp16", "use f32 or bf16"),
+])
+def test_floats_that_not_every_device_has(use: str, type_: str, missing: str, hint: str) -> None:
+    text, place = program(use, type_, "1.0")
+    lowered(text, CPU)
+    message = refused(text, replace(CPU, **{missing: False}), place)
+    assert f"{CPU.name} does not compute with {type_}" in message
+    assert message.endswith(f"hint: {hint}")
+
+
+@pytest.mark.parametrize("element", ["i64", "u64", "index", "f64"])
+@pytest.mark.parametrize("beta", ["0", "1", "3"])
+def test_atomic_updates_of_64_bits(element: str, beta: str) -> None:
+    text = f"""func @f(%A: memref<{element}x4>) {{
+for %i = 0, 2 {{
+  axpby.n.atomic 1, %A, {beta}, %A : {element}, memref<{element}x4>, {element}, memref<{element}x4>
+}}
+}}"""
+    lowered(text, GPU)
+    message = refused(text, replace(GPU, has_atomic64=False), (3, 3))
+    assert f"instruction axpby.atomic updates %A of type memref<{element}x4>" in message
+    lowered(text.replace(".atomic", ""), replace(GPU, has_atomic64=False))
+
+
+def test_atomic_updates_of_32_bits_need_nothing() -> None:
+    text = "func @f(%A: memref<T>) { axpby.n.atomic 1, %A, 3, %A : E, memref<T>, E, memref<T> }"
+    for element in ("i8", "f16", "f32", "i32", "u32"):
+        lowered(text.replace("T", element).replace("E", element), replace(GPU, has_atomic64=False))

@@ -1,0 +1,122 @@
+"""What traces of a function have recorded before: to record it again costs a look-up for each operation.
+
+Nodes are compared by identity, so everything here gives the same node for the same thing: an operation of the same
+nodes and constants is the node that it was the last time, and the same results are computed by the same steps.  Nothing
+depends on how far a trace has come or which way it went; what is new is recorded the long way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.nodes import Array, Node, Number, Parameter
+from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
+
+if TYPE_CHECKING:
+    from tl_dpnp.graph.plan import Step
+
+__all__ = ["TraceCache"]
+
+#: Entries that one function may keep; beyond that all are forgotten.
+_MOST = 20_000
+#: Constants of a call, which count by type and value.
+_CONSTANTS = (int, bool, str, type(None), np.dtype, type)
+
+
+class TraceCache:
+    """The nodes and steps of one function, for arguments of one kind.
+
+    `results` has the node of an operation with its USM type and queue, and which operand it is a view of; `steps` has
+    the steps that compute given nodes, and the registers that they need.
+    """
+
+    def __init__(self) -> None:
+        self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
+        self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
+        self.replaced: dict[Any, dict[Node, Node]] = {}
+        self._arrays: dict[Any, Array] = {}
+        self._parameters: dict[int, Parameter] = {}
+        self._numbers: dict[Any, Number] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: Any, slot: int, strides: tuple[int, ...], *place: Any) -> Array:
+        """Return the node of an array in memory; `place` is its USM type and queue."""
+        key = shape, dtype, slot, strides, place
+        found = self._arrays.get(key)
+        if found is None:
+            found = self._arrays[key] = Array(shape, dtype, slot, strides)
+        return found
+
+    def parameter(self, position: int) -> Parameter:
+        """Return the node of a number of the call."""
+        found = self._parameters.get(position)
+        if found is None:
+            found = self._parameters[position] = Parameter((), None, position)  # type: ignore[arg-type]
+        return found
+
+    def number(self, value: bool | int | float) -> Number:
+        """Return the node of a constant."""
+        key = type(value), repr(value)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = Number((), None, value)  # type: ignore[arg-type]
+        return found
+
+    def key_of(
+        self, tape: ScalarTape, name: str, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], Sequence[Any]] | None:
+        """Return what an operation depends on, and its arguments; None for what has no key.
+
+        Numbers among the operands of an element-wise function become numbers of the call.
+        """
+        numeric = name in FUNCTIONS
+        parts: list[Any] = [name]
+        given: list[Any] | None = None
+        for number, value in enumerate(arguments):
+            kind = type(value)
+            if kind is LazyArray:
+                parts.append(value.__dict__["_node"])
+            elif numeric and kind is TracedFloat and value.tape is tape:
+                parts.append(self.parameter(value.position))
+            elif numeric and kind is float:
+                traced = tape.fixed_number(value)
+                given = given or list(arguments)
+                given[number] = traced
+                parts.append(self.parameter(traced.position))
+            else:
+                part = _constant(value)
+                if part is None:
+                    return None
+                parts.append(part)
+        for keyword, value in keywords.items():
+            part = _constant(value)
+            if part is None:
+                return None
+            parts += keyword, part
+        return tuple(parts), given or arguments
+
+    def keep(self, key: Any, entry: tuple[Node, str, Any, int | None]) -> None:
+        """Remember an operation."""
+        if len(self.results) >= _MOST:
+            self.results.clear()
+            self.steps.clear()
+            self.replaced.clear()
+        self.results[key] = entry
+
+
+def _constant(value: Any) -> Any:
+    kind = type(value)
+    if kind in _CONSTANTS or isinstance(value, np.dtype | type):
+        return kind, value
+    if kind is float:
+        return kind, repr(value)
+    if kind is tuple or kind is list:
+        parts = tuple(map(_constant, value))
+        return None if None in parts else (kind, parts)
+    if kind is slice:
+        return _constant((slice, value.start, value.stop, value.step))
+    return (kind,) if value is Ellipsis else None
