@@ -175,7 +175,7 @@ class _Hunt:
     def shrink(self) -> None:
         """Make the first failing cases small, in a worker process of their own."""
         for failure in self.failures[:SHRUNK]:
-            limit = SHRINKING / 4 if failure.sort == "hung" else self.campaign.limit
+            limit = min(self.campaign.limit, SHRINKING / 4) if failure.sort == "hung" else self.campaign.limit
             worker = Worker(self.campaign.source, limit, self.pythons.get(failure.kind))
             try:
                 failure.reduced = self._shrunk(failure, worker)

@@ -1,0 +1,134 @@
+"""Campaigns find defects of every sort, count them, make them small and go on."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.campaigns import __main__ as command
+from tests.campaigns import planted, products, programs, quick, text
+from tests.campaigns.campaign import run_campaign
+from tests.campaigns.outcome import Outcome, case_seeds
+from tests.campaigns.planted import TOO_LARGE
+from tl_dpnp.language import ops, parse
+
+SEED = 5
+
+
+def test_what_is_right_is_counted() -> None:
+    outcome = run_campaign(planted.CAMPAIGN, SEED, 5, 30, kind="right", workers=2)
+    assert (outcome.tried, outcome.failures) == (30, ())
+    assert "right: 30 tried, 30 small numbers" in outcome.notes[0]
+
+
+@pytest.mark.parametrize(("kind", "why"), [
+    ("wrong", "wrong: a number is too large"), ("raises", "ValueError: too large"),
+    ("dies", "about to die"), ("ends", "died: exit status 3"),
+])
+def test_failures_are_counted_and_made_small(kind: str, why: str) -> None:
+    outcome = run_campaign(planted.CAMPAIGN, SEED, 5, 4, kind=kind, workers=1)
+    seeds = list(itertools.islice(case_seeds(SEED), 4))
+    failing = [seed for seed in seeds if max(planted.make(kind, seed)) >= TOO_LARGE]
+    assert outcome.tried == 4
+    assert len(outcome.failures) == len(failing) >= 2
+    for seed, failure in zip(failing, outcome.failures, strict=True):
+        assert failure.startswith(f"repeat with: python -m tests.campaigns planted --kind {kind} --seed {seed} --count")
+        assert why in failure
+    assert re.search(rf"reduced in \d+ steps to:\n\[{TOO_LARGE}\]", outcome.failures[0])
+
+
+def test_a_process_that_dies_shows_its_signal_and_where_it_was() -> None:
+    outcome = run_campaign(planted.CAMPAIGN, SEED, 5, 2, kind="dies", workers=1)
+    assert "died: signal 11 (SIGSEGV)" in outcome.failures[0]
+    assert re.search(r'File ".*planted.py", line \d+ in check', outcome.failures[0])
+
+
+def test_a_hang_is_ended_and_shows_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.campaigns.campaign.SHRINKING", 4.0)
+    outcome = run_campaign(quick.CAMPAIGN, SEED, 0.2, 1, kind="hangs", workers=1)
+    (failure,) = outcome.failures
+    assert "hung: no end after 1 s" in failure
+    assert re.search(r'File ".*planted.py", line \d+ in check', failure)
+
+
+def test_a_program_is_reduced_to_what_fails() -> None:
+    whole = {seed: programs.make("vector", seed).program.function for seed in range(20)}
+    seed = next(seed for seed, function in whole.items() if len(_products(function)) > 1)
+    outcome = run_campaign(planted.CAMPAIGN, seed, 5, 1, kind="program", workers=1)
+    (failure,) = outcome.failures
+    assert "elements differ, first at 0" in failure
+    reduced = failure.partition("steps to:\n")[2].partition("\n;")[0]
+    (function,) = parse(reduced)
+    assert len(_products(function)) == 1
+    assert len(list(function.body.walk())) < len(list(whole[seed].body.walk())) / 2
+
+
+def _products(function: ops.Function) -> list[ops.Operation]:
+    return [operation for operation in function.body.walk() if isinstance(operation, ops.Gemm)]
+
+
+def test_a_case_is_repeated_by_its_seed() -> None:
+    first, second = case_seeds(SEED), case_seeds(SEED)
+    assert list(itertools.islice(first, 9)) == list(itertools.islice(second, 9))
+    assert next(case_seeds(77)) == 77
+    for campaign in (programs.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
+        for kind in campaign.kinds:
+            cases = [campaign.make(kind, 3) for _ in range(2)]
+            assert campaign.text(kind, cases[0]) == campaign.text(kind, cases[1])
+
+
+@pytest.mark.parametrize("campaign", [programs.CAMPAIGN, products.CAMPAIGN], ids=lambda campaign: campaign.name)
+def test_cases_can_be_made_smaller(campaign) -> None:
+    for kind in campaign.kinds:
+        smaller = next(iter(campaign.smaller(kind, campaign.make(kind, 3))))
+        assert campaign.text(kind, smaller) != campaign.text(kind, campaign.make(kind, 3))
+
+
+def test_an_unknown_kind_and_one_that_cannot_be_tried() -> None:
+    with pytest.raises(SystemExit, match="planted has no kind 'write'; it has right, wrong,"):
+        run_campaign(planted.CAMPAIGN, SEED, 5, kind="write")
+    outcome = run_campaign(planted.CAMPAIGN, SEED, 5, kind="right", without={"right": "no device"})
+    assert outcome == Outcome(0, (), ("right skipped: no device",))
+
+
+def test_a_worker_that_cannot_start_ends_the_campaign() -> None:
+    with pytest.raises(RuntimeError, match=r"No module named 'tests.campaigns.missing'"):
+        run_campaign(replace(planted.CAMPAIGN, module="tests.campaigns.missing"), SEED, 1, workers=1)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_list(capsys: pytest.CaptureFixture) -> None:
+    assert command.main(["list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"products", "programs", "text"} <= set(names)
+    assert not {"campaign", "outcome", "planted", "quick", "worker"} & set(names)
+
+
+def test_the_closing_line(capsys: pytest.CaptureFixture) -> None:
+    assert command.main(["text", "--seed", "7", "--count", "40", "--minutes", "5", "--workers", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "text: seed 7"
+    assert lines[-1] == "text: 40 tried, 0 failed, seed 7"
+
+
+def test_a_failure_is_the_exit_status(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "run", lambda seed, minutes, count=None: Outcome(3, ("what failed",), ("a note",)))
+    assert command.main(["text", "--seed", "7"]) == 1
+    output = capsys.readouterr().out
+    assert "failure 1 of 1 ---\nwhat failed" in output
+    assert output.splitlines()[-1] == "text: 3 tried, 1 failed, seed 7"
+    with pytest.raises(SystemExit, match="the campaign 'text' takes no --workers"):
+        command.main(["text", "--workers", "2"])
+
+
+def test_a_seed_is_drawn_and_printed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "run", lambda seed, minutes, count=None: Outcome(0))
+    assert command.main(["text"]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"text: seed \d+", first)
+    assert last == f"text: 0 tried, 0 failed, {first[6:]}"
