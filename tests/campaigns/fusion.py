@@ -53,8 +53,9 @@ def check(kind: str, case: str) -> Verdict:
         for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
             found = difference(one, other)
             if found:
-                text = "".join(f"\n{state[1]}" for state in (one[0], other[0]) if state[0] == "raised")
-                return Verdict(f"differs: call {number}: {found}{text}")
+                texts = [f"\n{name}: {state[0][1][-1500:]}" for name, state in (("plain", one), ("fused", other))
+                         if state[0][0] == "raised"]
+                return Verdict(f"differs: call {number}: {found}{''.join(texts)}")
     return Verdict(labels=tuple(labels.elements()))
 
 

@@ -173,9 +173,9 @@ functools.reduce(lambda x, y: x - y, ARRAYS); sum([{arr}, {arr}]); sum(ARRAYS); 
 getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']; {arr}[{cut}:]; dict(p={arr}, q=1)['p']
 list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]; sum(x * y for x, y in zip(ARRAYS, ITEMS))
 {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
-Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); {arr} ** 2 % 5; (y := {arr}) + y
+Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); ({arr} ** 2 % 5); (y := {arr}) + y
 Slots({num}, {arr}).w; recursive({arr}, 2); SimpleNamespace(w={arr}).w; dpnp.abs(x=items[0])
-{arr} + dpnp.sum({arr}, axis=(-1, -2), keepdims=True) % 3; dpnp.stack([{arr}, {arr}])[{bit}]; {arr} + np.float32({num})
+{arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]; {arr} + np.float32({num})
 ---
 copy.copy({arr}); dataclasses.replace(DATA, w={arr}).w; max([{arr}], key=id); next(x for x in ARRAYS)
 """
@@ -225,14 +225,14 @@ STATEMENTS = """
 {avar} = {arr}; {nvar} += {num}; {nvar} *= {half}; {nvar} = {num}; {newa}, {newn} = {arr}, {num}; {newn} = {newn2} = {num}
 {avar} += {num}; {avar} *= {half}; {avar} += {arr}; {avar} -= {arr}; {avar}[...] = {arr}; {avar}[0] = {num}
 {avar}[..., 0] -= {num}; {avar}[:] = {num}; dpnp.add({arr}, {num}, out={avar}); dpnp.maximum({avar}, {num}, out={avar})
-{avar}[..., ::-1][...] = {arr}; W0 *= {half}; W0[...] = {arr}; ARRAYS[0] -= {num}; VIEW[0] = {num}
+{avar}[..., ::-1][...] = {arr}; W0[...] = {arr}; ARRAYS[0] -= {num}; VIEW[0] = {num}
 {newa} = {avar}[..., ::-1]; {newa} = {avar}.swapaxes(-1, -2); {newa} = {avar}[0:1]; {newa} = {avar}; {newa} = {avar}.reshape({avar}.shape)
 {newl} = [{arr}, {arr}]; {lvar}.append({arr}); {lvar}[0] = {arr}; {lvar} += [{arr}]; {lvar}.extend([{arr}, {arr}])
 {newa} = {lvar}[-1]; {newa} = {lvar}.pop(); {newa}, *{newl} = [{arr}, {arr}, {arr}]; {newl} = [h0(x) for x in {lvar}]
 {lvar}.reverse(); {newl} = {lvar}[::-1]; {newl} = list({lvar}); {newl} = [*{lvar}, {arr}]; {newa} = sum({lvar})
 {newo} = Layer({num}, {arr}); {newo} = Sub({num}, {arr}); {newo} = Data({num}, {arr}); {newo} = SimpleNamespace(k={num}, w={arr})
 {newa} = {ovar}.w; {newn} = {ovar}.k; {newo} = STATE; {newo} = s; {newo} = DATA
-{newo} = Slots({num}, {arr}); {newa} = {ovar}.w * {ovar}.k; {newo} = Pair({arr}, {num}) and OBJ
+{newo} = Slots({num}, {arr}); {newa} = {ovar}.w * {ovar}.k
 {newf} = lambda x: x * {num}; {newf} = lambda x, k={num}: x + k; {newf} = functools.partial(h1, k={num}); {newf} = OBJ.forward
 {newf} = make({num}); {newf} = g; {newf} = LAYERS[{index}]; {newa} = {fvar}({arr}); {newa} = {fvar}({fvar}({arr}))
 def {newf}(x, k={num}):|return x * k + {num}
@@ -251,6 +251,7 @@ if (m := {num}) > 1:|{nvar} = m|{body}
 assert {num} is not None, 'never'
 a, b = b, a; {newa} = {avar} = {arr}; {newn}, {newn2} = divmod({num}, 2); ({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num})
 ---
+W0 *= {half}; ARRAYS[0] -= {num}; W1 = W1 + 1
 STATE.w += {num}; ITEMS.append({num}); ITEMS[0] = {num}; ITEMS.pop(0); ITEMS.sort(); ITEMS[{bit}] += {num}
 ARRAYS.append({arr}); ARRAYS[-1] = {arr}; STATE.k = {num}; STATE.w = {arr}; STATE.k += {num}
 STATE.inner.k *= {half}; STATE.inner.w = {arr}; STATE.extra = {num}; STATE.history.append({arr})
@@ -330,6 +331,17 @@ NONE_YET = {"avar": "a", "nvar": "K", "lvar": "ARRAYS", "ovar": "STATE", "fvar":
 _HOLE = re.compile(r"\{([a-z]+2?)\}")
 
 
+#: Calls that functions of a level do not contain, so that there is no recursion without end.
+_CALLS = [re.compile(rf"\b({found})\b") for found in (
+    "h0|h1|h2|OBJ\\(|OTHER|LAYERS|g|nested|Sub|forward|PARTIAL|layer|fvar", "h1|h2|g|nested|LAYERS|layer|fvar",
+    "h2|g|nested|LAYERS|layer|fvar", "(?!)",
+)]
+
+
+#: Kinds of variables that a statement uses only if there is one.
+_LOCAL = re.compile(r"\{(lvar|ovar|fvar)\}")
+
+
 class _Writer:
     """Writes one module; `scope` has the local variables by kind."""
 
@@ -338,11 +350,17 @@ class _Writer:
         self.scope: dict[str, list[str]] = {}
         self.count = 0
         self.size = self.rng.choice([1, 2, 3, 3, 3])
-        self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.03, 0.3])
+        self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.0, 0.03, 0.3])
+        self.level = 0
 
     def drawn(self, kind: str) -> str:
         """Return one of the texts of a kind."""
-        return self.rng.choice(TABLES[kind][self.rng.random() < self.effects])
+        found = self.rng.choice(TABLES[kind][self.rng.random() < self.effects])
+        while _CALLS[self.level].search(found) or (
+            (lacking := _LOCAL.search(found)) and not self.scope.get(lacking[1]) and "{newl" not in found
+        ):
+            found = self.rng.choice(TABLES[kind][0])
+        return found
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -368,7 +386,7 @@ class _Writer:
         if kind in SIMPLE:
             simple = depth > 1 or rng.random() < 0.25 * depth
             filled = self.fill(rng.choice(SIMPLE[kind]) if simple else self.drawn(kind), depth + 1)
-            return filled if filled.isidentifier() or filled[0] in "([" else f"({filled})"
+            return filled if filled.isidentifier() else f"({filled})"
         size = self.size
         values = {
             "int": lambda: rng.choice(["0", "1", "2", "3", "-1"]), "half": lambda: rng.choice(["0.5", "-1.0", "1.5", "2"]),
@@ -437,6 +455,7 @@ class _Writer:
     def function(self, head: str, arrays: list[str], numbers: list[str], statements: int, result: str) -> list[str]:
         """Return the lines of a function."""
         self.scope = {"avar": arrays, "nvar": numbers}
+        self.level = {"h1": 1, "h2": 2, "f": 3}.get(re.findall(r"def (\w+)", head)[0], 0)
         lines = self.body(statements, 0) + [f"return {self.fill(result)}"]
         stored = [name for name in GLOBALS if any(re.match(rf"\s*{name} [+*]?= ", line) for line in lines)]
         if stored:
@@ -477,10 +496,10 @@ class _Writer:
         rng = self.rng
         lines: list[str] = []
         chosen = {name: self.plain(rng.choice(_split(text))) for name, text in ARGUMENTS.items()}
-        most, again = rng.choice([0, 1, 3]), rng.choice([0.0, 0.1, 0.3])
-        for number in range(rng.choice([3, 3, 4, 5])):
+        most, again = rng.choice([0, 1, 3]), rng.choice([0.0, 0.0, 0.1, 0.3])
+        for number in range(rng.choice([3, 4, 5, 6])):
             body = []
-            for _ in range(rng.randint(0, most) if number else 0):
+            for _ in range(rng.choice([0, most, rng.randint(0, most)]) if number else 0):
                 body.append(self.plain(rng.choice(_split(CHANGES))))
             for name, text in ARGUMENTS.items():
                 if number and rng.random() < again:
@@ -505,5 +524,12 @@ def _using(array: str, rng: random.Random) -> str:
 
 
 def random_module(seed: int) -> str:
-    """Return the text of the module of a seed."""
-    return _Writer(seed).module()
+    """Return the text of the module of a seed: the first that is Python of those drawn."""
+    writer = _Writer(seed)
+    while True:
+        text = writer.module()
+        try:
+            compile(text, "random_module", "exec")
+        except SyntaxError:
+            continue
+        return text

@@ -115,14 +115,21 @@ def difference(plain: Any, fused: Any, where: str = "") -> str:
     if isinstance(plain, np.floating) and isinstance(fused, np.floating):
         same = _close(np.asarray(plain), np.asarray(fused), 1e-4) and np.signbit(plain) == np.signbit(fused)
         return "" if same else f"{where}: {fused!r} for {plain!r}"
-    if isinstance(plain, list | tuple) and type(plain) is type(fused) and len(plain) == len(fused):
+    if isinstance(plain, list | tuple) and type(plain) is type(fused) and len(plain) == len(fused) \
+            and plain[:1] + fused[:1] not in (("raised", "returned"), ("returned", "raised")):
         for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
             label = plain[0] if isinstance(plain, tuple) and plain and isinstance(plain[0], str) else number
             found = difference(one, other, f"{where}/{label}")
             if found:
                 return found
         return ""
-    return "" if type(plain) is type(fused) and plain == fused else f"{where}: {fused!r:.600} for {plain!r:.600}"
+    return "" if type(plain) is type(fused) and plain == fused else f"{where}: {_short(fused)} for {_short(plain)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and value[:1] == ("raised",):
+        return f"raised {value[2:]}"
+    return f"{value!r:.400}"
 
 
 def _of_arrays(plain: Any, fused: Any, where: str) -> str:

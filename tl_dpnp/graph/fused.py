@@ -25,7 +25,8 @@ from tl_dpnp.graph.interception import Interceptor
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
-from tl_dpnp.graph.results import restored, result_of
+from tl_dpnp.graph.release import release, restored
+from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -171,11 +172,16 @@ class FusedFunction:
                     self._again.popitem(last=False)
         if specialization is None:
             value = restored(trace, raw)
+            del raw, make
         else:
             originals = [*key.originals, *observer.found]
             value = specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
         trace.finish()
+        if specialization is None:
+            if observer is not None:
+                observer.forget()
+            release(trace)
         self._report(trace.breaks + [b for b in again if b not in trace.breaks])
         if specialization is not None:
             trace.registers = []
@@ -187,7 +193,7 @@ class FusedFunction:
             found = self._interceptors.pop()
         except IndexError:
             return Interceptor(trace)
-        found.trace = trace
+        found.begin(trace)
         return found
 
     def _record(
@@ -206,7 +212,10 @@ class FusedFunction:
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:
-                trace.write_back()  # what dpnp would have done before the error
+                trace.finish()  # what dpnp would have done before the error
+                if observer is not None:
+                    observer.forget()
+                release(trace)
                 raise
             finally:
                 del given, named

@@ -33,7 +33,8 @@ class Path:
     def evaluate(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Return the value that the path leads to in another call."""
         if self.parent is None:
-            return {"argument": arguments, "keyword": keywords}.get(self.kind, {self.key: self.key})[self.key]
+            return self.key if self.kind == "constant" else (
+                arguments if self.kind == "argument" else keywords)[self.key]
         return _STEPS[self.kind][1](self.parent.evaluate(arguments, keywords), self.key)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import recording
-from tl_dpnp.graph.purity import PURE_TYPES, dpnp_name, is_pure_function, is_user_code
-from tl_dpnp.graph.rewriting import HOOKS, rewritten
+from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
@@ -32,6 +32,24 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }
+def _change(place: Any, name: str, value: Any) -> None:
+    assign, owner, key, old = place
+    assign(OPERATORS[name](old, value), owner, key)
+
+
+#: Hooks that do what the code itself would do.
+PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("name", "call", "iterate", "mapping", "operand", "target"), lambda value, *_: value),
+    "attribute": getattr,
+    "item": operator.getitem,
+    "binary": lambda name, one, other: OPERATORS[name](one, other),
+    "set_attribute": lambda value, owner, name: setattr(owner, name, value),
+    "set_item": lambda value, owner, key: operator.setitem(owner, key, value),
+    "attribute_place": lambda owner, name: (PLAIN_HOOKS["set_attribute"], owner, name, getattr(owner, name)),
+    "item_place": lambda owner, key: (PLAIN_HOOKS["set_item"], owner, key, owner[key]),
+    "change": _change,
+    "slice": slice,
+}
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
@@ -43,15 +61,34 @@ _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype
 
 
 class Interceptor:
-    """The hooks of one trace."""
+    """The hooks of one trace, and then of another one."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
+        self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
 
-    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
-        """Return the hooks for the code of a function."""
-        return {name: getattr(self, name) for name in HOOKS}
+    def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
+        """Return the hooks for the code of a function, in the cells that it finds them in."""
+        return self._cells
+
+    def begin(self, trace: Trace) -> None:
+        """Be the hooks of another trace."""
+        self.trace = trace
+        for name, cell in self._cells.items():
+            cell.cell_contents = getattr(self, name)
+
+    def end(self) -> None:
+        """Let functions and generators that outlive the trace run as they are."""
+        for name, cell in self._cells.items():
+            cell.cell_contents = PLAIN_HOOKS[name]
+
+    def is_own(self, function: types.FunctionType) -> bool:
+        """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
+        cells = hook_cells(function)
+        if cells:
+            return any(cell is own for cell in cells for own in self._cells.values())
+        return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.")
 
     # --- what rewritten code reads -----------------------------------------------------------------------------------
 
@@ -150,7 +187,7 @@ class Interceptor:
     def _resolved(self, function: Any, kind: type) -> Callable[..., Any]:
         from tl_dpnp.graph.fused import FusedFunction
 
-        if kind is types.FunctionType and _is_own(function):
+        if kind is types.FunctionType and self.is_own(function):
             return function
         recorded = dpnp_name(function)
         if recorded is not None:
@@ -182,7 +219,7 @@ class Interceptor:
         return types.MethodType(self.call(function.__func__), owner)
 
     def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
-        code = rewritten(function) if is_user_code(function) else None
+        code = rewritten(function) if is_user_code(function) and not hook_cells(function) else None
         if code is None:
             return self.foreign(function)
         return code.bind(function, self.hooks(function))
@@ -219,6 +256,8 @@ class Interceptor:
         if special is not None:
             return special
         owner = getattr(function, "__self__", None)
+        if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:
+            return functools.partial(self._stored, function)
         if is_pure_function(function) or isinstance(owner, list | dict | tuple | set | str | bytes | int | float):
             return functools.partial(self._computed, function)
         return self.foreign(function)
@@ -226,6 +265,18 @@ class Interceptor:
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a function that knows nothing of arrays but their operators."""
         return function(*map(self._passed, arguments), **{k: self._passed(v) for k, v in keywords.items()})
+
+    def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Call a method that changes a container, which gets the caller's own arrays."""
+        return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
+
+    def _real(self, value: Any) -> Any:
+        """Return the caller's own array for what stands for it, also for those in a list."""
+        if type(value) is LazyArray:
+            return self.trace.original(value)
+        if type(value) in (types.FunctionType, types.MethodType):
+            return self.call(value)  # the key of `sort`
+        return [self._real(part) for part in value] if type(value) is list else value
 
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
@@ -267,13 +318,6 @@ class Interceptor:
 def _parts(function: types.FunctionType) -> tuple[Any, ...]:
     """Return what of a function may be exchanged: all of it but its variables."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
-
-
-def _is_own(function: types.FunctionType) -> bool:
-    """Return whether a function is a part of this package, or was defined by a rewritten one."""
-    return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.") or any(
-        name.startswith("__tl_dpnp_") for name in function.__code__.co_freevars
-    )
 
 
 def _type_of(*arguments: Any) -> Any:

@@ -7,6 +7,7 @@ pure, or to be the same at the next call, is an effect, and a function with effe
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 from collections.abc import Callable
@@ -15,12 +16,12 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.interception import OPERATORS, Interceptor, called_method, hashable
+from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
 from tl_dpnp.graph.reading import CONTAINERS, NUMBERS, PLAIN, Reader
-from tl_dpnp.graph.rewriting import rewritten
+from tl_dpnp.graph.rewriting import hook_cells, rewritten
 from tl_dpnp.graph.trace import Break, Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
@@ -32,11 +33,12 @@ class Observer(Reader, Interceptor):
 
     def __init__(self, trace: Trace, key: CallKey) -> None:
         Interceptor.__init__(self, trace)
+        self._names: list[types.CellType] = []
         Reader.__init__(self, trace, key)
 
     # --- hooks -------------------------------------------------------------------------------------------------------
 
-    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
+    def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
         """Return the hooks for the code of a function, whose variables are read by paths of its own."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         variables = self.guards.constant(function.__globals__)
@@ -46,7 +48,19 @@ class Observer(Reader, Interceptor):
                 return self.read(value, self.guards.child(self.guards.constant(cells[name]), "cell"))
             return self.read(value, self.guards.child(variables, "global", name))
 
-        return {**super().hooks(function), "name": name}
+        cell = types.CellType(name)
+        self._names.append(cell)
+        return {**super().hooks(function), "name": cell}
+
+    def end(self) -> None:
+        """Let functions and generators that outlive the trace run as they are."""
+        super().end()
+        for cell in self._names:
+            cell.cell_contents = PLAIN_HOOKS["name"]
+
+    def is_own(self, function: types.FunctionType) -> bool:
+        """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
+        return super().is_own(function) or any(cell is own for cell in hook_cells(function) for own in self._names)
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return what stands for an attribute."""
@@ -78,6 +92,8 @@ class Observer(Reader, Interceptor):
         return value
 
     def _attribute_of_object(self, owner: Any, kind: type, name: str) -> Any:
+        if isinstance(owner, enum.Enum) and name in ("value", "name"):
+            return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
             self.class_member(kind, name, found)
@@ -111,7 +127,7 @@ class Observer(Reader, Interceptor):
             owner, kind = self.trace.capture(owner), LazyArray
         if kind is LazyArray:
             return owner[self.deeply(key)]
-        if kind in CONTAINERS:
+        if kind in CONTAINERS or is_named_tuple(kind):
             key = self.deeply(key)
             known = self._known.get(id(owner))
             if known is None:
@@ -129,7 +145,7 @@ class Observer(Reader, Interceptor):
         """Return what stands for something that is iterated over."""
         kind = type(values)
         known = self._known.get(id(values))
-        if kind in (list, tuple):
+        if kind in (list, tuple) or is_named_tuple(kind):
             return super().iterate(values) if known is None else self.elements(values, known[1])
         if kind is dict and known is not None:
             self.deeply(values)
@@ -309,13 +325,12 @@ class Observer(Reader, Interceptor):
 
     def _only_fills(self, kind: type) -> bool:
         """Return whether making an object only fills its attributes: named tuples, data classes, empty classes."""
-        if kind is types.SimpleNamespace:
+        if kind is types.SimpleNamespace or kind is functools.partial:
             return True
         if type(kind) is not type:
             return False
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            made = getattr(kind.__new__, "__code__", None)
-            return made is not None and made.co_filename.startswith("<") and kind.__init__ is tuple.__init__
+        if is_named_tuple(kind):
+            return kind.__init__ is object.__init__
         if kind.__new__ is not object.__new__:
             return False
         self.class_member(kind, "__init__", kind.__init__)
@@ -413,6 +428,14 @@ class Observer(Reader, Interceptor):
 
 
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Return whether a class is a named tuple, made and iterated over as tuples are."""
+    if not issubclass(kind, tuple) or not hasattr(kind, "_fields") or kind.__iter__ is not tuple.__iter__:
+        return False
+    made = getattr(kind.__new__, "__code__", None)
+    return made is not None and made.co_filename.startswith("<")
 
 
 def _is_lazy_iterable(value: Any) -> bool:

@@ -68,6 +68,10 @@ class Reader:
         known = self._known.get(id(value))
         return None if known is None else known[1]
 
+    def forget(self) -> None:
+        """Forget the numbers that stand for others."""
+        self._floats.clear()
+
     def effect(self, what: str, reason: str, hint: str = "") -> None:
         """Note something that has to happen at each call, or cannot be seen to stay the same."""
         self.effects[Break(what, reason, *user_place(), hint, True)] = None
@@ -123,7 +127,7 @@ class Reader:
     def read(self, value: Any, path: Path) -> Any:
         """Take in a value that was found at the end of a path; return what stands for it."""
         kind = type(value)
-        if kind is LazyArray or kind is TracedFloat:
+        if kind is LazyArray or kind is TracedFloat or self.trace.ended:
             return value  # this trace has put it there
         if path.guard is not None and not self._as_before(value, path):
             self.effect("a variable", "it changes while the function runs")

@@ -7,6 +7,7 @@ at each call; any other use fixes its value: the plan then holds for calls with 
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,11 @@ class ScalarTape:
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
     _changing: list[tuple[int, Entry]] | None = None
+    _left: list[weakref.ref[TracedFloat]] = field(default_factory=list)
+
+    def left(self) -> list[TracedFloat]:
+        """Return the numbers that somebody still holds."""
+        return [number for reference in self._left if (number := reference()) is not None]
 
     def given(self, value: float) -> TracedFloat:
         """Return a number that each call gives, in the order in which this is called."""
@@ -55,6 +61,7 @@ class ScalarTape:
     def _add(self, value: float, entry: Entry) -> TracedFloat:
         result = TracedFloat(value)
         result.tape, result.position = self, len(self.values)
+        self._left.append(weakref.ref(result))
         self.values.append(float(value))
         self.entries.append(entry)
         return result
