@@ -12,7 +12,6 @@ import itertools
 import sys
 import tempfile
 import traceback
-import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -103,7 +102,8 @@ def _states(path: Path, decorator: Callable[[Any], Any]) -> Iterator[Any]:
 
     name = path.stem
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     module.fused, module.random_array = decorator, _random_array
     sys.modules[name] = module

@@ -91,8 +91,8 @@ class Snapshot:
         return value.shape, str(value.dtype), value.usm_type, sharing, value.asnumpy()
 
     def _function(self, function: Any) -> Any:
-        cells = {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (),
-                                                                strict=True)
+        named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = {name: cell.cell_contents for name, cell in named
                  if not name.startswith("__tl_dpnp") and name not in ("__class__",)}
         own = function.__module__ == self.module.__name__
         parts = [self.of(function.__defaults__), self.of(function.__kwdefaults__)] if own else []

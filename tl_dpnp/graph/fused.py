@@ -63,7 +63,7 @@ class Specialization:
         if tape is not None:
             try:
                 scalars = tape.replay(scalars)
-            except ArithmeticError:  # the function itself raises it, after what it does before
+            except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
                 return False, None
         for place, value in self.numbers:
             if not same_value(scalars[place], value):
@@ -127,9 +127,9 @@ class FusedFunction:
         key = CallKey()
         for value in arguments:
             key.add(value)
-        for name in sorted(keywords):
+        for name, value in keywords.items():  # in their order, which the function may see
             key.parts.append(name)
-            key.add(keywords[name])
+            key.add(value)
         key.finish()
         return key
 
@@ -205,10 +205,7 @@ class FusedFunction:
                 named = {name: trace.argument(a) if type(a) is dpnp.ndarray else a for name, a in keywords.items()}
             else:
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
-                covered = {name: observer.cover(keywords[name], observer.guards.argument(name))
-                           for name in sorted(keywords)}
-                named = {name: covered[name] for name in keywords}
-                del covered
+                named = {name: observer.cover(a, observer.guards.argument(name)) for name, a in keywords.items()}
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:

@@ -50,6 +50,8 @@ PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
     "change": _change,
     "slice": slice,
 }
+#: Functions that look at the frame that calls them.
+_OF_FRAMES = (globals, vars, dir)
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
@@ -100,7 +102,7 @@ class Interceptor:
         """Return what stands for an attribute."""
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
-        value = getattr(owner, name)
+        value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
     def item(self, owner: Any, key: Any) -> Any:
@@ -130,11 +132,17 @@ class Interceptor:
 
     def binary(self, name: str, one: Any, other: Any) -> Any:
         """Return the result of an operator."""
+        if name in ("is_", "is_not"):
+            return OPERATORS[name](self._itself(one), self._itself(other))
         if type(one) is dpnp.ndarray:
             one = self.trace.capture(one)
         if type(other) is dpnp.ndarray:
             other = self.trace.capture(other)
         return OPERATORS[name](one, other)
+
+    def _itself(self, value: Any) -> Any:
+        """Return the object whose identity a value has."""
+        return self.trace.original(value) if type(value) is LazyArray else value
 
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
@@ -252,9 +260,12 @@ class Interceptor:
 
     def builtin(self, function: Any) -> Callable[..., Any]:
         """Return what is called for a function written in C."""
-        special = {getattr: self._getattr, setattr: self._setattr}.get(function) if hashable(function) else None
+        special = {getattr: self._getattr, setattr: self._setattr, hasattr: self._hasattr, id: self._id}.get(
+            function) if hashable(function) else None
         if special is not None:
             return special
+        if function in _OF_FRAMES:
+            return self.barrier(function)
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:
             return functools.partial(self._stored, function)
@@ -283,7 +294,9 @@ class Interceptor:
             return self.trace.capture(value)
         if type(value) in (types.FunctionType, functools.partial, types.MethodType) or dpnp_name(value) is not None:
             return self.call(value)
-        return self.iterate(value) if type(value) is list and any(type(v) is dpnp.ndarray for v in value) else value
+        if type(value) in (list, tuple) and any(type(part) is dpnp.ndarray for part in value):
+            return type(value)([self.trace.capture(v) if type(v) is dpnp.ndarray else v for v in value])
+        return value
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
         try:
@@ -293,8 +306,20 @@ class Interceptor:
                 return default[0]
             raise
 
+    def _hasattr(self, owner: Any, name: str) -> bool:
+        nothing = object()
+        return self._getattr(owner, name, nothing) is not nothing
+
+    def _id(self, value: Any) -> int:
+        return id(self._itself(value))
+
     def _setattr(self, owner: Any, name: str, value: Any) -> None:
         self.set_attribute(value, owner, name)
+
+    def barrier(self, function: Any) -> Any:
+        """Return a function that has to be called by the user's code itself; all is in memory before."""
+        with self.trace.outside():
+            return function
 
     def foreign(self, function: Any) -> Callable[..., Any]:
         """Return what is called for code that is not followed: it may read and change every array."""

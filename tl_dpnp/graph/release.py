@@ -1,7 +1,8 @@
 """What a trace may leave behind: stand-ins of arrays and numbers in objects that outlive it.
 
-While a function is traced, lazy arrays stand for the caller's own ones, and `TracedFloat` objects for numbers.  Where the
-function has put one into a container, an attribute or a variable of an outer scope, what it stands for takes its place.
+While a function is traced, lazy arrays stand for the caller's own ones, and `TracedFloat` objects for numbers.  Where
+the function has put one into a container, an attribute or a variable of an outer scope, what it stands for takes its
+place.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ROUNDS = 8
 
 
 def restored(trace: Trace, value: Any) -> Any:
-    """Return a result with the caller's own arrays and plain numbers for what stands for them, in what the call made."""
+    """Return a result with the caller's own arrays and plain numbers for what stands for them."""
     if not _kept(trace):
         return value
     own = {id(lazy): array for array, lazy in trace.known()}
@@ -115,8 +116,9 @@ def _replace(holder: Any, real: dict[int, Any]) -> None:
         if id(holder.__defaults__) in real:
             holder.__defaults__ = real[id(holder.__defaults__)]
     elif isinstance(holder, functools.partial):
-        _, state = holder.__reduce__()[0], holder.__reduce__()[2]
-        holder.__setstate__(tuple(real.get(id(part), part) for part in state))
+        state: Any = holder.__reduce__()[2]
+        partial: Any = holder
+        partial.__setstate__(tuple(real.get(id(part), part) for part in state))
     else:
         _replace_attributes(holder, real)
 
@@ -126,7 +128,7 @@ def _replace_attributes(holder: Any, real: dict[int, Any]) -> None:
     if type(values) is dict:
         _replace(values, real)
     for base in type(holder).__mro__:
-        for name, member in vars(base).items():
+        for member in vars(base).values():
             if isinstance(member, types.MemberDescriptorType) and base.__module__ != "builtins":
                 try:
                     value = member.__get__(holder)

@@ -92,10 +92,16 @@ _NAME_OF = {hook: f"__tl_dpnp_{hook}__" for hook in HOOKS}
 _HOOK_OF = {name: hook for hook, name in _NAME_OF.items()}
 
 
+#: Functions that see the variables of the function that calls them, hooks among them.
+_SEES_LOCALS = {"locals", "eval", "exec"}
+
+
 def _rewrite(definition: Definition, code: types.CodeType) -> Rewritten | None:
     node = copy.deepcopy(definition.node)
     rewriter = _Rewriter(definition.owner)
     rewriter.function(node)
+    if _SEES_LOCALS & set(code.co_names):
+        return None
     result = compiled(definition, code, node, tuple(_HOOK_OF))
     return None if result is None else Rewritten(result, tuple(dict.fromkeys(rewriter.effects)))
 

@@ -400,6 +400,12 @@ class Trace:
         self._lazies.append(weakref.ref(result))
         return result
 
+    def is_writable(self, lazy: Any) -> bool:
+        """Return whether an array may be written: arrays that existed before may be read-only."""
+        node = _base(lazy.__dict__["_node"])
+        held = self.registers[node.slot] if isinstance(node, Array) else None
+        return held is None or held.flags.writable
+
     def is_dirty(self, lazy: Any) -> bool:
         """Return whether an in-place operation on an array in memory is still to be written."""
         return any(dirty is lazy for dirty in self._dirty)
@@ -477,6 +483,14 @@ class Trace:
         self.materialize([lazy])
         self._flush_readers(lazy)
         return self.array_of(lazy)
+
+    def given_away(self, lazy: Any) -> Any:
+        """Return a dpnp array on the memory of a lazy one, to which nobody sees who reads or writes: all that is
+        recorded from now on is computed at once.
+        """
+        array = dpnp_array_of(self.escape(lazy))
+        self._outside += 1
+        return array
 
     def call(self, function: Callable[..., Any], name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call dpnp itself on the arrays behind lazy arguments, as a step of the plan; returns lazy results."""

@@ -67,16 +67,18 @@ class ScalarTape:
         return result
 
     def replay(self, given: Sequence[float]) -> list[float]:
-        """Return the values of another call from the numbers that it gives."""
+        """Return the values of another call from the numbers that it gives; raises ArithmeticError, ValueError."""
         if self._changing is None:
             self._changing = [(place, entry) for place, entry in enumerate(self.entries)
                               if entry is None or any(is_position for is_position, _ in entry[1])]
         numbers = iter(given)
         values = self.values.copy()
         for place, entry in self._changing:
-            values[place] = next(numbers) if entry is None else entry[0](
+            value = values[place] = next(numbers) if entry is None else entry[0](
                 *[values[operand] if is_position else operand for is_position, operand in entry[1]]
             )
+            if type(value) is not float:
+                raise ArithmeticError("a number has become another kind of number")
         return values
 
 
