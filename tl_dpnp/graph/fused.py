@@ -28,7 +28,8 @@ from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.purity import dpnp_name
-from tl_dpnp.graph.results import restored, result_of
+from tl_dpnp.graph.release import release, restored
+from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -66,7 +67,7 @@ class Specialization:
         if tape is not None:
             try:
                 scalars = tape.replay(scalars)
-            except ArithmeticError:  # the function itself raises it, after what it does before
+            except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
                 return False, None
         for place, value in self.numbers:
             if not same_value(scalars[place], value):
@@ -154,9 +155,9 @@ class FusedFunction:
         key = CallKey()
         for value in arguments:
             key.add(value)
-        for name in sorted(keywords):
+        for name, value in keywords.items():  # in their order, which the function may see
             key.parts.append(name)
-            key.add(keywords[name])
+            key.add(value)
         key.finish()
         return key
 
@@ -203,6 +204,7 @@ class FusedFunction:
         self._report(trace.breaks + [b for b in again if b not in trace.breaks])
         if specialization is None:
             value = restored(trace, raw)
+            del raw, make
         else:
             originals = [*key.originals, *observer.found]
             value = specialization.plan.make(
@@ -210,6 +212,10 @@ class FusedFunction:
         trace.finish()
         if specialization is not None:
             trace.registers = []
+            return value, trace, again
+        if observer is not None:
+            observer.forget()
+        release(trace)
         return value, trace, again
 
     def _interceptor(self, trace: Trace) -> Interceptor:
@@ -218,7 +224,7 @@ class FusedFunction:
             found = self._interceptors.pop()
         except IndexError:
             return Interceptor(trace)
-        found.trace = trace
+        found.begin(trace)
         return found
 
     def _record(
@@ -231,15 +237,15 @@ class FusedFunction:
             else:
                 observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
-                covered = {name: observer.cover(keywords[name], observer.guards.argument(name))
-                           for name in sorted(keywords)}
-                named = {name: covered[name] for name in keywords}
-                del covered
+                named = {name: observer.cover(a, observer.guards.argument(name)) for name, a in keywords.items()}
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:
                 if trace.refusing is None or not (trace.breaks or (observer and observer.effects)):
-                    trace.write_back()  # what dpnp would have done before the error
+                    trace.finish()  # what dpnp would have done before the error
+                if observer is not None:
+                    observer.forget()
+                release(trace)
                 raise
             finally:
                 del given, named

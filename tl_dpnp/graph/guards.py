@@ -67,6 +67,7 @@ _GUARDS = {
     "same": "if {v} is not originals[{e}]: return False",
     "alias": "if {v} is not {e}: return False",
     "missing": "if hasattr({v}, {e}): return False",
+    "lacks": "if {e} in {v}: return False",
 }
 
 

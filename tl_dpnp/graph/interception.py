@@ -17,8 +17,8 @@ import numpy as np
 
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import recording
-from tl_dpnp.graph.purity import PURE_TYPES, dpnp_name, is_pure_function, is_user_code
-from tl_dpnp.graph.rewriting import HOOKS, rewritten
+from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
@@ -32,6 +32,26 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }
+def _change(place: Any, name: str, value: Any) -> None:
+    assign, owner, key, old = place
+    assign(OPERATORS[name](old, value), owner, key)
+
+
+#: Hooks that do what the code itself would do.
+PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("name", "call", "iterate", "mapping", "operand", "target"), lambda value, *_: value),
+    "attribute": getattr,
+    "item": operator.getitem,
+    "binary": lambda name, one, other: OPERATORS[name](one, other),
+    "set_attribute": lambda value, owner, name: setattr(owner, name, value),
+    "set_item": lambda value, owner, key: operator.setitem(owner, key, value),
+    "attribute_place": lambda owner, name: (PLAIN_HOOKS["set_attribute"], owner, name, getattr(owner, name)),
+    "item_place": lambda owner, key: (PLAIN_HOOKS["set_item"], owner, key, owner[key]),
+    "change": _change,
+    "slice": slice,
+}
+#: Functions that look at the frame that calls them.
+_OF_FRAMES = (globals, vars, dir)
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
@@ -43,15 +63,34 @@ _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype
 
 
 class Interceptor:
-    """The hooks of one trace."""
+    """The hooks of one trace, and then of another one."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
+        self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
 
-    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
-        """Return the hooks for the code of a function."""
-        return {name: getattr(self, name) for name in HOOKS}
+    def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
+        """Return the hooks for the code of a function, in the cells that it finds them in."""
+        return self._cells
+
+    def begin(self, trace: Trace) -> None:
+        """Be the hooks of another trace."""
+        self.trace = trace
+        for name, cell in self._cells.items():
+            cell.cell_contents = getattr(self, name)
+
+    def end(self) -> None:
+        """Let functions and generators that outlive the trace run as they are."""
+        for name, cell in self._cells.items():
+            cell.cell_contents = PLAIN_HOOKS[name]
+
+    def is_own(self, function: types.FunctionType) -> bool:
+        """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
+        cells = hook_cells(function)
+        if cells:
+            return any(cell is own for cell in cells for own in self._cells.values())
+        return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.")
 
     # --- what rewritten code reads -----------------------------------------------------------------------------------
 
@@ -63,7 +102,7 @@ class Interceptor:
         """Return what stands for an attribute."""
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
-        value = getattr(owner, name)
+        value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
     def item(self, owner: Any, key: Any) -> Any:
@@ -93,11 +132,17 @@ class Interceptor:
 
     def binary(self, name: str, one: Any, other: Any) -> Any:
         """Return the result of an operator."""
+        if name in ("is_", "is_not"):
+            return OPERATORS[name](self._itself(one), self._itself(other))
         if type(one) is dpnp.ndarray:
             one = self.trace.capture(one)
         if type(other) is dpnp.ndarray:
             other = self.trace.capture(other)
         return OPERATORS[name](one, other)
+
+    def _itself(self, value: Any) -> Any:
+        """Return the object whose identity a value has."""
+        return self.trace.original(value) if type(value) is LazyArray else value
 
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
@@ -150,7 +195,7 @@ class Interceptor:
     def _resolved(self, function: Any, kind: type) -> Callable[..., Any]:
         from tl_dpnp.graph.fused import FusedFunction
 
-        if kind is types.FunctionType and _is_own(function):
+        if kind is types.FunctionType and self.is_own(function):
             return function
         recorded = dpnp_name(function)
         if recorded is not None:
@@ -182,7 +227,7 @@ class Interceptor:
         return types.MethodType(self.call(function.__func__), owner)
 
     def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
-        code = rewritten(function) if is_user_code(function) else None
+        code = rewritten(function) if is_user_code(function) and not hook_cells(function) else None
         if code is None:
             return self.foreign(function)
         return code.bind(function, self.hooks(function))
@@ -215,10 +260,15 @@ class Interceptor:
 
     def builtin(self, function: Any) -> Callable[..., Any]:
         """Return what is called for a function written in C."""
-        special = {getattr: self._getattr, setattr: self._setattr}.get(function) if hashable(function) else None
+        special = {getattr: self._getattr, setattr: self._setattr, hasattr: self._hasattr, id: self._id}.get(
+            function) if hashable(function) else None
         if special is not None:
             return special
+        if function in _OF_FRAMES:
+            return self.barrier(function)
         owner = getattr(function, "__self__", None)
+        if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:
+            return functools.partial(self._stored, function)
         if is_pure_function(function) or isinstance(owner, list | dict | tuple | set | str | bytes | int | float):
             return functools.partial(self._computed, function)
         return self.foreign(function)
@@ -227,12 +277,26 @@ class Interceptor:
         """Call a function that knows nothing of arrays but their operators."""
         return function(*map(self._passed, arguments), **{k: self._passed(v) for k, v in keywords.items()})
 
+    def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Call a method that changes a container, which gets the caller's own arrays."""
+        return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
+
+    def _real(self, value: Any) -> Any:
+        """Return the caller's own array for what stands for it, also for those in a list."""
+        if type(value) is LazyArray:
+            return self.trace.original(value)
+        if type(value) in (types.FunctionType, types.MethodType):
+            return self.call(value)  # the key of `sort`
+        return [self._real(part) for part in value] if type(value) is list else value
+
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
             return self.trace.capture(value)
         if type(value) in (types.FunctionType, functools.partial, types.MethodType) or dpnp_name(value) is not None:
             return self.call(value)
-        return self.iterate(value) if type(value) is list and any(type(v) is dpnp.ndarray for v in value) else value
+        if type(value) in (list, tuple) and any(type(part) is dpnp.ndarray for part in value):
+            return type(value)([self.trace.capture(v) if type(v) is dpnp.ndarray else v for v in value])
+        return value
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
         try:
@@ -242,8 +306,20 @@ class Interceptor:
                 return default[0]
             raise
 
+    def _hasattr(self, owner: Any, name: str) -> bool:
+        nothing = object()
+        return self._getattr(owner, name, nothing) is not nothing
+
+    def _id(self, value: Any) -> int:
+        return id(self._itself(value))
+
     def _setattr(self, owner: Any, name: str, value: Any) -> None:
         self.set_attribute(value, owner, name)
+
+    def barrier(self, function: Any) -> Any:
+        """Return a function that has to be called by the user's code itself; all is in memory before."""
+        with self.trace.outside():
+            return function
 
     def foreign(self, function: Any) -> Callable[..., Any]:
         """Return what is called for code that is not followed: it may read and change every array."""
@@ -267,13 +343,6 @@ class Interceptor:
 def _parts(function: types.FunctionType) -> tuple[Any, ...]:
     """Return what of a function may be exchanged: all of it but its variables."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
-
-
-def _is_own(function: types.FunctionType) -> bool:
-    """Return whether a function is a part of this package, or was defined by a rewritten one."""
-    return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.") or any(
-        name.startswith("__tl_dpnp_") for name in function.__code__.co_freevars
-    )
 
 
 def _type_of(*arguments: Any) -> Any:

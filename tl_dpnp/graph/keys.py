@@ -24,7 +24,7 @@ array_facts = attrgetter("shape", "strides", "dtype.num", "usm_type", "sycl_queu
 #: Immutable values, equal where they are of the same type and compare equal.
 BY_VALUE = (bool, int, str, bytes, type(None), type(Ellipsis), np.dtype)
 #: Values that may compare equal though they differ, as zeros of different signs do, or differ from themselves: NaN.
-_BY_TEXT = (float, complex, np.generic, range)
+_BY_TEXT = (complex, range)
 #: What is the same only if it is the same object.
 BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum)
 
@@ -75,7 +75,7 @@ class CallKey:
         elif isinstance(value, BY_IDENTITY):
             self.held.append(value)
             self.parts.append(("is", id(value)))
-        elif isinstance(value, (*_BY_TEXT, np.dtype)):
+        elif kind in _BY_TEXT or isinstance(value, np.generic | np.dtype):
             self.parts.append((kind, repr(value)))
         elif kind is slice:
             self.parts.append((slice, *(part if part is None or type(part) is int else object()

@@ -119,6 +119,17 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
         return (self[index] for index in range(self.shape[0]))
 
     @property
+    def flat(self) -> Any:
+        """Iterator over the elements in memory."""
+        trace = self.__dict__["_trace"]
+        trace.note("flat of an array", "it reads and writes memory", "use reshape(-1)", again=True)
+        return trace.given_away(self).flat
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
+    @property
     def T(self) -> Any:  # noqa: N802
         """View of the transposed array."""
         return self.transpose()
@@ -140,12 +151,13 @@ def _strides(node: Node) -> tuple[int, ...]:
     return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
 
 
+_GIVEN = "the data is given away"
 #: Methods that only look at an array's metadata or give the data to the host; all others are recorded or left to dpnp.
 _HOST = {
     **dict.fromkeys(("asnumpy", "tolist"), "the data is copied to the host"),
     **dict.fromkeys(("__float__", "__int__", "__complex__", "item"), "its value is read"),
     **dict.fromkeys(("__repr__", "__str__"), "it is printed"),
-    **dict.fromkeys(("__dlpack__", "get_array"), "the data is given away"),
+    **dict.fromkeys(("__dlpack__", "get_array"), _GIVEN),
     "__bool__": "its truth value decides what happens",
     "__index__": "its value is used as an index",
 }
@@ -161,7 +173,8 @@ def _host_method(name: str) -> Callable[..., Any]:
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
         trace = self.__dict__["_trace"]
         trace.note(f"{name} of an array", _HOST[name], _HINTS.get(name, ""), again=True)
-        return plain(dpnp_array_of(trace.escape(self)), *arguments, **keywords)
+        given = _HOST[name] == _GIVEN
+        return plain(trace.given_away(self) if given else dpnp_array_of(trace.escape(self)), *arguments, **keywords)
 
     method.__name__ = name
     return method

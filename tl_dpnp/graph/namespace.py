@@ -226,7 +226,8 @@ def _setitem(self: LazyArray, key: Any, value: Any) -> None:
     if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
         try:
             node = trace.operand(value)[0]
-            if node.dtype is not None and np.broadcast_shapes(node.shape, self.shape) == self.shape \
+            if trace.is_writable(self) and node.dtype is not None \
+                    and np.broadcast_shapes(node.shape, self.shape) == self.shape \
                     and np.can_cast(node.dtype, self.dtype, "same_kind"):
                 whole = broadcast(node, self.shape)
                 trace.assign(self, Map(self.shape, self.dtype, "astype", (whole,), self.dtype))

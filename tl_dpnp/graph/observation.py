@@ -7,20 +7,21 @@ pure, or to be the same at the next call, is an effect, and a function with effe
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.interception import OPERATORS, Interceptor, called_method, hashable
+from tl_dpnp.graph.interception import PLAIN_HOOKS, Interceptor, called_method, hashable
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
-from tl_dpnp.graph.reading import CONTAINERS, NUMBERS, PLAIN, Reader
-from tl_dpnp.graph.rewriting import rewritten
+from tl_dpnp.graph.reading import CONTAINERS, Reader, is_plain
+from tl_dpnp.graph.rewriting import hook_cells, rewritten
 from tl_dpnp.graph.trace import Break, Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
@@ -32,11 +33,12 @@ class Observer(Reader, Interceptor):
 
     def __init__(self, trace: Trace, key: CallKey) -> None:
         Interceptor.__init__(self, trace)
+        self._names: list[types.CellType] = []
         Reader.__init__(self, trace, key)
 
     # --- hooks -------------------------------------------------------------------------------------------------------
 
-    def hooks(self, function: types.FunctionType) -> dict[str, Callable[..., Any]]:
+    def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
         """Return the hooks for the code of a function, whose variables are read by paths of its own."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         variables = self.guards.constant(function.__globals__)
@@ -46,7 +48,19 @@ class Observer(Reader, Interceptor):
                 return self.read(value, self.guards.child(self.guards.constant(cells[name]), "cell"))
             return self.read(value, self.guards.child(variables, "global", name))
 
-        return {**super().hooks(function), "name": name}
+        cell = types.CellType(name)
+        self._names.append(cell)
+        return {**super().hooks(function), "name": cell}
+
+    def end(self) -> None:
+        """Let functions and generators that outlive the trace run as they are."""
+        super().end()
+        for cell in self._names:
+            cell.cell_contents = PLAIN_HOOKS["name"]
+
+    def is_own(self, function: types.FunctionType) -> bool:
+        """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
+        return super().is_own(function) or any(cell is own for cell in hook_cells(function) for own in self._names)
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return what stands for an attribute."""
@@ -55,8 +69,8 @@ class Observer(Reader, Interceptor):
             owner, kind = self.trace.capture(owner), LazyArray
         if kind is TracedFloat:
             owner = self.trace.tape.fix(owner)
-        if isinstance(owner, PLAIN) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
-            return getattr(owner, name)
+        if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
+            return super().attribute(owner, name)
         if kind is types.ModuleType or isinstance(owner, type):
             if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
                 self.effect(f"{name} of {owner.__name__}", "it is not followed")
@@ -70,14 +84,15 @@ class Observer(Reader, Interceptor):
     def _of_base(self, owner: Any, name: str) -> Any:
         value = getattr(owner, name)
         function = getattr(value, "__func__", None)
-        for base in type(owner.__self__).__mro__:
-            if function is not None and vars(base).get(name) is function:
-                self.class_member(base, name, function)
+        this = owner.__self__ if isinstance(owner.__self__, type) else type(owner.__self__)
+        self.class_lookup(this.__mro__[this.__mro__.index(owner.__thisclass__) + 1 :], name)
         if function is None and getattr(value, "__qualname__", "") != "object.__init__":
             self.effect(f"{name} of super()", "how it is found is not followed")
         return value
 
     def _attribute_of_object(self, owner: Any, kind: type, name: str) -> Any:
+        if isinstance(owner, enum.Enum) and name in ("value", "name"):
+            return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
             self.class_member(kind, name, found)
@@ -85,9 +100,9 @@ class Observer(Reader, Interceptor):
         followed = found is None or not hasattr(type(found), "__get__") or isinstance(
             found, types.FunctionType | classmethod | staticmethod | types.MemberDescriptorType | type
         ) or self.is_fused(found) or type(found).__name__ == "_tuplegetter"
-        own = getattr(owner, "__dict__", {})
-        if not isinstance(kind.__getattribute__, types.WrapperDescriptorType):
-            followed = False
+        followed = followed and isinstance(kind.__getattribute__, types.WrapperDescriptorType)
+        own = getattr(owner, "__dict__", {}) if followed else {}
+        self.class_member(kind, "__getattribute__", kind.__getattribute__)
         if name not in own and found is None and hasattr(kind, "__getattr__"):
             followed = False
         if not followed or (name.startswith("__") and name.endswith("__") and name not in _COMMON):
@@ -109,9 +124,10 @@ class Observer(Reader, Interceptor):
         kind = type(owner)
         if kind is dpnp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
+        self._indexing(key)
         if kind is LazyArray:
             return owner[self.deeply(key)]
-        if kind in CONTAINERS:
+        if kind in CONTAINERS or is_named_tuple(kind):
             key = self.deeply(key)
             known = self._known.get(id(owner))
             if known is None:
@@ -121,21 +137,26 @@ class Observer(Reader, Interceptor):
                 return self.deeply(owner)[key]
             value = owner[key]
             return self.element(value, known[1], key + len(owner) if kind is not dict and key < 0 else key)
-        if not isinstance(owner, PLAIN) and not isinstance(owner, type):
+        if not is_plain(owner) and not isinstance(owner, type):
             self.effect(f"an element of a {kind.__name__}", "how it is found is not followed")
         return super().item(owner, self.deeply(key))
+
+    def _indexing(self, key: Any) -> None:
+        for part in key if type(key) is tuple else (key,):
+            if not (is_plain(part) or isinstance(part, (dpnp.ndarray, np.ndarray, *CONTAINERS, *BY_IDENTITY))):
+                self.effect(f"a {type(part).__name__} as an index", "how it becomes one is not followed")
 
     def iterate(self, values: Any) -> Any:
         """Return what stands for something that is iterated over."""
         kind = type(values)
         known = self._known.get(id(values))
-        if kind in (list, tuple):
+        if kind in (list, tuple) or is_named_tuple(kind):
             return super().iterate(values) if known is None else self.elements(values, known[1])
         if kind is dict and known is not None:
             self.deeply(values)
         elif known is not None:
             self.effect(f"a {kind.__name__}", "it was there before, and may be used up")
-        elif not isinstance(values, PLAIN) and kind is not dpnp.ndarray and kind.__module__ not in (
+        elif not is_plain(values) and kind is not dpnp.ndarray and kind.__module__ not in (
             "builtins", "itertools"
         ):
             self.effect(f"a {kind.__name__}", "how it is iterated over is not followed")
@@ -152,6 +173,7 @@ class Observer(Reader, Interceptor):
 
     def slice(self, start: Any, stop: Any, step: Any) -> Any:
         """Return the slice of its bounds, which are fixed."""
+        self._indexing((start, stop, step))
         return slice(*map(self.deeply, (start, stop, step)))
 
     def binary(self, name: str, one: Any, other: Any) -> Any:
@@ -159,7 +181,7 @@ class Observer(Reader, Interceptor):
         if name in ("is_", "is_not"):
             for value in (one, other):
                 self._identified(value)
-            return OPERATORS[name](one, other)
+            return super().binary(name, one, other)
         if name in ("in", "not_in") or type(one) in CONTAINERS or type(other) in CONTAINERS:
             one, other = self.deeply(one), self.deeply(other)
             if name.startswith("i") and name != "in":
@@ -168,7 +190,7 @@ class Observer(Reader, Interceptor):
                 self._comparing(one)
                 self._comparing(other)
         for value in (one, other):
-            if not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, type, set, frozenset)) and not (
+            if not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, type, set, frozenset))) and not (
                 name in ("eq", "ne") and isinstance(value, BY_IDENTITY)
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
@@ -188,8 +210,21 @@ class Observer(Reader, Interceptor):
         if type(value) in CONTAINERS:
             for part in value.values() if type(value) is dict else value:
                 self._comparing(part)
-        elif not isinstance(value, (*PLAIN, *BY_IDENTITY, set, frozenset)):
+        elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *BY_IDENTITY, set, frozenset))):
             self.effect(f"a {type(value).__name__} in a container", "how it is compared is not followed")
+
+    def _compared(self, value: Any) -> Any:
+        """Return something iterable whose elements are compared or added by C code."""
+        if _is_lazy_iterable(value):
+            return self._watched(value)
+        if type(value) in CONTAINERS:
+            self._comparing(value)
+        return value
+
+    def _watched(self, values: Any) -> Iterator[Any]:
+        for value in values:
+            self._comparing(value)
+            yield value
 
     def _identified(self, value: Any) -> None:
         known = self._known.get(id(value))
@@ -203,7 +238,7 @@ class Observer(Reader, Interceptor):
         kind = type(value)
         if kind in CONTAINERS:
             self.deeply(value)
-        elif not isinstance(value, (*PLAIN, dpnp.ndarray, *BY_IDENTITY, set, frozenset)):
+        elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *BY_IDENTITY, set, frozenset))):
             self.effect(f"a {kind.__name__}", "its truth value or text is asked for, and how it is found not followed")
         return super().operand(value)
 
@@ -225,6 +260,8 @@ class Observer(Reader, Interceptor):
 
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute; an object that was there before gets plain numbers."""
+        if not isinstance(owner, type | LazyArray | dpnp.ndarray | types.ModuleType):
+            self.class_member(type(owner), "__setattr__", type(owner).__setattr__)
         found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
         if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
                 and not isinstance(owner, LazyArray):
@@ -273,25 +310,29 @@ class Observer(Reader, Interceptor):
         result = super()._followed(function)
         if code is None or not isinstance(result, types.FunctionType):
             return result
-        path = self.guards.constant(function)
-        for part in ("__code__", "__defaults__", "__kwdefaults__"):
-            child = self.guards.child(path, "attribute", part)
-            if child.guard is None:
-                self.guards.require(child, "is", getattr(function, part))
+        self._parts_guarded(function)
         if function.__defaults__:
             result.__defaults__ = tuple(self._default(value) for value in function.__defaults__)
         if function.__kwdefaults__:
             path = self.guards.constant(function.__kwdefaults__)
-            self.guards.require(path, "keys", tuple(function.__kwdefaults__))
+            if path.guard is None:
+                self.guards.require(path, "keys", tuple(function.__kwdefaults__))
             result.__kwdefaults__ = {
                 name: self.read(value, self.guards.child(path, "item", name))
                 for name, value in function.__kwdefaults__.items()
             }
         return result
 
+    def _parts_guarded(self, function: types.FunctionType) -> None:
+        path = self.guards.constant(function)
+        for part in ("__code__", "__defaults__", "__kwdefaults__"):
+            child = self.guards.child(path, "attribute", part)
+            if child.guard is None:
+                self.guards.require(child, "is", getattr(function, part))
+
     def _default(self, value: Any) -> Any:
         """Return what stands for a default value, which is the same object as long as the function has its defaults."""
-        if type(value) is float or isinstance(value, PLAIN):
+        if type(value) is float or is_plain(value):
             return value
         path = self.guards.constant(value)
         if type(value) is not dpnp.ndarray:
@@ -315,18 +356,19 @@ class Observer(Reader, Interceptor):
 
     def _only_fills(self, kind: type) -> bool:
         """Return whether making an object only fills its attributes: named tuples, data classes, empty classes."""
-        if kind is types.SimpleNamespace:
+        if kind is types.SimpleNamespace or kind is functools.partial:
             return True
         if type(kind) is not type:
             return False
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            made = getattr(kind.__new__, "__code__", None)
-            return made is not None and made.co_filename.startswith("<") and kind.__init__ is tuple.__init__
+        if is_named_tuple(kind):
+            return kind.__init__ is object.__init__
         if kind.__new__ is not object.__new__:
             return False
         self.class_member(kind, "__init__", kind.__init__)
         if kind.__init__ is object.__init__:
             return True
+        if isinstance(kind.__init__, types.FunctionType):
+            self._parts_guarded(kind.__init__)
         fields = getattr(kind, "__dataclass_fields__", None)
         code = getattr(kind.__init__, "__code__", None)
         return (
@@ -374,16 +416,18 @@ class Observer(Reader, Interceptor):
 
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         if isinstance(function, np.ufunc) or (hashable(function) and function in MATHEMATICS):
-            if not keywords and not isinstance(function, np.ufunc) and all(isinstance(a, NUMBERS) for a in arguments):
+            if not keywords and not isinstance(function, np.ufunc) and all(map(is_number, arguments)):
                 return self.trace.tape.derived(function, arguments)
             arguments = tuple(map(self.deeply, arguments))
         for value in (*arguments, *keywords.values()):
             if _is_lazy_iterable(value):
                 self.iterate(value)
-            elif not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, *BY_IDENTITY, set, frozenset)) \
+            elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, *BY_IDENTITY, set, frozenset))) \
                     and not callable(value):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
         if is_pure_function(function):
+            if function in _COMPARING and "key" not in keywords:
+                arguments = tuple(map(self._compared, arguments))
             return super()._computed(function, *map(self._passed, arguments), **keywords)
         settled = [value if type(value) in CONTAINERS and id(value) not in self._known else self._settled(
             value, getattr(function, "__self__", None)) for value in arguments]
@@ -397,13 +441,22 @@ class Observer(Reader, Interceptor):
         return super()._passed(self.deeply(value))
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
-        if default and not hasattr(owner, name):
+        if default and not is_plain(owner) and not hasattr(owner, name):
             known = self._known.get(id(owner))
-            if known is not None:
-                missing = self.guards.child(known[1], "without", name)
-                if missing.guard is None:
-                    self.guards.require(missing, "missing", name)
+            of = self.guards.constant(owner if isinstance(owner, type | types.ModuleType) else type(owner))
+            missing = self.guards.child(of if known is None else known[1], "without", name)
+            if missing.guard is None:
+                self.guards.require(missing, "missing", name)
         return super()._getattr(owner, name, *default)
+
+    def _id(self, value: Any) -> int:
+        self.effect("id", "it may be another one at each call")
+        return super()._id(value)
+
+    def barrier(self, function: Any) -> Any:
+        """Return a function that has to be called by the user's code itself."""
+        self.effect(function.__name__, "it may give something else at each call")
+        return super().barrier(function)
 
     def foreign(self, function: Any) -> Callable[..., Any]:
         """Return what is called for code that is not followed."""
@@ -418,7 +471,22 @@ class Observer(Reader, Interceptor):
         return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
 
 
+#: Functions that compare, add or ask for the truth of the elements of what they are given.
+_COMPARING = frozenset((sorted, min, max, sum, any, all))
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one of Python's or NumPy's numbers."""
+    return type(value) in (bool, int, float, complex, TracedFloat) or isinstance(value, np.generic)
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Return whether a class is a named tuple, made and iterated over as tuples are."""
+    if not issubclass(kind, tuple) or not hasattr(kind, "_fields") or kind.__iter__ is not tuple.__iter__:
+        return False
+    made = getattr(kind.__new__, "__code__", None)
+    return made is not None and made.co_filename.startswith("<")
 
 
 def _is_lazy_iterable(value: Any) -> bool:

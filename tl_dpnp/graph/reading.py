@@ -7,7 +7,7 @@ identity where that is what it is, and by type or length where more will be read
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dpnp
@@ -22,14 +22,22 @@ from tl_dpnp.graph.trace import Break, Trace, refusal, user_place
 from tl_dpnp.graph.traced_scalars import TracedFloat
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
-__all__ = ["CONTAINERS", "NUMBERS", "PLAIN", "Reader"]
+__all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 
 NUMBERS = (bool, int, float, complex, np.generic)
-#: Values that are what they are: no code of the user runs when they are compared, printed or combined.
-PLAIN = (LazyArray, TracedFloat, *NUMBERS, str, bytes, type(None), type(Ellipsis), range, np.dtype, slice)
+#: Types of values that are what they are; classes made of them may be anything.
+_PLAIN = frozenset((
+    LazyArray, TracedFloat, bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice,
+))
 CONTAINERS = (list, tuple, dict)
 #: Elements of containers that are looked at; more are not followed.
 _MOST_ELEMENTS = 4096
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value is what it is: no code of the user runs when it is compared, printed or combined."""
+    kind = type(value)
+    return kind in _PLAIN or issubclass(kind, np.generic | np.dtype)
 
 
 class Reader:
@@ -68,6 +76,10 @@ class Reader:
         known = self._known.get(id(value))
         return None if known is None else known[1]
 
+    def forget(self) -> None:
+        """Forget the numbers that stand for others."""
+        self._floats.clear()
+
     def effect(self, what: str, reason: str, hint: str = "") -> None:
         """Note something that has to happen at each call, or cannot be seen to stay the same."""
         self.note(Break(what, reason, *user_place(), hint, True))
@@ -100,7 +112,7 @@ class Reader:
             self._constant(value)
         elif kind is types.MethodType:
             self._method_at(value, path)
-        elif not isinstance(value, PLAIN):
+        elif not is_plain(value):
             self._unseen(value)
             self._register(value, path)
         return value
@@ -129,10 +141,11 @@ class Reader:
     def read(self, value: Any, path: Path) -> Any:
         """Take in a value that was found at the end of a path; return what stands for it."""
         kind = type(value)
-        if kind is LazyArray or kind is TracedFloat:
+        if kind is LazyArray or kind is TracedFloat or self.trace.ended:
             return value  # this trace has put it there
         if path.guard is not None and not self._as_before(value, path):
             self.effect("a variable", "it changes while the function runs")
+            return self.trace.argument(value) if kind is dpnp.ndarray else value
         if kind is dpnp.ndarray:
             return self._array(value, path)
         if kind is float:
@@ -155,7 +168,7 @@ class Reader:
     def _guard(self, value: Any, kind: type, path: Path) -> None:
         if path.guard is not None or path.covered:
             return
-        if kind in BY_VALUE or isinstance(value, complex | np.generic | np.dtype | range):
+        if kind in BY_VALUE or kind in (complex, range) or isinstance(value, np.generic | np.dtype):
             self.guards.require(path, "value", value)
         elif isinstance(value, BY_IDENTITY) or self.is_fused(value) or dpnp_name(value) is not None:
             self.guards.require(path, "is", value)
@@ -236,21 +249,19 @@ class Reader:
                 if not path.covered:
                     self._waiting[id(part)] = part, child
                 continue
-            stands = self._floats[child] if child in self._floats else self.read(part, child)
-            self.trace.tape.fix(stands)
+            self.trace.tape.fix(self.element(part, path, key))
             if type(part) in CONTAINERS:
                 self._all_of(part, child, left)
 
     def element(self, value: Any, path: Path, key: Any) -> Any:
         child = self.guards.child(path, "item", key)
         child.covered = path.covered and not is_object(value)
-        return self._floats[child] if child in self._floats else self.read(value, child)
-
+        known = self._floats.get(child)
+        return self.read(value, child) if known is None or not same_value(known, value) else known
 
     def elements(self, values: Any, path: Path) -> Iterator[Any]:
         for number, value in enumerate(values):
             yield self.element(value, path, number)
-
 
     def class_member(self, kind: type, name: str, member: Any) -> None:
         """Guard that a class still has a method, looked up on the class itself."""
@@ -259,7 +270,20 @@ class Reader:
             self.guards.require(path, "is" if not isinstance(member, types.MethodType) else "type",
                                 member if not isinstance(member, types.MethodType) else type(member))
 
+    def class_lookup(self, classes: Sequence[type], name: str) -> None:
+        """Guard where a name is found that is looked up in some classes, in their order."""
+        for base in classes:
+            names = self.guards.child(self.guards.constant(base), "attribute", "__dict__")
+            if name in vars(base):
+                found = self.guards.child(names, "item", name)
+                if found.guard is None:
+                    self.guards.require(found, "is", vars(base)[name])
+                return
+            lacking = self.guards.child(names, "without", name)
+            if lacking.guard is None:
+                self.guards.require(lacking, "lacks", name)
+
 
 def is_object(value: Any) -> bool:
     """Return whether the key of a call has only the type of a value."""
-    return not isinstance(value, (*PLAIN, dpnp.ndarray, *CONTAINERS, *BY_IDENTITY))
+    return not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, *BY_IDENTITY)))

@@ -60,6 +60,8 @@ def result_array(
         raise NotFused("out= is no dpnp array")
     target = out if type(out) is LazyArray else trace.capture(out)
     trace.operand(target)
+    if not trace.is_writable(target):
+        raise NotFused("out= is read-only")
     if target.shape != node.shape or target.dtype != node.dtype or target.sycl_queue != queue:
         raise NotFused("out= has another shape, dtype or queue than the result")
     if any(size > 1 and not stride for size, stride in zip(target.shape, target.strides, strict=True)):

@@ -1,4 +1,4 @@
-"""The result of a traced function: how a plan makes it again, and how one that no plan can make becomes plain."""
+"""The result of a traced function: how a plan makes it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
-__all__ = ["result_of", "restored"]
+__all__ = ["result_of"]
 
 
 class _Unknown(Exception):
@@ -104,37 +104,3 @@ class _Maker:
             return made
 
         return make
-
-
-def restored(trace: Trace, value: Any) -> Any:
-    """Return a result with the caller's own arrays for the lazy ones that stand for them, in what the call made."""
-    own = {id(lazy): array for array, lazy in trace.known()}
-    seen: set[int] = set()
-
-    def restore(value: Any) -> Any:
-        kind = type(value)
-        if kind is LazyArray:
-            return own.get(id(value), value)
-        if kind is TracedFloat:
-            return float.__float__(value)
-        if id(value) in seen:
-            return value
-        if kind is list or kind is dict:
-            seen.add(id(value))
-            for key, part in list(value.items() if kind is dict else enumerate(value)):
-                new = restore(part)
-                if new is not part:
-                    value[key] = new
-        elif kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_make")):
-            parts = [restore(part) for part in value]
-            if any(new is not old for new, old in zip(parts, value, strict=True)):
-                return tuple(parts) if kind is tuple else kind._make(parts)
-        elif type(getattr(value, "__dict__", None)) is dict and not callable(value):
-            seen.add(id(value))
-            for name, part in list(vars(value).items()):
-                new = restore(part)
-                if new is not part:
-                    vars(value)[name] = new
-        return value
-
-    return restore(value)

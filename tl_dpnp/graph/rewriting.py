@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.graph.bound_names import BoundNames
 from tl_dpnp.graph.source import Definition, compiled, definition_of
 
-__all__ = ["HOOKS", "Rewritten", "rewritten"]
+__all__ = ["HOOKS", "Rewritten", "hook_cells", "rewritten"]
 
 #: The hooks by name, with the arguments that they are called with.
 HOOKS = {
@@ -64,11 +63,10 @@ class Rewritten:
     code: types.CodeType
     effects: tuple[tuple[str, str, int], ...]
 
-    def bind(self, function: types.FunctionType, hooks: dict[str, Callable[..., Any]]) -> types.FunctionType:
-        """Return a function of this code with the variables and defaults of `function`."""
+    def bind(self, function: types.FunctionType, hooks: dict[str, types.CellType]) -> types.FunctionType:
+        """Return a function of this code with the variables and defaults of `function`, and hooks in cells."""
         own = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cells = tuple(own[name] if name in own else types.CellType(hooks[_HOOK_OF[name]])
-                      for name in self.code.co_freevars)
+        cells = tuple(own[name] if name in own else hooks[_HOOK_OF[name]] for name in self.code.co_freevars)
         bound = types.FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, cells)
         bound.__kwdefaults__ = function.__kwdefaults__
         return bound
@@ -83,15 +81,27 @@ def rewritten(function: types.FunctionType) -> Rewritten | None:
     return _rewritten[code]
 
 
+def hook_cells(function: types.FunctionType) -> list[types.CellType]:
+    """Return the cells with hooks of a function: it is a rewritten one, or was defined by one, if it has any."""
+    names = function.__code__.co_freevars
+    return [cell for name, cell in zip(names, function.__closure__ or (), strict=True) if name in _HOOK_OF]
+
+
 _rewritten: dict[types.CodeType, Rewritten | None] = {}
 _NAME_OF = {hook: f"__tl_dpnp_{hook}__" for hook in HOOKS}
 _HOOK_OF = {name: hook for hook, name in _NAME_OF.items()}
+
+
+#: Functions that see the variables of the function that calls them, hooks among them.
+_SEES_LOCALS = {"locals", "eval", "exec"}
 
 
 def _rewrite(definition: Definition, code: types.CodeType) -> Rewritten | None:
     node = copy.deepcopy(definition.node)
     rewriter = _Rewriter(definition.owner)
     rewriter.function(node)
+    if _SEES_LOCALS & set(code.co_names):
+        return None
     result = compiled(definition, code, node, tuple(_HOOK_OF))
     return None if result is None else Rewritten(result, tuple(dict.fromkeys(rewriter.effects)))
 

@@ -106,6 +106,7 @@ class Trace:
         self.interceptor: Any = None
         self.observed = True
         self.refusing: str | None = None
+        self.ended = False
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -139,6 +140,14 @@ class Trace:
     def known(self) -> list[tuple[Any, Any]]:
         """Return the arrays that existed before, each with the lazy array that stands for it."""
         return list(self._known.values())
+
+    def standing(self) -> Iterable[tuple[Any, Any]]:
+        """Return what `known` does, without new references."""
+        return self._known.values()
+
+    def forget(self) -> None:
+        """Forget which arrays existed before."""
+        self._known.clear()
 
     def original(self, value: Any) -> Any:
         """Return the array that a lazy array stands for if it existed before, else the value itself."""
@@ -249,6 +258,8 @@ class Trace:
         known = self._known.get(id(array))
         if known is not None:
             return known[1]
+        if self.ended:
+            return array
         self.write_back()
         if self.interceptor is not None:
             return self.interceptor.captured(array)
@@ -375,20 +386,39 @@ class Trace:
         if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce):
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
         others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
+        value = self._holder(node, state)  # it follows where memory is written that `node` would read
         if others:
             self.materialize([target])
-        if not isinstance(state["_node"], Array) and not self.is_dirty(target):
+        if self.is_dirty(target) and self._readers(state["_target"], (target, value)):
+            self.write_back()
+        node = value.__dict__["_node"]
+        if not isinstance(state["_node"], Array) or self.is_dirty(target):
             state["_node"] = node
             return
-        if self.is_dirty(target):
-            state["_node"] = node
-            return
-        self._flush_readers(target)
+        self._flush_readers(target, value)
+        node = value.__dict__["_node"]
+        if isinstance(node, Array):
+            node = Map(node.shape, target.dtype, "positive", (node,), target.dtype)
         state["_target"] = state["_node"]
         state["_node"] = node
         self._dirty.append(target)
         if others or self._outside or self._overlapped(target):
             self.write_back()
+
+    def _holder(self, node: Node, state: dict[str, Any]) -> Any:
+        """Return a lazy array of a node for as long as it is worked with."""
+        from tl_dpnp.graph.lazy import LazyArray
+
+        result = object.__new__(LazyArray)
+        result.__dict__ = {**state, "_node": node, "_storage": object()}
+        self._lazies.append(weakref.ref(result))
+        return result
+
+    def is_writable(self, lazy: Any) -> bool:
+        """Return whether an array may be written: arrays that existed before may be read-only."""
+        node = _base(lazy.__dict__["_node"])
+        held = self.registers[node.slot] if isinstance(node, Array) else None
+        return held is None or held.flags.writable
 
     def is_dirty(self, lazy: Any) -> bool:
         """Return whether an in-place operation on an array in memory is still to be written."""
@@ -434,16 +464,20 @@ class Trace:
             for lazy in self.live() if lazy is not target
         )
 
-    def _flush_readers(self, target: Any) -> None:
-        """Compute what still has to read the old contents of `target`."""
-        overlaps = self._same_memory(target.__dict__["_node"])
-        waiting = [
+    def _readers(self, array: Array, but: Sequence[Any]) -> list[Any]:
+        """Return the lazy arrays that are still to be computed and read the memory of an array."""
+        overlaps = self._same_memory(array)
+        return [
             lazy for lazy in self.live()
-            if lazy is not target and not isinstance(lazy.__dict__["_node"], Array) and any(
+            if not any(lazy is other for other in but) and not isinstance(lazy.__dict__["_node"], Array) and any(
                 isinstance(node, Array) and self.registers[node.slot] is not None and overlaps(node)
                 for node in topological((lazy.__dict__["_node"],))
             )
         ]
+
+    def _flush_readers(self, target: Any, value: Any = None) -> None:
+        """Compute what still has to read the old contents of `target`, but for `value`, its new ones."""
+        waiting = self._readers(target.__dict__["_node"], (target, value))
         dirty = [lazy for lazy in waiting if self.is_dirty(lazy)]
         if dirty:
             self.write_back()
@@ -464,6 +498,14 @@ class Trace:
         self.materialize([lazy])
         self._flush_readers(lazy)
         return self.array_of(lazy)
+
+    def given_away(self, lazy: Any) -> Any:
+        """Return a dpnp array on the memory of a lazy one, to which nobody sees who reads or writes: all that is
+        recorded from now on is computed at once.
+        """
+        array = dpnp_array_of(self.escape(lazy))
+        self._outside += 1
+        return array
 
     def call(self, function: Callable[..., Any], name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call dpnp itself on the arrays behind lazy arguments, as a step of the plan; returns lazy results."""
@@ -486,6 +528,9 @@ class Trace:
         self.materialize(remaining)
         for lazy in remaining:
             self.settle(lazy)
+        self.ended = True
+        if self.interceptor is not None:
+            self.interceptor.end()
 
     def settle(self, lazy: Any) -> None:
         """Turn a lazy array whose value is in memory into a plain `dpnp.ndarray`."""

@@ -7,6 +7,7 @@ at each call; any other use fixes its value: the plan then holds for calls with 
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,11 @@ class ScalarTape:
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
     _changing: list[tuple[int, Entry]] | None = None
+    _left: list[weakref.ref[TracedFloat]] = field(default_factory=list)
+
+    def left(self) -> list[TracedFloat]:
+        """Return the numbers that somebody still holds."""
+        return [number for reference in self._left if (number := reference()) is not None]
 
     def given(self, value: float) -> TracedFloat:
         """Return a number that each call gives, in the order in which this is called."""
@@ -55,21 +61,24 @@ class ScalarTape:
     def _add(self, value: float, entry: Entry) -> TracedFloat:
         result = TracedFloat(value)
         result.tape, result.position = self, len(self.values)
+        self._left.append(weakref.ref(result))
         self.values.append(float(value))
         self.entries.append(entry)
         return result
 
     def replay(self, given: Sequence[float]) -> list[float]:
-        """Return the values of another call from the numbers that it gives."""
+        """Return the values of another call from the numbers that it gives; raises ArithmeticError, ValueError."""
         if self._changing is None:
             self._changing = [(place, entry) for place, entry in enumerate(self.entries)
                               if entry is None or any(is_position for is_position, _ in entry[1])]
         numbers = iter(given)
         values = self.values.copy()
         for place, entry in self._changing:
-            values[place] = next(numbers) if entry is None else entry[0](
+            value = values[place] = next(numbers) if entry is None else entry[0](
                 *[values[operand] if is_position else operand for is_position, operand in entry[1]]
             )
+            if type(value) is not float:
+                raise ArithmeticError("a number has become another kind of number")
         return values
 
 

@@ -1,0 +1,215 @@
+"""Random Python programs, each in plain dpnp and fused: results, exceptions and all that they change must be equal."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import gc
+import importlib.util
+import io
+import itertools
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.campaigns.campaign import Campaign, run_campaign
+from tests.campaigns.outcome import Outcome
+from tests.campaigns.python_programs import random_module
+from tests.campaigns.worker import Verdict
+
+__all__ = ["CAMPAIGN", "run"]
+
+_numbers = itertools.count()
+
+
+def make(kind: str, seed: int) -> str:
+    """Return the text of the module of a seed."""
+    with warnings.catch_warnings(action="ignore"):  # of odd expressions
+        return random_module(seed)
+
+
+def check(kind: str, case: str) -> Verdict:
+    """Run the calls of a module, plain and fused, and compare after each."""
+    from tests.campaigns.snapshots import difference
+
+    with warnings.catch_warnings(action="ignore"), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"random_module_{next(_numbers)}.py"
+        path.write_text(case, encoding="utf-8")
+        labels: Counter[str] = Counter()
+        plain = list(_states(path, lambda function: function))
+        with _counted(labels):
+            functions: list[Any] = []
+            fused = list(_states(path, _fusing(functions)))
+        labels.update(_kept(functions[-1:]))
+        labels["calls that raised"] += sum(state[0][0] == "raised" for state in plain)
+        for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
+            found = difference(one, other)
+            if found:
+                texts = [f"\n{name}: {state[0][1][-1500:]}" for name, state in (("plain", one), ("fused", other))
+                         if state[0][0] == "raised"]
+                return Verdict(f"differs: call {number}: {found}{''.join(texts)}")
+    return Verdict(labels=tuple(labels.elements()))
+
+
+def _fusing(functions: list[Any]) -> Callable[[Any], Any]:
+    import tl_dpnp
+
+    def decorate(function: Any) -> Any:
+        functions.append(tl_dpnp.fuse(function, recompile_limit=1000))
+        return functions[-1]
+
+    return decorate
+
+
+def _kept(functions: list[Any]) -> Iterator[str]:
+    for function in functions:
+        plans = [s.plan for found in function._specializations.values() for s in found]
+        yield "kept a plan" if plans else "kept no plan"
+        yield from itertools.repeat("calls by a plan", sum(plan.calls for plan in plans))
+
+
+@contextlib.contextmanager
+def _counted(labels: Counter[str]) -> Iterator[None]:
+    """Count kernels that were compiled, and those that were there, and calls that were traced."""
+    from tl_dpnp.graph import fused, trace
+
+    prepare, traced = trace.prepare_kernel, fused.FusedFunction._trace_call
+
+    def counting(*arguments: Any) -> Any:
+        prepared = prepare(*arguments)
+        labels["kernels compiled" if prepared.compiled else "kernels shared"] += 1
+        return prepared
+
+    def tracing(*arguments: Any) -> Any:
+        labels["calls traced"] += 1
+        return traced(*arguments)
+
+    with mock.patch.object(trace, "prepare_kernel", counting), \
+            mock.patch.object(fused.FusedFunction, "_trace_call", tracing):
+        yield
+
+
+def _states(path: Path, decorator: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield after each call what it returned or raised, and the state of all variables."""
+    from tests.campaigns.snapshots import Snapshot
+
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    module.fused, module.random_array = decorator, _random_array
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        for number in itertools.count():
+            before = getattr(module, f"before_{number}", None)
+            if before is None:
+                return
+            try:
+                arguments, keywords = before()
+            except Exception:  # what a call has left cannot be changed like that
+                continue
+            yield _called(module, arguments, keywords, Snapshot(module))
+    finally:
+        del sys.modules[name]
+        vars(module).clear()
+        gc.collect(0)
+
+
+def _called(module: Any, arguments: Any, keywords: Any, snapshot: Any) -> Any:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            result = module.f(*arguments, **keywords)
+            if type(result).__name__ in ("generator", "map"):
+                result = list(result)
+        except Exception as error:
+            text = str(error).replace(" object at 0x", "\0").partition("\0")[0]
+            outcome: tuple[Any, ...] = "raised", _Text(traceback.format_exc()), type(error).__name__, text
+        else:
+            outcome = "returned", None, snapshot.of(result)
+    return outcome, snapshot.of(list(arguments)), snapshot.globals(), printed.getvalue()
+
+
+class _Text(str):
+    """A traceback: shown, not compared."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _random_array(seed: int, *shape: int, dtype: str = "f4") -> Any:
+    """Return an array of small multiples of a half, whole numbers for integer types."""
+    import dpnp
+    import numpy as np
+
+    values = np.random.default_rng(seed).integers(-6, 7, shape) / 2
+    return dpnp.asarray(values.astype(dtype))
+
+
+def simpler(kind: str, case: str) -> Iterator[str]:
+    """Yield the module without some of its statements, most of them first, and with parts of expressions alone."""
+    tree = ast.parse(case)
+    blocks = [block for node in ast.walk(tree) for _, block in ast.iter_fields(node)
+              if isinstance(block, list) and block and all(isinstance(part, ast.stmt) for part in block)]
+    seen = {case}
+    for text in itertools.chain(_without(tree, blocks), _parts(tree)):
+        if text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _without(tree: ast.Module, blocks: list[list[ast.stmt]]) -> Iterator[str]:
+    size = max(map(len, blocks), default=1)
+    while size:
+        for block in blocks:
+            for start in range(0, len(block) if size <= len(block) else 0, size):
+                removed = block[start : start + size]
+                if len(removed) == len(block) and len(block) == 1 and isinstance(block[0], ast.Pass):
+                    continue
+                block[start : start + size] = [] if len(removed) < len(block) or block is tree.body else [ast.Pass()]
+                yield ast.unparse(ast.fix_missing_locations(tree))
+                block[start : start + (0 if len(removed) < len(block) + len(removed) else 1)] = []
+                if block == [] or isinstance(block[0], ast.Pass):
+                    block.clear()
+                block[start:start] = removed
+        size //= 2
+
+
+def _parts(tree: ast.Module) -> Iterator[str]:
+    """Yield the module with an expression replaced by a part of it."""
+    for node in ast.walk(tree):
+        for field, value in ast.iter_fields(node):
+            if not isinstance(value, ast.expr) or isinstance(getattr(value, "ctx", None), ast.Store):
+                continue
+            for part in ast.iter_child_nodes(value):
+                if isinstance(part, ast.expr) and not isinstance(part, ast.Starred):
+                    setattr(node, field, copy.copy(part))
+                    with contextlib.suppress(ValueError):
+                        yield ast.unparse(tree)
+                    setattr(node, field, value)
+
+
+def text(kind: str, case: str) -> str:
+    """Return the module."""
+    return case
+
+
+CAMPAIGN = Campaign("fusion", ("modules",), make, check, simpler, text, limit=60.0)
+
+
+def run(
+    seed: int, minutes: float, count: int | None = None, *, kind: str | None = None, workers: int | None = None
+) -> Outcome:
+    """Run the campaign."""
+    return run_campaign(CAMPAIGN, seed, minutes, count, kind=kind, workers=workers)

@@ -1,0 +1,310 @@
+"""What random Python modules are made of: a prelude with classes, and texts with holes for everything else."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ARGUMENTS", "ARRAYS", "CHANGES", "CONDITIONS", "GLOBALS", "NUMBERS", "PRELUDE", "RESULTS", "STATEMENTS",
+]
+
+PRELUDE = '''\
+import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator
+from types import SimpleNamespace
+
+import dpnp
+import numpy as np
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+@dataclasses.dataclass
+class Data:
+    k: object
+    w: object
+    history: list = dataclasses.field(default_factory=list)
+
+    @property
+    def double(self):
+        return self.k * 2
+
+    def forward(self, x):
+        return x + self.k
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    k: float
+    w: object = None
+
+
+class Suppress:
+    def __init__(self, k):
+        self.k = k
+
+    def __enter__(self):
+        LOG.append("enter")
+        return self.k
+
+    def __exit__(self, kind, value, trace):
+        LOG.append(kind and kind.__name__)
+        return kind is KeyError
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def next(self):
+        self.count += 1
+        return self.count
+
+
+class Slots:
+    __slots__ = ("k", "w")
+
+    def __init__(self, k, w):
+        self.k, self.w = k, w
+
+
+class Odd:
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __contains__(self, value):
+        return value in self.values
+
+    def __add__(self, other):
+        return self.values[0] + other
+
+    def __getattr__(self, name):
+        if name == "k":
+            return self.values[-1]
+        raise AttributeError(name)
+
+
+class Scaled:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else getattr(instance, self.name) * Layer.factor
+
+    def __set__(self, instance, value):
+        setattr(instance, self.name, value)
+
+
+class Layer:
+    factor = {num}
+    level = Scaled()
+
+    def __init__(self, k, w):
+        self.k = k
+        self.w = w
+        self.level = 1
+        self.history = []
+
+    @property
+    def double(self):
+        return self.k * self.factor
+
+    @classmethod
+    def of_class(cls, x):
+        return x * cls.factor
+
+    @staticmethod
+    def plain(x, k={num}):
+        return x - k * Layer.factor
+
+    def __call__(self, x):
+        return self.forward(x) + self.k
+
+'''
+
+#: What module-level names hold: texts with ``{num}``, ``{float}`` and ``{array}`` for values.
+GLOBALS = {
+    "K": "{num}", "T": "{float}", "FLAG": "{flag}", "MODE": "Mode.{mode}", "NAME": "'{mode}'", "W0": "{array}",
+    "W1": "{array}", "ITEMS": "[{num}, {num}, {num}]", "ARRAYS": "[{array}, {array}]",
+    "TABLE": "{'a': {num}, 'b': {array}, 'c': [{num}, {num}]}", "PAIR": "Pair({array}, {num})", "NONE": "None",
+    "STATE": "SimpleNamespace(k={num}, w={array}, inner=SimpleNamespace(k={num}, w={array}), history=[])",
+    "OBJ": "Sub({num}, {array})", "OTHER": "Layer({num}, {array})", "DATA": "Data({num}, {array})", "LOG": "[]",
+    "FROZEN": "Frozen({float}, {array})", "COUNTER": "Counter()", "SLOTS": "Slots({num}, {array})",
+    "ODD": "Odd([{num}, {num}])", "SET": "{1, {num}}", "PARTIAL": "functools.partial(Layer.plain, k={num})",
+    "CLOSED": "make({num})", "ITERATOR": "iter([{num}, {num}, {num}, {num}])", "ALIAS": "STATE.inner",
+    "LAYERS": "[OBJ, OTHER, h0, dpnp.negative]", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
+}
+
+ARRAYS = """
+{avar}; {avar}; {avar}; a; b; W0; W1; STATE.w; STATE.inner.w; OBJ.w; DATA.w; TABLE['b']; ARRAYS[0]; ARRAYS[-1]; PAIR.x
+SLOTS.w; VIEW; FROZEN.w; s.w; items[0]; ALIAS.w; PAIR[0]; {arr} + {arr}; {arr} - {num}; {arr} * {num}; {num} - {arr}
+{arr} + {num}; {arr} / 2; {arr} * 0.5; {arr} % 3; -{arr}; dpnp.clip({arr} @ {arr}, -4, 4)
+dpnp.clip({arr} @ {arr}, -{pos}, {pos}); dpnp.clip(dpnp.matmul({arr}, {arr}), -4, 4)
+dpnp.clip(dpnp.square({arr}), 0, 9); dpnp.where({arr} > {num}, {arr}, {num}); dpnp.maximum({arr}, {num}); abs({arr})
+dpnp.minimum({arr}, {arr}); {arr}.swapaxes(-1, -2); dpnp.swapaxes({arr}, -1, -2); {arr} - {arr}.max(-1, keepdims=True)
+{arr}[..., ::-1]; {arr}[::-1]; {arr}[0]; {arr}.copy(); dpnp.zeros_like({arr}); {arr}.astype('f4'); dpnp.sign({arr})
+dpnp.clip(dpnp.einsum('...ij,...jk->...ik', {arr}, {arr}), -4, 4); dpnp.asarray({arr}); dpnp.add({arr}, {num})
+dpnp.clip({arr}.sum(axis=-1, keepdims=True), -4, 4); dpnp.tanh({arr}); dpnp.full((4, 4), {num})
+dpnp.ones((4, 4)) * {num}; h0({arr}); h0({arr}); h1({arr}, {num}); h1({arr}, k={num}); h1({arr}); h1(*[{arr}, {num}])
+h1({arr}, **{'k': {num}}); h2({arr}, {arr}); OBJ({arr}); OBJ.forward({arr}); OTHER.forward({arr}); OBJ.of_class({arr})
+Layer.of_class({arr}); Layer.plain({arr}); OBJ.plain({arr}, {num}); DATA.forward({arr}); PARTIAL({arr}); CLOSED({arr})
+make({num})({arr}); g({arr}); LAYERS[{index}]({arr}); Sub({num}, {arr}).forward({arr}); Layer.forward(OTHER, {arr})
+nested({arr}); (lambda x: x * {num})({arr}); (lambda x, k={num}: x - k)({arr})
+functools.reduce(dpnp.add, [{arr}, {arr}]); functools.reduce(lambda x, y: x - y, ARRAYS); sum([{arr}, {arr}])
+sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.partial(h1, k={num})({arr})
+operator.mul({arr}, {num}); {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
+{arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]
+sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
+Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); ({arr} ** 2 % 5); (y := {arr}) + y
+Slots({num}, {arr}).w; recursive({arr}, 2); SimpleNamespace(w={arr}).w; dpnp.abs(x=items[0])
+{arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]
+{arr} + np.float32({num})
+---
+copy.copy({arr}); dataclasses.replace(DATA, w={arr}).w; max([{arr}], key=id); next(x for x in ARRAYS)
+"""
+
+NUMBERS = """
+{nvar}; {nvar}; {int}; {half}; K; T; t; n; STATE.k; STATE.inner.k; OBJ.k; OBJ.double; OTHER.k; Layer.factor
+Sub.factor; DATA.k; DATA.double; MODE.value; ITEMS[0]; ITEMS[-1]; ITEMS[{bit}]; TABLE['a']; TABLE['c'][{bit}]
+TABLE.get('d', {num}); PAIR.y; PAIR[1]; len(ITEMS); sum(ITEMS); max(ITEMS); min(ITEMS); len(TABLE); len(STATE.history)
+ALIAS.k; FROZEN.k; sorted(ITEMS, key=lambda v: -v)[0]; sum(x for x in ITEMS if x > 0); sum([x * 2 for x in ITEMS])
+s.k; SLOTS.k; len(NAME); int({num}); float({num}); round({num}); abs({num}); min({num}, 2); max({num}, {num})
+{num} + {num}; -{num}; {num} * {num}; {num} - {num}; {num} / 2; {num} // 2; {num} % 3; ({num} if {cond} else {num})
+({num} or {num}); a.shape[0]; b.ndim; len(a); {arr}.ndim; getattr(STATE, 'extra', {num}); getattr(OBJ, 'k')
+int(bool({cond})); SCALAR; functools.reduce(operator.add, ITEMS); functools.reduce(lambda x, y: x - y, ITEMS, {num})
+extra.get('z', 1); {'A': {num}, 'B': {num}}[NAME]; [*ITEMS, {num}][-1]; ITEMS[::-1][0]; len(more)
+dict(TABLE, a={num})['a']; dict(zip('ab', ITEMS))['a']; sum(i * v for i, v in enumerate(ITEMS)); math.floor({num})
+math.sqrt(abs({num})); math.copysign(1, {num}); divmod({num}, 2)[0]; sum(map(abs, ITEMS)); len({*ITEMS})
+ITEMS.index(ITEMS[-1]); ITEMS.count({num}); any(x > 1 for x in ITEMS) + 1; (lambda v: v + 1)({num}); scalar({num})
+h1.__defaults__[0]; list(TABLE.values())[0]; [k for k in TABLE].index('a'); len(f"{{num}:.1f}"); np.sqrt(4.0)
+np.float32({num}); (lambda *v: len(v))(*ITEMS); complex({num}).real; {num}.real; (z := {num}) + z; {num} ** 2
+sum(ITEMS, start={num}); math.prod(ITEMS); 3 & len(ITEMS); float('{int}'); int('{int}')
+max(ITEMS, key=lambda v: v * K); len(LOG); str({num}).count('1'); bool({num}) * 2; all(ITEMS) * 1; len(OBJ.history)
+---
+OBJ.level; next(iter(ITEMS)); {Mode.A: {num}, Mode.B: {num}}[MODE]; len(vars(STATE)); operator.itemgetter(0)(ITEMS)
+COUNTER.count; operator.attrgetter('k')(STATE); float(dpnp.clip({arr}.sum(), -3, 3)); int(({arr} > 0).any()); ODD[0]
+ODD.k; len(ODD); COUNTER.next(); next(ITERATOR, 1); id(STATE) == id(s); OBJ.__dict__['k']; vars(OBJ)['k']
+hash({num}) % 3; sum(SET); len(SET); ODD + 1
+"""
+
+CONDITIONS = """
+{num} > {num}; {num} <= {num}; {num} == {num}; {num} != {num}; FLAG; not FLAG; MODE is Mode.A; MODE == Mode.B
+NAME == 'A'; {cond} and {cond}; {cond} or {cond}; not {cond}; 'a' in TABLE; 'd' in TABLE; {num} in ITEMS
+{num} not in ITEMS; t is None; hasattr(STATE, 'extra'); len(ITEMS) > 2; a is b; a is W0; s is STATE; s is not None
+isinstance(t, float); type(n) is int; a.shape[0] > 2; a.dtype == dpnp.float32; ITEMS == [1, 2]; g is h0; callable(g)
+0 < {num} < 3; {num} in (1, 2); isinstance(s, Layer); NONE is None; any(ITEMS); all(x > 0 for x in ITEMS)
+STATE.inner is ALIAS; {num} in {1, 2, 0.5}; {num}; ITEMS; STATE.history; OBJ is OTHER; ARRAYS[0] is a; W0 is STATE.w
+PAIR == (1, 2) if False else True; isinstance({num}, (int, float)); LOG
+---
+bool(({arr} > {num}).any()); float({arr}.max()) > {num}; {num} in SET; ODD; {num} in ODD; DATA == DATA
+"""
+
+#: Statements; an indented line of a body is written after ``|``, and ``{body}`` stands for more of them.
+STATEMENTS = """
+{newa} = {arr}; {newa} = {arr}; {newa} = {arr}; {newa} = {arr}; {newn} = {num}; {newn} = {num}; {newn} = {num}
+{avar} = {arr}; {nvar} += {num}; {nvar} *= {half}; {nvar} = {num}; {newa}, {newn} = {arr}, {num}
+{newn} = {newn2} = {num}; {avar} += {num}; {avar} *= {half}; {avar} += {arr}; {avar} -= {arr}; {avar}[...] = {arr}
+{avar}[0] = {num}; {avar}[..., 0] -= {num}; {avar}[:] = {num}; dpnp.add({arr}, {num}, out={avar})
+dpnp.maximum({avar}, {num}, out={avar}); {avar}[..., ::-1][...] = {arr}; W0[...] = {arr}; ARRAYS[0] -= {num}
+VIEW[0] = {num}; {newa} = {avar}[..., ::-1]; {newa} = {avar}.swapaxes(-1, -2); {newa} = {avar}[0:1]; {newa} = {avar}
+{newa} = {avar}.reshape({avar}.shape); {newl} = [{arr}, {arr}]; {lvar}.append({arr}); {lvar}[0] = {arr}
+{lvar} += [{arr}]; {lvar}.extend([{arr}, {arr}]); {newa} = {lvar}[-1]; {newa} = {lvar}.pop()
+{newa}, *{newl} = [{arr}, {arr}, {arr}]; {newl} = [h0(x) for x in {lvar}]; {lvar}.reverse(); {newl} = {lvar}[::-1]
+{newl} = list({lvar}); {newl} = [*{lvar}, {arr}]; {newa} = sum({lvar}); {newo} = Layer({num}, {arr})
+{newo} = Sub({num}, {arr}); {newo} = Data({num}, {arr}); {newo} = SimpleNamespace(k={num}, w={arr}); {newa} = {ovar}.w
+{newn} = {ovar}.k; {newo} = STATE; {newo} = s; {newo} = DATA; {newo} = Slots({num}, {arr})
+{newa} = {ovar}.w * {ovar}.k; {newf} = lambda x: x * {num}; {newf} = lambda x, k={num}: x + k
+{newf} = functools.partial(h1, k={num}); {newf} = OBJ.forward; {newf} = make({num}); {newf} = g
+{newf} = LAYERS[{index}]; {newa} = {fvar}({arr}); {newa} = {fvar}({fvar}({arr}))
+def {newf}(x, k={num}):|return x * k + {num}
+def {newf}(x, *others, **named):|return x - {num} if others else h0(x)
+if {cond}:|{body}
+if {cond}:|{body}|else:|{body}
+if {cond}:|return {arr}
+for i in range({bit} + 2):|{body}
+for i, v in enumerate(ITEMS):|{nvar} = {nvar} + v * i|{body}
+for {newa} in [{arr}, {arr}]:|{body}
+for {newa} in ARRAYS:|{avar} = {avar} + {newa}
+for {newn} in ITEMS:|if {num} > 2:|~break|~{body}
+for layer in LAYERS:|{avar} = layer({avar})
+w = 0|while w < {bit} + 1:|{body}|w += 1|else:|{body}
+if (m := {num}) > 1:|{nvar} = m|{body}
+assert {num} is not None, 'never'; a, b = b, a; {newa} = {avar} = {arr}; {newn}, {newn2} = divmod({num}, 2)
+({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num})
+---
+W0 *= {half}; ARRAYS[0] -= {num}; W1 = W1 + 1; STATE.w += {num}; ITEMS.append({num}); ITEMS[0] = {num}; ITEMS.pop(0)
+ITEMS.sort(); ITEMS[{bit}] += {num}; ARRAYS.append({arr}); ARRAYS[-1] = {arr}; STATE.k = {num}; STATE.w = {arr}
+STATE.k += {num}; STATE.inner.k *= {half}; STATE.inner.w = {arr}; STATE.extra = {num}; STATE.history.append({arr})
+STATE.history.append({num}); OBJ.k = {num}; OBJ.k -= {num}; OBJ.w = {arr}; OBJ.w = OBJ.w * 1; TABLE['b'] = {arr}
+TABLE['d'] = {num}; TABLE.update(a={num}); TABLE['c'][0] = {num}; TABLE.pop('d', None); TABLE.setdefault('d', {num})
+Layer.factor = {num}; DATA.k = {num}; DATA.w = {arr}; DATA.history += [{num}]; LOG.append({num})
+LOG.append(f"{{num}} {{num}:.2f}"); K = {num}; T = {num}; W1 = {arr}; FLAG = {cond}; MODE = Mode.{mode}
+SLOTS.k = {num}; SLOTS.w = {arr}; OBJ.level = {num}; setattr(STATE, 'k', {num}); s.k = {num}; s.w = {arr}
+items.append({num}); items[0] = {arr}; LOG.append(NAME); COUNTER.next(); {ovar}.k = {num}; {ovar}.w = {arr}
+{newo} = copy.copy(DATA); STATE.other = {ovar}; LOG.append({ovar}); STATE.call = {fvar}
+def {newf}(x):|nonlocal {nvar}|{nvar} += 1|return x + {nvar}
+for key, value in TABLE.items():|if key == 'b':|~{avar} = {avar} + value|~continue|LOG.append(key)
+try:|{body}|{newa} = {arr} @ dpnp.ones(({three}, 3))|except ValueError as error:|LOG.append(type(error).__name__)|{body}
+try:|{body}|except (TypeError, AttributeError):|{body}|finally:|LOG.append('end')
+try:|{newn} = ITEMS[{three}]|except IndexError:|{nvar} = {num}
+if {cond}:|raise ValueError(f"no {K}")
+with Suppress({num}) as {newn}:|{body}
+with Suppress({num}):|{body}|raise KeyError('k')
+match {num}:|case 0 | 1:|~{body}|case float():|~{body}|case _:|~{body}
+match PAIR:|case Pair(x={newa}, y={newn}):|~{body}
+del ITEMS[-1]; LOG.append([type(x).__name__ for x in (t, n, {num}, {arr})]); LOG.append({num} is {num})
+LOG.append(str({num})); LOG.append(({num}, {num})); LOG.append({'n': {num}, 'w': {arr}}); LOG.append(({arr}, {arr}))
+LOG.append(lambda x: x + {num}); LOG.append(({arr}).shape); STATE.history = [{num}]
+"""
+
+RESULTS = """
+{arr}; {arr}; {arr}, {arr}; [{arr}, {num}]; {'x': {arr}, 'n': {num}}; {avar}, {avar}; Pair({arr}, {num}); {ovar}; s
+{lvar}, {avar}; Data({num}, {arr}); a; (a, {arr}); STATE; Layer({num}, {arr}); {fvar}; [[{arr}], ({num}, {avar})]
+{num}; {cond}; None; items; {num}, {num}; STATE.w; {arr}.shape, {arr}; ITEMS, {arr}; {avar}[..., ::-1], {avar}
+SimpleNamespace(r={arr}, me=STATE); {*ITEMS}; (x for x in [{arr}, {num}]); Frozen({num}, {arr})
+({num}, {arr}, None, 'text', Mode.A, MODE, Layer, dpnp.float32); map(h0, [{arr}])
+"""
+
+CHANGES = """
+K = {num}; K = {num}; T = {float}; FLAG = {flag}; MODE = Mode.{mode}; NAME = '{mode}'; W0 = {array}; W1 = {array}
+W0 *= {half}; W0[0] = {num}; STATE.k = {num}; STATE.k = {float}; STATE.w = {array}; STATE.inner.k = {num}
+STATE.inner = SimpleNamespace(k={num}, w={array}); STATE.extra = {num}; ITEMS[0] = {num}; ITEMS[-1] = {float}
+ITEMS.append({num}); ITEMS.insert(0, {num}); ITEMS = [{num}, {num}]; ARRAYS[0] = {array}; ARRAYS[1] = ARRAYS[0]
+ARRAYS.append({array}); TABLE['a'] = {num}; TABLE['b'] = {array}; TABLE['d'] = {num}; TABLE['c'][0] = {num}
+TABLE['c'].append({num}); Layer.factor = {num}; Sub.factor = {num}; OBJ.k = {num}; OBJ.w = {array}
+OBJ = Sub({num}, {array}); OBJ.factor = {num}; DATA = Data({num}, {array}); DATA.k = {float}
+PAIR = Pair({array}, {num}); h1.__defaults__ = ({num},); Layer.forward = lambda self, x: x - {num}
+Sub.forward = Layer.forward; OBJ.forward = h0; Layer.plain = staticmethod(lambda x, k=1: x + {num})
+h0.__code__ = other.__code__; PARTIAL = functools.partial(Layer.plain, k={num}); CLOSED = make({num})
+COUNTER.count = 7; LAYERS[0] = h0; LAYERS = LAYERS[::-1]; LAYERS.append(OTHER); VIEW[...] = {num}; STATE.w = W0
+ALIAS = STATE; SLOTS.k = {num}; FROZEN = Frozen({float}, {array}); Data.forward = lambda self, x: x * self.k
+Layer.double = property(lambda self: {num}); OBJ.__class__ = Layer; ODD.values[0] = {num}; SET.add({num})
+SCALAR = np.{numpy}({int}); NONE = 1; OBJ.history.append({num}); h1.__kwdefaults__ = {'m': {num}}
+CLOSED.__closure__[0].cell_contents = {num}; dpnp_alias = None; vars(STATE)['k'] = {num}
+make = lambda k: (lambda x: x + k); h0, other = other, h0
+"""
+
+ARGUMENTS = {
+    "a": "{array}; {array}; {sized}; {sized}; {typed}; W0; {array}; {array}",
+    "b": "{array}; {array}; {array}; W0; W1; STATE.w; VIEW",
+    "t": "{float}; {float}; {float}; {float}; {num}; np.{numpy}({int}); None; {flag}; MODE",
+    "n": "{int}; {int}; {int}; {num}; {flag}; NONE",
+    "s": "STATE; STATE; OBJ; OTHER; DATA; SLOTS; FROZEN; ALIAS; SimpleNamespace(k={num}, w={array}); OBJ; DATA; "
+         "Layer({num}, {array})",
+    "items": "ARRAYS; [{array}, {num}]; [{array}, {num}]; [W0, W0]; ({array}, {num})",
+    "g": "h0; h0; h1; OBJ; OBJ.forward; OTHER; dpnp.negative; PARTIAL; CLOSED; make({num}); lambda x: x * {num}; "
+         "Layer.plain; functools.partial(h1, k={num}); Sub.of_class; functools.partial(PARTIAL, k={num}); nested; "
+         "operator.neg",
+}

@@ -1,0 +1,254 @@
+"""Random Python modules that compute with dpnp: classes, helpers, closures, containers, and a function `f` to be fused.
+
+A module has ``f`` and the functions ``before_0``, ``before_1``, ..., each of which changes something and returns the
+arguments of the next call.  It finds ``fused`` (a decorator) and ``random_array(seed, *shape, dtype=)`` among its
+global variables.  Arrays hold small multiples of a half, and products are clipped, so that results are exact.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+from tests.campaigns.python_grammar import (
+    ARGUMENTS,
+    ARRAYS,
+    CHANGES,
+    CONDITIONS,
+    GLOBALS,
+    NUMBERS,
+    PRELUDE,
+    RESULTS,
+    STATEMENTS,
+)
+
+__all__ = ["random_module"]
+
+def _split(text: str) -> list[str]:
+    """Return the texts of a table, which end with a semicolon or a line; compound statements have a line each."""
+    return [part for line in text.strip().splitlines() for part in ([line] if "|" in line else line.split("; "))]
+
+
+def _both(text: str) -> tuple[list[str], list[str]]:
+    """Return the texts before and after the line of dashes."""
+    before, _, after = text.partition("---")
+    return _split(before), _split(after)
+
+
+#: By kind of hole: what leaves a plan, and what has to happen at each call or cannot be followed.
+TABLES = {"arr": _both(ARRAYS), "num": _both(NUMBERS), "cond": _both(CONDITIONS), "statement": _both(STATEMENTS)}
+#: Where an expression ends that has become too deep, and what stands where there is no variable of a kind.
+SIMPLE = {"arr": ["{avar}", "{avar}", "W0", "STATE.w"], "num": ["{nvar}", "{int}", "{half}", "K"],
+          "cond": ["FLAG", "{nvar} > 1"]}
+NONE_YET = {"avar": "a", "nvar": "K", "lvar": "ARRAYS", "ovar": "STATE", "fvar": "h0"}
+_HOLE = re.compile(r"\{([a-z]+2?)\}")
+
+
+#: Calls that functions of a level do not contain, so that there is no recursion without end.
+_CALLS = [re.compile(rf"\b({found})\b") for found in (
+    "h0|h1|h2|OBJ\\(|OTHER|LAYERS|g|nested|Sub|forward|PARTIAL|layer|fvar", "h1|h2|g|nested|LAYERS|layer|fvar",
+    "h2|g|nested|LAYERS|layer|fvar", "(?!)",
+)]
+
+
+#: Kinds of variables that a statement uses only if there is one.
+_LOCAL = re.compile(r"\{(lvar|ovar|fvar)\}")
+
+
+class _Writer:
+    """Writes one module; `scope` has the local variables by kind."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.scope: dict[str, list[str]] = {}
+        self.count = 0
+        self.size = self.rng.choice([1, 2, 3, 3, 3])
+        self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.0, 0.03, 0.3])
+        self.level = 0
+
+    def drawn(self, kind: str) -> str:
+        """Return one of the texts of a kind."""
+        found = self.rng.choice(TABLES[kind][self.rng.random() < self.effects])
+        while _CALLS[self.level].search(found) or (
+            (lacking := _LOCAL.search(found)) and not self.scope.get(lacking[1]) and "{newl" not in found
+        ):
+            found = self.rng.choice(TABLES[kind][0])
+        return found
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def fill(self, text: str, depth: int = 0) -> str:
+        """Return a text with its holes filled; new variables are known afterwards."""
+        new: list[tuple[str, str]] = []
+        filled = _HOLE.sub(lambda match: self.hole(match[1], depth, new), text)
+        for kind, name in new:
+            self.scope.setdefault(kind, []).append(name)
+        return filled
+
+    def hole(self, kind: str, depth: int, new: list[tuple[str, str]]) -> str:
+        rng = self.rng
+        if kind.startswith("new"):
+            known = [name for of, name in new if of == kind[3] + "var"]
+            if known and not kind.endswith("2"):
+                return known[0]
+            self.count += 1
+            new.append((kind[3] + "var", f"{kind[3]}{self.count}"))
+            return new[-1][1]
+        if kind in NONE_YET:
+            return rng.choice(self.scope.get(kind) or [NONE_YET[kind]])
+        if kind in SIMPLE:
+            simple = depth > 1 or rng.random() < 0.25 * depth
+            filled = self.fill(rng.choice(SIMPLE[kind]) if simple else self.drawn(kind), depth + 1)
+            return filled if filled.isidentifier() else f"({filled})"
+        size = self.size
+        values = {
+            "int": lambda: rng.choice(["0", "1", "2", "3", "-1"]),
+            "half": lambda: rng.choice(["0.5", "-1.0", "1.5", "2"]),
+            "float": lambda: rng.choice(["0.5", "1.0", "-1.5", "2.0", "-0.0", "0.0"]), "pos": lambda: rng.choice("234"),
+            "flag": lambda: rng.choice(["True", "False"]), "mode": lambda: rng.choice("AB"),
+            "pq": lambda: rng.choice("pq"), "bit": lambda: rng.choice("01"), "index": lambda: rng.choice("0123"),
+            "cut": lambda: rng.choice(["", "0", "-1"]), "three": lambda: rng.choice("234"),
+            "numpy": lambda: rng.choice(["float32", "float64", "int64"]),
+            "array": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4)",
+            "sized": lambda: f"random_array({rng.randrange(99)}, {rng.choice([1, 2, 3, 5])}, 4, 4)",
+            "typed": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, dtype={rng.choice(['f8', 'i4'])!r})",
+        }
+        return values[kind]()
+
+    def plain(self, text: str) -> str:
+        """Return a text with simple values only: those of global variables and arguments."""
+        def number(match: re.Match[str]) -> str:
+            return self.rng.choice(["{int}", "{half}", "{float}"])
+
+        return _HOLE.sub(lambda m: self.hole(m[1], 0, []), re.sub(r"\{num\}", number, text))
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def body(self, statements: int, depth: int) -> list[str]:
+        lines: list[str] = []
+        for _ in range(statements):
+            template = self.drawn("statement")
+            while depth > 1 and "{body}" in template:
+                template = self.drawn("statement")
+            lines += self.statement(template, depth)
+        return lines
+
+    def statement(self, template: str, depth: int) -> list[str]:
+        """Return the lines of a statement; what is bound in a body is not known after it."""
+        if "|" not in template:
+            return [self.fill(template)]
+        if "nonlocal" in template and not any(name.startswith("n") for name in self.scope.get("nvar", [])):
+            template = "{newn} = {num}"
+            return [self.fill(template)]
+        lines: list[str] = []
+        outer = {kind: list(names) for kind, names in self.scope.items()}
+        shared: list[tuple[str, str]] = []
+        # the variables of one template keep their names in all of its lines
+        fixed = {}
+        if "nonlocal" in template:
+            fixed["nvar"] = self.rng.choice([name for name in self.scope["nvar"] if name.startswith("n")])
+        parts = re.split(r"(?<! )\|(?! )", template)
+        for part in parts:
+            indent = "" if part is parts[0] or part.startswith(_LEFT) else "    "
+            indent, part = (indent + "    ", part[1:]) if part.startswith("~") else (indent, part)
+            if part == "{body}":
+                lines += [f"{indent}{line}" for line in self.body(self.rng.choice([1, 1, 2]), depth + 1)]
+                continue
+            for kind, name in fixed.items():
+                part = part.replace(f"{{{kind}}}", name)
+            part = _HOLE.sub(lambda m: self.hole(m[1], 0, shared) if m[1].startswith("new") else m[0], part)
+            for kind, name in shared:
+                if name not in self.scope.setdefault(kind, []) and kind != "fvar":
+                    self.scope[kind].append(name)
+            lines.append(indent + self.fill(part))
+        self.scope = outer
+        for kind, name in shared:
+            if kind == "fvar" or template.startswith("w = 0"):
+                self.scope.setdefault(kind, []).append(name)
+        return lines
+
+    def function(self, head: str, arrays: list[str], numbers: list[str], statements: int, result: str) -> list[str]:
+        """Return the lines of a function."""
+        self.scope = {"avar": arrays, "nvar": numbers}
+        self.level = {"h1": 1, "h2": 2, "f": 3}.get(re.findall(r"def (\w+)", head)[0], 0)
+        lines = [*self.body(statements, 0), f"return {self.fill(result)}"]
+        stored = [name for name in GLOBALS if any(re.match(rf"\s*{name} [+*]?= ", line) for line in lines)]
+        if stored:
+            lines.insert(0, f"global {', '.join(stored)}")
+        return [head, *(f"    {line}" for line in lines), "", ""]
+
+    def method(self, name: str, result: str) -> list[str]:
+        lines = self.function(f"def {name}(self, x):", ["x", "self.w"], ["self.k", "self.factor"],
+                              self.rng.choice([0, 0, 1, 2]), result)
+        return [f"    {line}".rstrip() for line in lines[:-1]]
+
+    def module(self) -> str:
+        """Return the text of the module."""
+        rng = self.rng
+        base = _using("(x)", rng)
+        lines = self.plain(PRELUDE).splitlines()
+        lines += [*self.method("forward", base), "", "", "class Sub(Layer):"]
+        derived = rng.choice(["super().forward(x) + {num}", "x * self.k", "self.w + self.level"])
+        lines += [*self.method("forward", derived), "", ""]
+        result = rng.choice(["x * {num}", "{arr}"])
+        lines += self.function("def h0(x):", ["x"], [], rng.choice([0, 0, 1, 2]), result)
+        lines += self.function("def h1(x, k={num}, *, m=1):".replace("{num}", self.plain("{num}")), ["x"], ["k", "m"],
+                               rng.choice([0, 1, 1, 2]), "x * k + m" if rng.random() < 0.5 else "{arr}")
+        lines += self.function("def h2(x, y):", ["x", "y"], [], rng.choice([0, 1]), "{arr}")
+        lines += ["def other(x):", f"    return x - {self.plain('{num}')}", "", ""]
+        lines += ["def scalar(v):", f"    return v * {self.plain('{num}')} + K", "", ""]
+        lines += ["def recursive(x, n):", "    return x if n == 0 else recursive(x * 1.5 - n, n - 1)", "", ""]
+        changing = ["        nonlocal k", "        k += 1"] if rng.random() < 0.2 else []
+        lines += ["def make(k):", "    def inner(x):", *changing, "        return x * k + STATE.k"]
+        lines += ["    return inner", "", ""]
+        result = rng.choice(["x + K", "{arr}"])
+        lines += self.function("@fused\ndef nested(x):", ["x"], [], rng.choice([0, 1]), result)
+        lines += [f"{name} = {self.plain(text)}" for name, text in GLOBALS.items()]
+        lines += ["a, b, t, n, s, items, g, more, extra = W0, W1, T, 2, STATE, ARRAYS, h0, (), {}", "", ""]
+        lines += self.function("@fused\ndef f(a, b, t=1.5, n=2, s=None, items=(), g=None, *more, **extra):", ["a", "b"],
+                               ["t", "n"], rng.choice([1, 2, 3, 4, 6, 8]), rng.choice(_split(RESULTS)))
+        lines += self.calls()
+        return "\n".join(lines)
+
+    def calls(self) -> list[str]:
+        """Return the functions that change something and return the arguments of a call."""
+        rng = self.rng
+        lines: list[str] = []
+        chosen = {name: self.plain(rng.choice(_split(text))) for name, text in ARGUMENTS.items()}
+        most, again = rng.choice([0, 1, 3]), rng.choice([0.0, 0.0, 0.1, 0.3])
+        for number in range(rng.choice([3, 4, 5, 6])):
+            body = []
+            for _ in range(rng.choice([0, most, rng.randint(0, most)]) if number else 0):
+                body.append(self.plain(rng.choice(_split(CHANGES))))
+            for name, text in ARGUMENTS.items():
+                if number and rng.random() < again:
+                    chosen[name] = self.plain(rng.choice(_split(text)))
+            given = [chosen[name] for name in ARGUMENTS]
+            if rng.random() < 0.1:
+                given[1] = given[0] = "W0"
+            body.append(f"return ({', '.join(given)}), {rng.choice(['{}', '{}', '{}', '{chr(122): 2.0}'])}")
+            stored = sorted({word for line in body for word in re.findall(r"^(\w+)(?:, \w+)? [*]?= ", line)})
+            stored += ["other"] if "other" in " ".join(body[:-1]) and "h0, other" in " ".join(body) else []
+            names = list(dict.fromkeys(stored))
+            head = [f"    global {', '.join(names)}"] if names else []
+            lines += [f"def before_{number}():", *head, *(f"    {line}" for line in body), "", ""]
+        return lines
+
+
+_LEFT = ("except", "else", "finally", "while")
+
+
+def _using(array: str, rng: random.Random) -> str:
+    return rng.choice(["x * self.k", "dpnp.clip(x @ self.w, -4, 4)", "x + self.w * self.k", "{arr}"])
+
+
+def random_module(seed: int) -> str:
+    """Return the text of the module of a seed: the first that is Python of those drawn."""
+    writer = _Writer(seed)
+    while True:
+        text = writer.module()
+        try:
+            compile(text, "random_module", "exec")
+        except SyntaxError:
+            continue
+        return text

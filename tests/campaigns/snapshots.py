@@ -1,0 +1,147 @@
+"""The state of a module and of what its functions returned, as data that is equal if a program cannot tell it apart.
+
+Objects are numbered as they are met, so identity and aliasing are a part of it; arrays have the numbers of those that
+they share memory with.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tests.graph.support import memory_of
+
+__all__ = ["Snapshot", "difference"]
+
+_HIDDEN = ("fused", "random_array")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, range)
+_TOLERANCES = {"f": 1e-4, "d": 1e-10}
+
+
+class Snapshot:
+    """Collects the state of everything that can be reached; `same` unwraps fused functions."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self.module = module
+        self.numbers: dict[int, int] = {}
+        self.held: list[Any] = []
+        self.arrays: list[tuple[int, tuple[int, int]]] = []
+
+    def of(self, value: Any) -> Any:
+        """Return the state of a value."""
+        kind = type(value)
+        if kind.__name__ == "FusedFunction":
+            value, kind = value.function, types.FunctionType
+        if isinstance(value, _PLAIN):
+            return kind.__name__, _number(value) if isinstance(value, float | np.floating) else repr(value)
+        if isinstance(value, enum.Enum):
+            return kind.__name__, value.name
+        if isinstance(value, types.ModuleType | types.BuiltinFunctionType | np.ufunc):
+            return kind.__name__, value.__name__
+        if isinstance(value, tuple) and not isinstance(value, dpnp.ndarray):
+            return kind.__name__, [self.of(part) for part in value]
+        if id(value) in self.numbers:
+            return "seen", self.numbers[id(value)]
+        self.numbers[id(value)] = len(self.numbers)
+        self.held.append(value)
+        return kind.__name__, self.numbers[id(value)], self._inside(value, kind)
+
+    def _inside(self, value: Any, kind: type) -> Any:
+        if isinstance(value, dpnp.ndarray):
+            return self._array(value, kind)
+        if isinstance(value, list | collections.deque):
+            return [self.of(part) for part in value]
+        if isinstance(value, dict):
+            return [(self.of(key), self.of(part)) for key, part in value.items()]
+        if isinstance(value, set | frozenset):
+            return sorted(repr(self.of(part)) for part in value)
+        if kind is types.FunctionType:
+            return self._function(value)
+        if kind is types.MethodType:
+            return self.of(value.__func__), self.of(value.__self__)
+        if kind is functools.partial:
+            return [self.of(part) for part in (value.func, value.args, value.keywords)]
+        if isinstance(value, type):
+            if value.__module__ != self.module.__name__:
+                return value.__qualname__
+            members = {name: part for name, part in vars(value).items() if not name.startswith("__")}
+            return [(name, self.of(part)) for name, part in members.items()]
+        if isinstance(value, staticmethod | classmethod):
+            return self.of(value.__func__)
+        if isinstance(value, property):
+            return self.of(value.fget)
+        if kind.__module__.partition(".")[0] in ("dpnp", "dpctl"):
+            return str(value)
+        slots = [name for base in kind.__mro__ for name in vars(base).get("__slots__", ()) if hasattr(value, name)]
+        state = {**{name: getattr(value, name) for name in slots}, **getattr(value, "__dict__", {})}
+        return [(name, self.of(part)) for name, part in state.items()]
+
+    def _array(self, value: Any, kind: type) -> Any:
+        if kind is not dpnp.ndarray:
+            return "no plain array"
+        memory = memory_of(value) if value.size else (0, 0)
+        sharing = [number for number, (low, high) in self.arrays if memory[0] < high and low < memory[1]]
+        self.arrays.append((self.numbers[id(value)], memory))
+        return value.shape, str(value.dtype), value.usm_type, sharing, value.asnumpy()
+
+    def _function(self, function: Any) -> Any:
+        named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = {name: cell.cell_contents for name, cell in named
+                 if not name.startswith("__tl_dpnp") and name not in ("__class__",)}
+        own = function.__module__ == self.module.__name__
+        parts = [self.of(function.__defaults__), self.of(function.__kwdefaults__)] if own else []
+        return function.__name__, [(name, self.of(part)) for name, part in sorted(cells.items())] if own else [], parts
+
+    def globals(self) -> Any:
+        """Return the state of the module's variables."""
+        return [(name, self.of(value)) for name, value in vars(self.module).items()
+                if not name.startswith("__") and name not in _HIDDEN]
+
+
+def _number(value: Any) -> Any:
+    return np.float64(value)
+
+
+def difference(plain: Any, fused: Any, where: str = "") -> str:
+    """Return the first difference of two states in words, nothing if there is none."""
+    if isinstance(plain, np.ndarray) and isinstance(fused, np.ndarray):
+        return _of_arrays(plain, fused, where)
+    if isinstance(plain, np.floating) and isinstance(fused, np.floating):
+        same = _close(np.asarray(plain), np.asarray(fused), 1e-4) and np.signbit(plain) == np.signbit(fused)
+        return "" if same else f"{where}: {fused!r} for {plain!r}"
+    if isinstance(plain, list | tuple) and type(plain) is type(fused) and len(plain) == len(fused) \
+            and plain[:1] + fused[:1] not in (("raised", "returned"), ("returned", "raised")):
+        for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
+            label = plain[0] if isinstance(plain, tuple) and plain and isinstance(plain[0], str) else number
+            found = difference(one, other, f"{where}/{label}")
+            if found:
+                return found
+        return ""
+    return "" if type(plain) is type(fused) and plain == fused else f"{where}: {_short(fused)} for {_short(plain)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and value[:1] == ("raised",):
+        return f"raised {value[2:]}"
+    return f"{value!r:.400}"
+
+
+def _of_arrays(plain: Any, fused: Any, where: str) -> str:
+    if plain.shape != fused.shape or plain.dtype != fused.dtype:
+        return f"{where}: {fused.dtype} {fused.shape} for {plain.dtype} {plain.shape}"
+    if plain.dtype.kind in "fc":
+        same = _close(plain, fused, _TOLERANCES.get(plain.dtype.char, 1e-10))
+    else:
+        same = np.array_equal(plain, fused)
+    return "" if same else f"{where}: values {fused.ravel()[:8]} for {plain.ravel()[:8]}"
+
+
+def _close(plain: Any, fused: Any, tolerance: float) -> bool:
+    scale = 1 + float(np.max(np.abs(plain[np.isfinite(plain)]), initial=0))
+    return bool(np.allclose(fused, plain, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

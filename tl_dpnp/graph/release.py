@@ -1,0 +1,138 @@
+"""What a trace may leave behind: stand-ins of arrays and numbers in objects that outlive it.
+
+While a function is traced, lazy arrays stand for the caller's own ones, and `TracedFloat` objects for numbers.  Where
+the function has put one into a container, an attribute or a variable of an outer scope, what it stands for takes its
+place.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import gc
+import sys
+import types
+from typing import Any
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import TracedFloat
+
+__all__ = ["release", "restored"]
+
+#: References to a stand-in that nobody has kept: that of the trace, and that of `sys.getrefcount` itself.
+_OWN = 2
+#: How often holders of holders are looked for: a tuple in a tuple is made anew with what holds it.
+_ROUNDS = 8
+
+
+def restored(trace: Trace, value: Any) -> Any:
+    """Return a result with the caller's own arrays and plain numbers for what stands for them."""
+    if not _kept(trace):
+        return value
+    own = {id(lazy): array for array, lazy in trace.known()}
+    seen: set[int] = set()
+
+    def restore(value: Any) -> Any:
+        kind = type(value)
+        if kind is LazyArray:
+            return own.get(id(value), value)
+        if kind is TracedFloat:
+            return float.__float__(value)
+        if id(value) in seen:
+            return value
+        if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_make")):
+            parts = [restore(part) for part in value]
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                return tuple(parts) if kind is tuple else kind._make(parts)
+        elif kind is list or kind is dict:
+            seen.add(id(value))
+            for key, part in list(value.items() if kind is dict else enumerate(value)):
+                new = restore(part)
+                if new is not part:
+                    value[key] = new
+        return value
+
+    return restore(value)
+
+
+def release(trace: Trace) -> None:
+    """Put the caller's own arrays and plain numbers where stand-ins for them are left; the trace has ended."""
+    kept = _kept(trace)
+    if not kept:
+        return
+    own = {id(lazy): array for array, lazy in trace.known()}
+    trace.forget()
+    real = {id(value): float.__float__(value) if type(value) is TracedFloat else own[id(value)] for value in kept}
+    ours: list[Any] = [kept, real, own]
+    for _ in range(_ROUNDS):
+        ours.append(kept)
+        found: list[Any] = []
+        for holder in gc.get_referrers(*kept):
+            if any(holder is mine for mine in ours) or isinstance(holder, types.FrameType):
+                continue
+            if isinstance(holder, tuple):
+                if id(holder) not in real:
+                    real[id(holder)] = _again(holder, real)
+                    found.append(holder)
+            else:
+                _replace(holder, real)
+        if not found:
+            return
+        kept = found
+
+
+def _kept(trace: Trace) -> list[Any]:
+    """Return the stand-ins that something outside of the trace still refers to."""
+    kept = [entry[1] for entry in trace.standing() if sys.getrefcount(entry[1]) > _OWN]
+    return kept + [number for number in trace.tape.left() if sys.getrefcount(number) > _OWN + 1]
+
+
+def _again(holder: tuple[Any, ...], real: dict[int, Any]) -> tuple[Any, ...]:
+    parts = [real.get(id(part), part) for part in holder]
+    kind: Any = type(holder)
+    return kind._make(parts) if hasattr(kind, "_make") else tuple.__new__(kind, parts)
+
+
+def _replace(holder: Any, real: dict[int, Any]) -> None:
+    """Put what is real where stand-ins are in one object."""
+    if isinstance(holder, list | collections.deque):
+        for place, part in enumerate(holder):
+            if id(part) in real:
+                holder[place] = real[id(part)]
+    elif isinstance(holder, dict):
+        for key, part in list(holder.items()):
+            if id(part) in real:
+                holder[key] = real[id(part)]
+            if id(key) in real:
+                holder[real[id(key)]] = holder.pop(key)
+    elif isinstance(holder, set):
+        for part in [part for part in holder if id(part) in real]:
+            holder.remove(part)
+            holder.add(real[id(part)])
+    elif isinstance(holder, types.CellType):
+        holder.cell_contents = real.get(id(holder.cell_contents), holder.cell_contents)
+    elif isinstance(holder, types.FunctionType):
+        if id(holder.__defaults__) in real:
+            holder.__defaults__ = real[id(holder.__defaults__)]
+    elif isinstance(holder, functools.partial):
+        state: Any = holder.__reduce__()[2]
+        partial: Any = holder
+        partial.__setstate__(tuple(real.get(id(part), part) for part in state))
+    else:
+        _replace_attributes(holder, real)
+
+
+def _replace_attributes(holder: Any, real: dict[int, Any]) -> None:
+    values = getattr(holder, "__dict__", None)
+    if type(values) is dict:
+        _replace(values, real)
+    for base in type(holder).__mro__:
+        for member in vars(base).values():
+            if isinstance(member, types.MemberDescriptorType) and base.__module__ != "builtins":
+                try:
+                    value = member.__get__(holder)
+                except AttributeError:
+                    continue
+                if id(value) in real:
+                    member.__set__(holder, real[id(value)])
