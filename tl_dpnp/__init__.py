@@ -16,10 +16,11 @@ It does prepare the shared libraries that ``import dpnp`` needs.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.runtime import bootstrap as _bootstrap
+from tl_dpnp.runtime import forking as _forking
+from tl_dpnp.runtime.fresh_stack import import_whole as _import_whole
 
 if TYPE_CHECKING:
     from tl_dpnp.errors import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
     from tl_dpnp.runtime.recording import Graph, record
+    from tl_dpnp.runtime.waiting import wait
 
 #: Public names and the modules that hold them.
 _NAMES = {
@@ -69,6 +71,7 @@ _NAMES = {
     "devices": "runtime.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",
+    "wait": "runtime.waiting",
     "parse": "language.parser",
     "explain": "graph.explain",
     "fuse": "graph.fused",
@@ -130,16 +133,18 @@ __all__ = [
     "record",
     "rev",
     "unpack",
+    "wait",
 ]
 
 _bootstrap.install()
+_forking.install()
 
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
     elif name in _SUBMODULES:
-        value = importlib.import_module(f"{__name__}.{name}")
+        value = _import_whole(f"{__name__}.{name}")
     elif name == "__version__":
         value = _version()
     else:

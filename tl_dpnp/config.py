@@ -92,6 +92,7 @@ SETTINGS: dict[str, Setting] = {
         _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
+        _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
         _count("POOL_MIB", 256, "MiB", "Memory that fused functions may keep to use again for results."),
         _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(
@@ -113,6 +114,8 @@ SETTINGS: dict[str, Setting] = {
 _OTHERS = {PREFIX + name for name in ("BENCH", "TEST_CUDA_PROGRAMS")}
 #: Variables that a warning was given for.
 _reported: set[str] = set()
+#: How many variables there were when it was last looked for such ones.
+_environment = {"size": 0}
 
 _overrides: ContextVar[dict[str, Any]] = ContextVar("tl_dpnp_config_overrides")
 
@@ -127,19 +130,26 @@ def get(name: str) -> Any:
     overrides = _overrides.get({})
     if name in overrides:
         return overrides[name]
-    for variable, problem in unknown_variables().items():
-        if variable not in _reported:
-            warn(problem, SettingWarning)
-            _reported.add(variable)
+    if len(os.environ) != _environment["size"]:  # looking through it takes longer than all else here
+        _environment["size"] = len(os.environ)
+        _report_unknown()
     text = os.environ.get(setting.variable)
     return setting.default if text is None or not text.strip() else _parse(setting, text)
+
+
+def _report_unknown() -> None:
+    for variable, problem in unknown_variables().items():
+        if variable not in _reported:
+            _reported.add(variable)
+            warn(problem, SettingWarning)
 
 
 def unknown_variables() -> dict[str, str]:
     """Return the environment variables that are named like settings and are none, each with a text that says so."""
     known = [setting.variable for setting in SETTINGS.values()]
     problems: dict[str, str] = {}
-    for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in {*known, *_OTHERS}):
+    allowed = {*known, *_OTHERS}
+    for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in allowed):
         nearest = difflib.get_close_matches(variable.removeprefix(PREFIX).upper(), SETTINGS, n=1)
         hint = f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(known)}"
         problems[variable] = f"{variable} is set, and there is no such setting: {hint}"

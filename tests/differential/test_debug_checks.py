@@ -35,9 +35,9 @@ def test_sizes_of_views_that_an_instruction_takes_to_be_equal(form: str) -> None
 @pytest.mark.parametrize(
     ("view", "start", "message"),
     [
-        ("%x[%i:?]", 12, "offset of the slice is out of bounds: 12, where the bound is 12"),
+        ("%x[%i:?]", 13, "offset of the slice is out of bounds: 13, where the most is 12"),
         ("%x[%i:?]", -1, "offset of the slice is out of bounds: -1"),
-        ("%x[%i:4]", 9, "last element of the slice is out of bounds: 12, where the bound is 12"),
+        ("%x[%i:4]", 9, "size of the slice is out of bounds: 4, where the most is 3"),
     ],
 )
 def test_slices(form: str, view: str, start: int, message: str) -> None:

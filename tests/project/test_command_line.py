@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -146,3 +147,14 @@ def test_the_system_report_names_problems(monkeypatch):
     (fix,) = (fix for what, fix in problems.items() if what.startswith("TL_DPNP_COLOUR is set, and there is no such"))
     assert fix == "run: unset TL_DPNP_COLOUR"
     assert "OCL_ICD_FILENAMES names /no/such/libintelocl.so, which does not exist" in problems
+
+
+def test_without_a_device_the_error_says_where_to_look(file, monkeypatch):
+    """In a process of its own: which devices there are is found out once."""
+    monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "level_zero:gpu")
+    run = subprocess.run([sys.executable, "-m", "tl_dpnp", file, "--emit=llvm"], capture_output=True, text=True,
+                         check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith("there is no SYCL device")
+    assert "python -m tl_dpnp -s" in run.stderr
+    assert "Traceback" not in run.stderr

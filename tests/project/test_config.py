@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch):
     monkeypatch.setattr(config, "_reported", set())
+    monkeypatch.setattr(config, "_environment", {"size": 0})
     for setting in config.SETTINGS.values():
         monkeypatch.delenv(setting.variable, raising=False)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +22,7 @@ from tests.runtime.support import AXPY, FUSED
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.lowering import LoweringOptions
 from tl_dpnp.runtime import cache as cache_module
+from tl_dpnp.runtime import temporary_files
 from tl_dpnp.runtime.cache import DiskCache, Entry, open_cache
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.fingerprint import PACKAGES, package_versions
@@ -135,6 +139,78 @@ def test_a_failed_write_leaves_nothing_behind(cache, folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
+def test_a_pipe_or_folder_in_place_of_an_entry_is_ignored(cache, folder):
+    cache.store(KEY, ENTRY)
+    for make in (os.mkfifo, os.mkdir):
+        for path in folder.iterdir():
+            os.rmdir(path) if path.is_dir() else path.unlink()
+        make(cache.path(KEY))
+        with pytest.warns(CacheWarning, match="is ignored"):
+            assert cache.load(KEY) is None
+    with pytest.warns(CacheWarning, match="cannot be written"):
+        cache.store(KEY, ENTRY)
+
+
+#: Stores an entry and is killed when its first file is written but not yet in place.
+KILLED = f"""
+import os, signal, sys
+from tl_dpnp.runtime.cache import DiskCache, Entry
+os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
+DiskCache(sys.argv[1]).store({KEY!r}, Entry({{}}, b"content"))
+"""
+
+
+@pytest.fixture
+def untidied(monkeypatch):
+    """No folder has been tidied yet."""
+    monkeypatch.setattr(cache_module, "_tidied", set())
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.glob(".*"))
+
+
+def test_what_a_killed_process_left_is_removed(cache, folder, untidied):
+    root = os.path.dirname(os.path.dirname(tl_dpnp.__file__))
+    result = subprocess.run([sys.executable, "-c", KILLED, str(folder)], env={**os.environ, "PYTHONPATH": root})
+    assert result.returncode == -signal.SIGKILL
+    (left,) = leftovers(folder)
+    with no_warnings():
+        cache.store("b" * 64, ENTRY)
+    assert leftovers(folder) == []
+    assert cache.load("b" * 64) == ENTRY
+    (folder / left).write_bytes(b"")  # the folder is gone through once
+    cache.store("c" * 64, ENTRY)
+    assert leftovers(folder) == [left]
+
+
+@pytest.mark.parametrize(("machine", "process", "age", "stays"), [
+    (None, None, 0, True),  # we
+    (None, 1 << 22, 0, False),  # nobody: process numbers are smaller
+    (None, 1 << 80, 0, False),
+    ("0" * 16, 1 << 22, 0, True),  # of another machine nothing is known
+    ("0" * 16, 1 << 22, 3600, True),
+    ("0" * 16, 1 << 22, 25 * 3600, False),
+    (None, None, 25 * 3600, False),
+])  # fmt: skip
+def test_leftovers_are_old_or_of_dead_processes(cache, folder, untidied, machine, process, age, stays):
+    name = f".{machine or temporary_files._machine()}-{process or os.getpid()}-{'a' * 16}.tmp"
+    (folder / name).write_bytes(b"half")
+    (folder / ".another.tmp").write_bytes(b"not ours")
+    then = time.time() - age
+    os.utime(folder / name, (then, then))
+    cache.store(KEY, ENTRY)
+    assert leftovers(folder) == sorted([".another.tmp", *([name] if stays else [])])
+
+
+def test_leftovers_of_earlier_versions_are_removed_by_age(cache, folder, untidied):
+    for name, age in ((".abcd_012.tmp", 25 * 3600), (".abcd_013.tmp", 60)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    cache.store(KEY, ENTRY)
+    assert leftovers(folder) == [".abcd_013.tmp"]
+
+
 # --- folders that cannot be used -------------------------------------------------------------------------------------
 
 
@@ -230,6 +306,25 @@ def test_a_damaged_kernel_is_compiled_and_stored_again(folder):
     for path in folder.glob("*.bin"):
         path.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
     with pytest.warns(CacheWarning, match="checksum of its content"):
+        assert run_axpy().cache_misses == 1
+    with no_warnings():
+        assert run_axpy().cache_hits == 1
+
+
+@pytest.mark.parametrize("facts", [
+    {}, [], None, "plan", {"plan": {}}, {"plan": [1, 2]}, {"plan": None, "source": ""}, {"plan": {"entry": "k"}},
+    {"plan": {"none": 1}, "source": "x"}, {"module": ["Module", []]}, {"module": ["Module"]}, {"schedules": [1]},
+    {"schedules": [1], "summary": "", "gain": 1}, {"schedules": [["a"]], "summary": "", "gain": 1},
+])  # fmt: skip
+def test_entries_that_say_nothing_of_use_are_ignored(folder, facts):
+    run_axpy()
+    for path in folder.glob("*.json"):
+        key, content = path.stem, json.loads(path.read_text())["body"]["content"]
+        body = {"key": key, "content": content, "facts": facts}
+        document = {"checksum": hashlib.sha256(cache_module._canonical(body)).hexdigest(), "body": body}
+        path.write_text(json.dumps(document))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
         assert run_axpy().cache_misses == 1
     with no_warnings():
         assert run_axpy().cache_hits == 1

@@ -25,14 +25,14 @@ def run(code):
 
 def test_the_import_is_cheap():
     code = f"""
-import sys, time
-start = time.perf_counter()
+import sys
+before = len(sys.modules)
 import tl_dpnp
-print(time.perf_counter() - start, *[name for name in {HEAVY} if name in sys.modules])
+print(len(sys.modules) - before, *[name for name in {HEAVY} if name in sys.modules])
 """
-    seconds, *loaded = min((run(code) for _ in range(3)), key=lambda line: float(line[0]))
+    modules, *loaded = run(code)
     assert loaded == []
-    assert float(seconds) < 0.1  # 0.02 where nothing else runs
+    assert int(modules) < 50
 
 
 @pytest.mark.parametrize("module", [

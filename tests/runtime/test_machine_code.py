@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import subprocess
+import sys
 import warnings
 
 import dpctl
@@ -14,7 +17,7 @@ import tl_dpnp
 from tests.runtime.support import AXPY
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning
-from tl_dpnp.runtime import machine_code, opencl_adapter
+from tl_dpnp.runtime import machine_code, opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.cache import Entry, open_cache
 from tl_dpnp.runtime.machine_code import machine_code_key
 
@@ -97,13 +100,15 @@ def test_another_context_loads_it_as_well():
     assert again.stats.driver_builds == 0
 
 
-def test_a_context_of_several_devices_is_left_to_dpctl():
+def test_launches_in_a_context_of_several_devices_are_left_to_sycl():
     device = dpctl.select_default_device()
     if device.max_compute_units < 2:
         pytest.skip("the device cannot be divided")
     parts = device.create_sub_devices(partition=[1, 1])
     queue = dpctl.SyclQueue(dpctl.SyclContext(parts), parts[0])
     assert not opencl_adapter.supports(queue)
+    assert opencl_programs_adapter.builds(queue)
+    assert run_axpy(queue=queue).stats.driver_builds == 1
     assert opencl_adapter.supports(dpctl.SyclQueue(parts[0]))
 
 
@@ -132,24 +137,24 @@ def test_damaged_machine_code_is_built_again(folder):
 
 
 def test_a_driver_that_gives_no_binary_costs_a_warning(monkeypatch):
-    def refuse(kernel):
-        raise opencl_adapter.BinaryError("clGetProgramInfo fails with code -5")
+    def refuse(handle):
+        raise opencl_programs_adapter.ProgramError("clGetProgramInfo fails with code -5")
 
-    monkeypatch.setattr(opencl_adapter, "binary_of", refuse)
+    monkeypatch.setattr(opencl_programs_adapter, "binary_of", refuse)
     with pytest.warns(CacheWarning, match="is not kept: clGetProgramInfo"):
         assert run_axpy().stats.driver_builds == 1
 
 
 def test_without_the_functions_kernels_are_built(monkeypatch, folder):
-    functions = {**opencl_adapter._FUNCTIONS, "make_bundle": ("libsycl.so.7", "of_another_version", None, ())}
+    functions = {**opencl_adapter._FUNCTIONS, "make_kernel": ("libsycl.so.7", "of_another_version", None, ())}
     monkeypatch.setattr(opencl_adapter, "_FUNCTIONS", functions)
-    opencl_adapter._functions.cache_clear()
+    opencl_adapter.functions.cache_clear()
     try:
         assert "of_another_version" in opencl_adapter.why_unsupported()
         for _ in range(2):
             assert run_axpy().stats.driver_builds == 1
     finally:
-        opencl_adapter._functions.cache_clear()
+        opencl_adapter.functions.cache_clear()
 
 
 def test_recompile_builds_and_replaces(folder):
@@ -180,20 +185,105 @@ def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
     assert len(set(keys)) == len(keys)
 
 
-def test_loading_is_not_kept_in_memory():
-    """Each program is some 500 kB in the CPU runtime; it goes with its last reference."""
-    kernel = run_axpy()
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def mappings():
+    with open("/proc/self/maps") as file:
+        return sum(1 for _ in file)
+
+
+def handle_of(kernel):
     (handle,) = next(iter(kernel._overloads.values())).handles.values()
-    binary = opencl_adapter.binary_of(handle.kernel)
+    return handle
+
+
+def test_programs_are_given_back():
+    """Each is some 500 kB and two mappings in the CPU runtime; it goes with the last reference to its kernel."""
+    kernel = run_axpy()
+    (spirv,) = kernel.inspect_spirv().values()
+    handle, queue = handle_of(kernel), dpnp.ones(1).sycl_queue
+    binary, entry = opencl_programs_adapter.binary_of(handle), handle.kernel.get_function_name()
+    makers = {
+        "loaded": (100, lambda: opencl_programs_adapter.load(binary, entry, queue)),
+        "built": (20, lambda: opencl_programs_adapter.build(spirv, entry, queue)),
+    }
+    for name, (count, make) in makers.items():
+        for _ in range(20):
+            make()
+        before, mapped = resident(), mappings()
+        for _ in range(count):
+            make()
+        assert resident() - before < count * 100_000, name
+        assert mappings() - mapped < count // 4, name
+
+
+def test_a_kernel_runs_that_outlives_the_program():
+    """SYCL keeps the kernel until a launch is done, and may let go of it after the program."""
+    kernel = run_axpy()
+    x, y = dpnp.arange(5, dtype="float32"), dpnp.ones(5, dtype="float32")
+    event = kernel.submit(3.0, x, y)
+    del kernel
+    gc.collect()
+    event.wait()
+    assert y.asnumpy().tolist() == [1, 4, 7, 10, 13]
+
+
+def test_what_the_driver_does_not_build_comes_with_its_log():
     queue = dpnp.ones(1).sycl_queue
+    (spirv,) = tl_dpnp.compile(AXPY).inspect_spirv().values()
+    with pytest.raises(opencl_programs_adapter.ProgramError, match=r"clCreateKernel.*CL_INVALID_KERNEL_NAME"):
+        opencl_programs_adapter.build(spirv, "another", queue)
+    with pytest.raises(opencl_programs_adapter.ProgramError, match=r"(?s)clBuildProgram.*log.*no-such-option"):
+        opencl_programs_adapter.build(spirv, "tl_kernel", queue, "-no-such-option")
 
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for _ in range(20):
-        opencl_adapter.load_program(binary, queue)
-    before = resident()
-    for _ in range(100):
-        opencl_adapter.load_program(binary, queue)
-    assert resident() - before < 10 << 20
+def test_too_little_memory_is_named():
+    """In a process of its own: the limit also holds for what else needs memory."""
+    script = f"""if True:
+        import resource, sys
+        import dpnp, tl_dpnp
+        from tl_dpnp.runtime import sycl
+        load = sycl.load_kernel
+        def limited(*arguments):
+            pages = int(open("/proc/self/statm").read().split()[0])
+            resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(sys.argv[1]), -1))
+            try:
+                return load(*arguments)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+        sycl.load_kernel = limited
+        kernel = tl_dpnp.compile({AXPY!r}, cache=False)
+        x = dpnp.ones(5, dtype="float32")
+        try:
+            kernel(3.0, x, dpnp.ones(5, dtype="float32"))
+        except tl_dpnp.LoweringError as error:
+            print(error)
+        sycl.load_kernel = load
+        y = dpnp.ones(5, dtype="float32")
+        kernel(3.0, x, y)
+        assert (y == 4).all()
+    """
+    for spare in (0, 1 << 20, 2 << 20, 4 << 20, 12 << 20):
+        run = subprocess.run([sys.executable, "-c", script, str(spare)], capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+        assert "ulimit -v" in run.stdout
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_the_driver_prints_nothing(capfd, debug):
+    """It would vectorize over work-items, fail and say "loop not vectorized" where the kernel is told not to."""
+    source = """func @f(%x: memref<f32x?>) {
+      %i = group_id
+      %v = load %x[%i] : memref<f32x?>
+      %w = math.abs %v : f32
+      store %w, %x[%i] : memref<f32x?>
+    }"""
+    x = dpnp.arange(-2, 3, dtype="float32")
+    kernel = tl_dpnp.compile(source, debug=debug)
+    kernel(x)
+    assert x.asnumpy().tolist() == [2, 1, 0, 1, 2]
+    assert kernel.stats.driver_builds == 1
+    assert capfd.readouterr() == ("", "")

@@ -15,7 +15,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import TLBindingError, TLError, TLTypeError
-from tl_dpnp.runtime import opencl_adapter
+from tl_dpnp.runtime import dpctl_adapter, opencl_adapter
 
 #: Each work-group takes its time: some 10 ms for the steps below.
 SLOW = """
@@ -233,3 +233,83 @@ def test_a_refused_launch_is_an_error(monkeypatch):
         monkeypatch.undo()
     kernel(x, 1)
     assert dpt.to_numpy(x).tolist() == [2] * 4
+
+
+def test_waits_take_turns_with_calls(queue):
+    kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    kernel(x, 1)
+    turn = dpctl_adapter.turn_to_wait(queue)
+    for thing in (queue, x, tl_dpnp.group([x])):
+        waiting = threading.Thread(target=tl_dpnp.wait, args=(thing,))
+        with turn:
+            waiting.start()
+            time.sleep(0.05)
+            assert waiting.is_alive()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+def test_waits_are_for_all_that_was_submitted(queue):
+    slow = tl_dpnp.compile(SLOW)
+    x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    for thing in (queue, x, dpnp.asarray(x), tl_dpnp.group([x]), None):
+        event = slow.submit(x, STEPS)
+        tl_dpnp.wait(event if thing is None else thing)
+        assert event.execution_status == dpctl.event_status_type.complete
+    tl_dpnp.wait()
+    tl_dpnp.wait(tl_dpnp.group([]), queue, x)
+
+
+@pytest.mark.parametrize("thing", [3, None, np.zeros(3), [1]])
+def test_what_cannot_be_waited_for(thing):
+    with pytest.raises(TLTypeError, match="wait takes a queue, an event, an array on a device or a group, not"):
+        tl_dpnp.wait(thing)
+
+
+def test_threads_that_submit_and_wait_do_not_wait_for_one_another(queue):
+    kernel = tl_dpnp.compile(COUNT)
+    arrays = [dpt.zeros(100, dtype="int64", usm_type="shared", sycl_queue=queue) for _ in range(5)]
+    submitted, called, waited = arrays[:3], arrays[3], arrays[4]
+    kernel(called, 0)
+
+    def submit(x):
+        event = None
+        for step in range(300):
+            event = kernel.submit(x, step, depends=[] if event is None else [event])
+            if step % 7 == 0:
+                tl_dpnp.wait(event)
+        tl_dpnp.wait(event)
+
+    def call():
+        for step in range(300):
+            kernel(called, step)
+
+    def wait():
+        for _ in range(300):
+            tl_dpnp.wait(waited)
+
+    work = [*(threading.Thread(target=submit, args=(x,), daemon=True) for x in submitted),
+            *(threading.Thread(target=target, daemon=True) for target in (call, wait))]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join(120)
+        assert not thread.is_alive()
+    for x in (*submitted, called):
+        assert set(dpt.to_numpy(x).tolist()) == {sum(range(300))}
+
+
+def test_arguments_of_what_was_submitted_are_let_go_of(queue):
+    slow = tl_dpnp.compile(SLOW)
+    x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    slow(x, 1)
+    alive = weakref.ref(x)
+    event = slow.submit(x, STEPS)
+    del x
+    assert alive() is not None
+    tl_dpnp.wait(event)
+    assert alive() is None
+    for _ in range(500):
+        y = dpt.zeros(4, dtype="int64", sycl_queue=queue)
+        slow.submit(y, 1).wait()
+    assert len(dpctl_adapter.in_flight) < 50

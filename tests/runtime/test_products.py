@@ -35,6 +35,11 @@ def test_narrow_product(m, n, k, element, transposes):
     check(m, n, k, element, transposes, beta=0)
 
 
+def test_a_copy_that_is_too_large_once_its_columns_are_aligned_is_not_made():
+    """449 x 36 elements take less than 128 KB, 456 x 36 take more."""
+    check(449, 2, 36, "f64", "t.t", beta=0)
+
+
 def check(m, n, k, element, transposes, beta):
     shapes = [(k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n)]
     a, b, c = (f"memref<{element}x{rows}x{columns}>" for rows, columns in shapes)

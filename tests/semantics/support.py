@@ -39,7 +39,10 @@ class Target:
 
     def run(self, source: str, *arguments: Any, group_size: int | None = None, **options: Any) -> None:
         """Run the one function in `source`, in place on NumPy arrays, lists of them, `Group` objects and scalars."""
-        kernel = self.compile(source, **options)
+        self.call(self.compile(source, **options), *arguments, group_size=group_size)
+
+    def call(self, kernel: Any, *arguments: Any, group_size: int | None = None) -> None:
+        """Call a kernel as `run` does."""
         if self.layout is None and not any(isinstance(argument, Group) for argument in arguments):
             kernel(*arguments, group_size=group_size)
         else:  # `tl_dpnp.group` takes arrays of the device only, for every target

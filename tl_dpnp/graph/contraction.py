@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.builder import ALL
@@ -36,9 +37,9 @@ def write_contraction(
     summed = [letter for letter in lhs.letters if letter not in out.letters]
     if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
         lhs, rhs = rhs, lhs
-    rows = _run(out.letters, lhs.letters, [c for c in out.letters if c not in rhs.letters])
-    columns = _run(out.letters, rhs.letters, [c for c in out.letters if c not in lhs.letters])
-    depth = _run(lhs.letters, rhs.letters, summed)
+    rows = _run(out, lhs, [c for c in out.letters if c not in rhs.letters])
+    columns = _run(out, rhs, [c for c in out.letters if c not in lhs.letters])
+    depth = _run(lhs, rhs, summed)
     batch = [c for c in out.letters if c not in rows + columns]
     outer = [c for c in summed if c not in depth]
     places: dict[str, Value | int] = {}
@@ -79,19 +80,29 @@ def is_matrix_product(lhs: str, rhs: str, out: str) -> bool:
     )
 
 
-def _run(first: str, second: str, allowed: Sequence[str]) -> str:
-    """Return the longest run of allowed letters that stands in both words; the one that begins first if equal."""
+def _run(first: Tensor, second: Tensor, allowed: Sequence[str]) -> str:
+    """Return the longest run of allowed letters that is one mode of both; the one that begins first if equal."""
     best = ""
-    for start in range(len(first)):
-        length = 0
-        while (
-            start + length < len(first) and first[start + length] in allowed
-            and first[start : start + length + 1] in second
-        ):
-            length += 1
-        if length > len(best):
-            best = first[start : start + length]
+    for start in range(len(first.letters)):
+        run = ""
+        for letter in first.letters[start:]:
+            if letter not in allowed or not (_is_one_mode(first, run + letter) and _is_one_mode(second, run + letter)):
+                break
+            run += letter
+        if len(run) > len(best):
+            best = run
     return best
+
+
+def _is_one_mode(tensor: Tensor, run: str) -> bool:
+    """Return whether the modes with these letters follow one another, evenly spaced in memory."""
+    start = tensor.letters.find(run)
+    type = memref_type(tensor.memref)
+    modes = [(type.shape[mode], type.strides[mode]) for mode in range(start, start + len(run))]
+    return start >= 0 and all(
+        stride is not None and size is not None and stride * size == following
+        for (size, stride), (_, following) in pairwise(modes)
+    )
 
 
 def _write_product(

@@ -120,15 +120,15 @@ def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: 
 
 
 @records("where")
-def _where(trace: Trace, *values: Any, **keywords: Any) -> Any:
-    only_defaults(keywords, order="K", out=None)
+def _where(trace: Trace, *values: Any, out: Any = None, **keywords: Any) -> Any:
+    only_defaults(keywords, order="K")
     if len(values) != 3:
         raise NotFused("the shape of the result depends on values")
     operands = [trace.operand(value) for value in values]
     nodes = [node for node, _, _ in operands]
     if isinstance(nodes[0], Number | Parameter) or any(isinstance(node, Parameter) for node in nodes[1:]):
         raise NotFused("the condition is no array")
-    return result_array(trace, _map("where", dpnp.where, nodes, values, trace.placed(operands)[1]), operands)
+    return result_array(trace, _map("where", dpnp.where, nodes, values, trace.placed(operands)[1]), operands, out)
 
 
 @records("clip")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import types
 import warnings
@@ -18,18 +19,21 @@ from typing import Any
 
 import dpnp
 
+from tl_dpnp import config
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 from tl_dpnp.graph.calls import arrays_in
 from tl_dpnp.graph.guards import Check, same_value
-from tl_dpnp.graph.interception import Interceptor
+from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
+from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.rewriting import rewritten
-from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of
+from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
 from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
 
@@ -80,33 +84,56 @@ class FusedFunction:
     def __init__(
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int
     ) -> None:
-        if not isinstance(function, types.FunctionType):
-            raise TLTypeError(f"fuse takes a Python function, not a {type(function).__name__}")
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise UnsupportedError(f"{function.__qualname__} is a generator or coroutine, which cannot be fused")
-        functools.update_wrapper(self, function)
+        code = function_of(function)
+        if code is None or dpnp_name(function) is not None:
+            what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
+            raise TLTypeError(f"fuse takes a Python function, not {what}")
+        self.name = getattr(function, "__qualname__", code.__qualname__)
+        if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
+            raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
+        functools.update_wrapper(self, function, updated=())
         self.function = function
+        self.code = code
         self.fullgraph = fullgraph
         self.on_break = on_break
         self.recompile_limit = recompile_limit
+        self.enabled: bool = config.get("FUSE")
         self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
         self._compilations = 0
+        self._kinds: dict[str, list[list[Any]]] = {}
         self._warned: set[str] = set()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
-        return f"<tl_dpnp.fuse of {self.function.__qualname__}>"
+        return f"<tl_dpnp.fuse of {self.name}>"
+
+    def __reduce__(self) -> Any:
+        """Pickle by name where that finds this object, else by the function and the options."""
+        found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
+        for part in self.name.split("."):
+            found = getattr(found, part, None)
+        options = self.fullgraph, self.on_break, self.recompile_limit
+        return self.name if found is self else (_unpickled, (self.function, *options))
+
+    def __copy__(self) -> FusedFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> FusedFunction:
+        return self  # as functions are copied
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are plain `dpnp.ndarray` objects."""
+        check_process()
         trace = active_trace()
         if trace is not None:
             return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+        if not self.enabled:
+            return self.function(*arguments, **keywords)
         key = self._key(arguments, keywords)
         for specialization in self._specializations.get(tuple(key.parts), ()):
             fits, result = specialization.run(key, arguments, keywords)
@@ -118,6 +145,7 @@ class FusedFunction:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
         from tl_dpnp.graph.explain import Explanation
 
+        check_process()
         key = self._key(arguments, keywords)
         _, trace, again = self._trace_call(key, arguments, keywords, True)
         return Explanation.of_trace(self.function, trace, again)
@@ -139,12 +167,13 @@ class FusedFunction:
         self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], observed: bool
     ) -> tuple[Any, Trace, list[Break]]:
         """Trace a call; `observed` to find out what the function reads even if it is known to have effects."""
-        code = rewritten(self.function)
+        code = rewritten(self.code)
         if code is None or self._compilations >= self.recompile_limit:
             return self._in_dpnp(code is None, arguments, keywords)
         parts = tuple(key.parts)
         trace = Trace(None if observed else self._again.get(parts))
         trace.observed = observed or parts not in self._again
+        trace.refusing = self.name if self.fullgraph or self.on_break == "error" else None
         for original in key.originals:
             trace.argument(original)
         observer = Observer(trace, key) if trace.observed else None
@@ -160,6 +189,8 @@ class FusedFunction:
             specialization = self._specialization(trace, observer, key, make)
         with self._lock:
             self._compilations += trace.compilations > 0
+            if trace.compilations:
+                self._note_kinds(arguments, keywords)
             if specialization is not None:
                 found = self._specializations.setdefault(parts, [])
                 found.append(specialization)
@@ -170,10 +201,12 @@ class FusedFunction:
                 self._again[parts] = trace.cache
                 while len(self._again) > _MOST_KEYS:
                     self._again.popitem(last=False)
+        self._report(trace.breaks + [b for b in again if b not in trace.breaks])
         if specialization is None:
             value = restored(trace, raw)
             del raw, make
         else:
+            assert observer is not None
             originals = [*key.originals, *observer.found]
             value = specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
@@ -182,7 +215,6 @@ class FusedFunction:
             if observer is not None:
                 observer.forget()
             release(trace)
-        self._report(trace.breaks + [b for b in again if b not in trace.breaks])
         if specialization is not None:
             trace.registers = []
         return value, trace, again
@@ -204,12 +236,16 @@ class FusedFunction:
                 given = [trace.argument(a) if type(a) is dpnp.ndarray else a for a in arguments]
                 named = {name: trace.argument(a) if type(a) is dpnp.ndarray else a for name, a in keywords.items()}
             else:
+                observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
                 named = {name: observer.cover(a, observer.guards.argument(name)) for name, a in keywords.items()}
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:
-                trace.finish()  # what dpnp would have done before the error
+                if trace.refusing is None or not (trace.breaks or (observer and observer.effects)):
+                    trace.finish()  # what dpnp would have done before the error
+                else:
+                    trace.end()
                 if observer is not None:
                     observer.forget()
                 release(trace)
@@ -230,28 +266,45 @@ class FusedFunction:
         numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
         return Specialization(plan, observer.guards.compiled(), numbers, overlaps, key.held)
 
+    def _changing(self) -> str:
+        """Return, for a message, which arguments were of how many kinds when something was compiled."""
+        kinds = [(name, {repr(kind) for kind in found}) for name, found in self._kinds.items()]
+        texts = [f"argument {name} was of {len(found)} kinds" for name, found in kinds if len(found) > 1]
+        return f", and {', '.join(texts)}" if texts else ""
+
+    def _note_kinds(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        names = self.code.__code__.co_varnames
+        numbered = {names[i] if i < self.code.__code__.co_argcount else str(i + 1): a for i, a in enumerate(arguments)}
+        for name, argument in {**numbered, **keywords}.items():
+            key = CallKey()
+            key.add(argument)
+            kinds = self._kinds.setdefault(name, [])
+            if key.parts not in kinds:
+                kinds.append(key.parts)
+
     def _in_dpnp(
         self, unknown: bool, arguments: Sequence[Any], keywords: dict[str, Any]
     ) -> tuple[Any, Trace, list[Break]]:
         """Run the function as it is, and say so once."""
-        name = self.function.__qualname__
+        name = self.name
         reason = "unknown" if unknown else "limit"
         if reason not in self._warned:
             self._warned.add(reason)
             warnings.warn(
                 f"the source of {name} cannot be found, or is not what was compiled: it runs in dpnp as it is, without "
                 "fusion; define it in a file or a notebook" if unknown else
-                f"{name} has been compiled {self._compilations} times for arrays of different kinds; further kinds "
-                "run in dpnp as they are (recompile_limit=)", FusionWarning, stacklevel=4,
+                f"{name} has been compiled {self._compilations} times{self._changing()}; further kinds of arguments "
+                "run in dpnp as they are: keep what changes the same, or raise recompile_limit", FusionWarning,
+                stacklevel=4,
             )
-        code = self.function.__code__
+        code = self.code.__code__
         place = code.co_filename, code.co_firstlineno
         why = "its source cannot be found" if unknown else "it has reached recompile_limit"
         return self.function(*arguments, **keywords), Trace(), [Break(name, why, *place, "", True)]
 
     def _reasons(self, trace: Trace, observer: Observer, make: Make | None) -> list[Break]:
         """Return why the function has to be traced at each call; nothing if its plan can be used."""
-        code = self.function.__code__
+        code = self.code.__code__
         place = code.co_filename, code.co_firstlineno
         again = [b for b in trace.breaks if b.again] + list(observer.effects)
         if make is None:
@@ -263,9 +316,25 @@ class FusedFunction:
             return
         text = "\n".join(f"  {b}" for b in breaks)
         if self.fullgraph or self.on_break == "error":
-            raise UnsupportedError(f"{self.function.__qualname__} is not fused as a whole:\n{text}")
+            raise refusal(self.name, text)
         if self.on_break == "warn":
-            warnings.warn(f"{self.function.__qualname__} is not fused as a whole:\n{text}", FusionWarning, stacklevel=4)
+            warnings.warn(f"{self.name} is not fused as a whole:\n{text}", FusionWarning, stacklevel=4)
+
+
+def function_of(function: Any) -> types.FunctionType | None:
+    """Return the Python function that runs when something is called, None if there is none."""
+    if isinstance(function, types.FunctionType):
+        return function
+    if isinstance(function, functools.partial):
+        return function_of(function.func)
+    if isinstance(function, types.MethodType):
+        return function_of(function.__func__)
+    called = None if isinstance(function, type) else called_method(type(function))
+    return called if isinstance(called, types.FunctionType) else None
+
+
+def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
+    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
 
 
 def overlapping(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
@@ -307,7 +376,11 @@ def fuse(
     if not isinstance(recompile_limit, int) or recompile_limit < 1:
         raise TLTypeError(f"recompile_limit={recompile_limit!r} is not understood: it takes a number from 1")
 
-    def decorate(function: Callable[..., Any]) -> FusedFunction:
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
+        if isinstance(function, types.MethodType):
+            return types.MethodType(decorate(function.__func__), function.__self__)
         return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
 
     return decorate if function is None else decorate(function)

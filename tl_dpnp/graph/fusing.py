@@ -10,6 +10,7 @@ from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.explain import Explanation
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["fusing"]
 
@@ -39,6 +40,7 @@ class fusing:  # noqa: N801  # a function to its users, like contextlib's
         self._trace = Trace()
 
     def __enter__(self) -> tuple[Any, ...]:
+        check_process()
         self._trace.__enter__()
         return tuple(array if type(array) is LazyArray else self._trace.argument(array) for array in self._arrays)
 

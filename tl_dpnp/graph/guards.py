@@ -34,7 +34,8 @@ class Path:
         """Return the value that the path leads to in another call."""
         if self.parent is None:
             return self.key if self.kind == "constant" else (
-                arguments if self.kind == "argument" else keywords)[self.key]
+                arguments[self.key] if self.kind == "argument" else keywords[self.key]
+            )
         return _STEPS[self.kind][1](self.parent.evaluate(arguments, keywords), self.key)
 
 

@@ -178,15 +178,17 @@ def _signature(
             case Contract(operand_letters=letters):
                 entries.append((letters, node.letters, node.dtype.char, shape, places, operands))
             case Reduce(kind=kind, axes=axes):
-                entries.append((kind, axes, node.operand.shape, node.dtype.char, shape, places, operands))
+                entries.append((kind, axes, node.dtype.char, shape, places, operands))
             case View(axes=axes):
                 entries.append(("view", axes, node.dtype.char, shape, places, operands))
             case Reshape():
                 entries.append(("reshape", node.dtype.char, shape, places, operands))
             case Array():
                 entries.append("array")
-    leaves = tuple((numbers[array], places, own.signature)
-                   for (array, places), own in zip(placement.leaves, read, strict=True))
+    leaves = tuple(  # shapes, too: the axes along which an array is broadcast are no modes of its memref
+        (numbers[array], places, local_shape(array.shape, places, placement.grid), own.signature)
+        for (array, places), own in zip(placement.leaves, read, strict=True)
+    )
     chunks = tuple(axis.chunk for axis in placement.grid)
     return (
         tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,

@@ -3,6 +3,9 @@
 A memref is column-major and its strides grow from mode to mode, so the modes of an array are its axes sorted by stride.
 Axes of size 1 and broadcast axes are no modes; a reversed axis is bound from its other end.  Grid axes that lie evenly
 in all arrays are seen as one.  Sizes of grid axes are dynamic, so that a kernel serves every batch.
+
+An array whose axes interleave, such as the diagonals of matrices, is bound flat: as all elements from its first to its
+last, which are read at computed places.
 """
 
 from __future__ import annotations
@@ -19,14 +22,10 @@ from tl_dpnp.graph.placement import GridAxis, Places
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["Bound", "Mode", "Unfit", "bind_arrays", "scalar_type_of"]
+__all__ = ["Bound", "Mode", "bind_arrays", "fits_memref", "scalar_type_of"]
 
 _SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values()
             if t.name not in ("bf16", "index") and not t.is_subbyte}
-
-
-class Unfit(Exception):
-    """The array, the first argument, has a layout that no memref has: elements that overlap."""
 
 
 def scalar_type_of(dtype: np.dtype[Any]) -> ScalarType:
@@ -47,36 +46,50 @@ class Mode:
 
 @dataclass(frozen=True)
 class Bound:
-    """An array bound to a memref: `offset` elements behind the array's first."""
+    """An array bound to a memref: `offset` elements behind the array's first.
+
+    With `flat`, the memref is one mode of all elements in between, and `modes` say where those of the array are.
+    """
 
     array: Array
     type: MemrefType
     modes: tuple[Mode, ...]
     offset: int
+    flat: bool = False
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of the modes in this call."""
-        return tuple(mode.size for mode in self.modes)
+        """The sizes of the memref's modes in this call."""
+        return (_span(self.modes),) if self.flat else tuple(mode.size for mode in self.modes)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides of the modes in this call, in elements."""
-        return tuple(mode.stride for mode in self.modes)
+        """The strides of the memref's modes in this call, in elements."""
+        return (1,) if self.flat else tuple(mode.stride for mode in self.modes)
 
     @property
     def signature(self) -> tuple[object, ...]:
         """What generated code depends on."""
-        return self.type, tuple((mode.axis, mode.is_grid, mode.flipped) for mode in self.modes)
+        steps = tuple((mode.stride, mode.size if mode.flipped else 0) for mode in self.modes) if self.flat else None
+        return self.type, tuple((mode.axis, mode.is_grid, mode.flipped) for mode in self.modes), steps
+
+
+def fits_memref(array: Array) -> bool:
+    """Return whether a memref can describe an array: its axes nest in memory, but for those that broadcast."""
+    axes = sorted((abs(stride), size) for size, stride in zip(array.shape, array.strides, strict=True)
+                  if size > 1 and stride)
+    return all(outer >= inner * size for (inner, size), (outer, _) in pairwise(axes))
+
+
+def _span(modes: Sequence[Mode]) -> int:
+    """Return the number of elements from the first one of an array to its last."""
+    return 1 + sum((mode.size - 1) * mode.stride for mode in modes)
 
 
 def bind_arrays(
     arrays: Sequence[tuple[Array, Places]], grid: tuple[GridAxis, ...]
 ) -> tuple[list[Bound], tuple[int, ...]]:
-    """Bind arrays for a grid; returns them and the sizes of the grid axes that are left after joining.
-
-    Raises `Unfit`.
-    """
+    """Bind arrays for a grid; returns them and the sizes of the grid axes that are left after joining."""
     strides = [_group_strides(array, places, grid) for array, places in arrays]
     joined = _joined([axis.groups for axis in grid], strides)
     sizes = tuple(int(np.prod([grid[axis].groups for axis in axes])) for axes in joined)
@@ -116,17 +129,17 @@ def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list
         local = size if place is None else grid[place].chunk
         if local > 1 and stride:
             modes.append(Mode(axis, False, local, abs(stride), stride < 0))
-    span = 1 + sum((mode.size - 1) * mode.stride for mode in modes)
+    span = _span(modes)
     for axis, (size, stride) in enumerate(groups):
         if size == 1 and any(place is not None for place in places):
             stride = stride or span  # a batch of one is bound as any other
         if stride:
             modes.append(Mode(axis, True, size, abs(stride) if size > 1 else max(abs(stride), span), stride < 0))
     modes.sort(key=lambda mode: (mode.stride, mode.is_grid, -mode.axis))
-    for inner, outer in pairwise(modes):
-        if outer.stride < inner.stride * inner.size:
-            raise Unfit(array)
     offset = array.offset - sum((mode.size - 1) * mode.stride for mode in modes if mode.flipped)
+    element = scalar_type_of(array.dtype)
+    if any(outer.stride < inner.stride * inner.size for inner, outer in pairwise(modes)):
+        return Bound(array, MemrefType(element, (None,), (1,)), tuple(modes), offset, flat=True)
     shape: list[int | None] = []
     strides: list[int | None] = []
     dynamic = False
@@ -134,5 +147,5 @@ def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list
         strides.append(None if dynamic else mode.stride)
         shape.append(None if mode.is_grid else mode.size)
         dynamic = dynamic or mode.is_grid
-    type_ = MemrefType(scalar_type_of(array.dtype), tuple(shape), tuple(strides))
+    type_ = MemrefType(element, tuple(shape), tuple(strides))
     return Bound(array, type_, tuple(modes), offset)

@@ -103,6 +103,10 @@ def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     recorded.__name__ = recorded.__qualname__ = name.rpartition(".")[2]
     recorded.__doc__ = getattr(function, "__doc__", None)
     recorded.__wrapped__ = function  # type: ignore[attr-defined]
+    for attribute in dir(function) if not isinstance(function, types.FunctionType) else ():  # such as dpnp.add.outer
+        if not attribute.startswith("_"):
+            value = getattr(function, attribute)
+            setattr(recorded, attribute, recording(f"{name}.{attribute}", value) if callable(value) else value)
     return recorded
 
 
@@ -219,7 +223,7 @@ LazyArray.__getitem__ = _method("__getitem__")
 
 def _setitem(self: LazyArray, key: Any, value: Any) -> None:
     trace = self.__dict__["_trace"]
-    if key is Ellipsis or key == slice(None):
+    if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
         try:
             node = trace.operand(value)[0]
             if trace.is_writable(self) and node.dtype is not None \

@@ -7,6 +7,7 @@ in memory.  Transposes, slices and broadcasts are index maps (`View`), not opera
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 __all__ = [
     "Array", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Reduce", "Reshape", "View", "operands_of",
-    "topological",
+    "reached", "topological",
 ]
 
 
@@ -126,6 +127,11 @@ def operands_of(node: Node) -> tuple[Node, ...]:
 @lru_cache(maxsize=1024)
 def topological(roots: tuple[Node, ...]) -> tuple[Node, ...]:
     """Return every node that `roots` need and the roots themselves, operands first, each once."""
+    return tuple(reached(roots, ()))
+
+
+def reached(roots: Sequence[Node], outside: Container[Node]) -> list[Node]:
+    """Return what `topological` does, without the nodes `outside` and what only they need."""
     order: list[Node] = []
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
@@ -133,8 +139,8 @@ def topological(roots: tuple[Node, ...]) -> tuple[Node, ...]:
         node, expanded = stack.pop()
         if expanded:
             order.append(node)
-        elif id(node) not in seen:
+        elif id(node) not in seen and node not in outside:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend([(operand, False) for operand in reversed(operands_of(node))])
-    return tuple(order)
+    return order

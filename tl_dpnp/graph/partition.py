@@ -17,19 +17,19 @@ from tl_dpnp.graph.nodes import (
     Contract,
     Map,
     Node,
-    Number,
-    Parameter,
     Reduce,
     Reshape,
     View,
     operands_of,
+    reached,
     topological,
 )
-from tl_dpnp.graph.placement import GridAxis, Placement, Places, front_places, local_shape, place
-from tl_dpnp.graph.sums import needs_accumulator
+from tl_dpnp.graph.placement import GridAxis, Placement, Places, front_places, place
+from tl_dpnp.graph.splitting import Parts, split
+from tl_dpnp.graph.storage import stored_nodes, temporaries
 from tl_dpnp.graph.views import reshape, view
 
-__all__ = ["Region", "flops_of", "partition", "stored_nodes", "substitute"]
+__all__ = ["Region", "flops_of", "partition", "substitute"]
 
 #: Elements of results that a single work-group may compute beside others.
 _SMALL = 2048
@@ -81,98 +81,118 @@ def partition(
     that, in an array that `new_array` gives.  `renamed` is told of nodes that are replaced because what they read is in
     memory.
     """
-    arrays = dict(roots)
+    parts = split(tuple(roots))
     try:
-        return _in_order(_regions(arrays, new_array, local_memory, renamed, siblings=True))
+        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=True))
     except _Cycle:
-        return _in_order(_regions(dict(roots), new_array, local_memory, renamed, siblings=False))
+        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=False))
 
 
-def _regions(
-    arrays: dict[Node, Array], new_array: Callable[[Node], Array], local_memory: int,
-    renamed: Callable[[Node, Node], None], siblings: bool,
-) -> list[Region]:
-    """Return the regions for all nodes of `arrays`; what they need of one another is added to it."""
-    regions: list[Region] = []
-    pending = list(arrays)
-    while pending:
-        order = {node: position for position, node in enumerate(topological(tuple(pending)))}
-        last = max(pending, key=order.__getitem__)
-        pending.remove(last)
-        placement = _placed(last, local_memory)
-        roots = [last]
-        if siblings:
-            placement, roots = _with_siblings(placement, roots, pending, local_memory)
-        pending = [node for node in pending if node not in roots]
-        cuts = dict(placement.cuts)
-        cuts |= {node: "it is a result itself" for node in pending if node in placement.places}
-        for cut in cuts:
-            if cut not in arrays:
-                arrays[cut] = new_array(cut)
-                pending.append(cut)
-        known = {cut: arrays[cut] for cut in cuts}
-        rewritten = tuple(substitute(root, known, renamed) for root in roots)
-        regions.append(Region(
-            rewritten, place(rewritten, placement.grid), tuple(arrays[root] for root in roots),
-            tuple(known.values()), tuple(cuts.values()),
-        ))
-    return regions
+class _Partition:
+    """One attempt: `arrays` are those of all results, of which regions find more than were asked for."""
 
+    def __init__(
+        self, roots: Mapping[Node, Array], parts: Parts, new_array: Callable[[Node], Array], local_memory: int,
+        renamed: Callable[[Node, Node], None],
+    ) -> None:
+        self.parts, self.new_array, self.local_memory, self.renamed = parts, new_array, local_memory, renamed
+        self.arrays = {**{node: new_array(node) for node in parts.kept if node not in roots}, **roots}
+        self.order = {node: position for position, node in enumerate(topological(tuple(roots)))}
+        self.below: dict[Node, int] = {}  # the nodes that each needs, as bits
+        for node, position in self.order.items():
+            bits = 1 << position
+            for operand in operands_of(node):
+                bits |= self.below[operand]
+            self.below[node] = bits
 
-def _with_siblings(
-    placement: Placement, roots: list[Node], pending: list[Node], local_memory: int
-) -> tuple[Placement, list[Node]]:
-    """Take in further results with the same grid: what the region computes anyway, and what stands beside it."""
-    elementwise = _is_elementwise(roots[0])
-    for node in pending:
-        grid = placement.grid
-        if [axis.size for axis in grid] != list(node.shape[: len(grid)]):
-            continue
-        if elementwise != _is_elementwise(node) or (elementwise and node.shape != roots[0].shape):
-            continue
-        inside = placement.places.get(node)
-        if inside is not None and inside != front_places(node, grid):
-            continue
-        if inside is None:
-            below = set(topological((node,)))
-            small = bool(grid) or max(node.size, *(root.size for root in roots)) <= _SMALL
-            if not small or below.intersection(roots) or any(node in set(topological((c,))) for c in placement.cuts):
+    def regions(self, siblings: bool) -> list[Region]:
+        """Return the regions for all nodes of `arrays`; what they need of one another is added to it."""
+        regions: list[Region] = []
+        pending = list(self.arrays)
+        while pending:
+            last = max(pending, key=self.order.__getitem__)
+            pending.remove(last)
+            before = self.parts.before(last)
+            placement = _placed(last, before, self.local_memory)
+            roots = [last]
+            if siblings:
+                placement, roots = self.with_siblings(placement, roots, pending, before)
+            pending = [node for node in pending if node not in roots]
+            cuts = dict(placement.cuts)
+            cuts |= {node: "it is a result itself" for node in pending if node in placement.places}
+            for cut in cuts:
+                if cut not in self.arrays:
+                    self.arrays[cut] = self.new_array(cut)
+                    pending.append(cut)
+            known = {cut: self.arrays[cut] for cut in cuts}
+            rewritten = tuple(substitute(root, known, self.renamed) for root in roots)
+            regions.append(Region(
+                rewritten, place(rewritten, placement.grid), tuple(self.arrays[root] for root in roots),
+                tuple(known.values()), tuple(cuts.values()),
+            ))
+        return regions
+
+    def with_siblings(
+        self, placement: Placement, roots: list[Node], pending: Sequence[Node], before: Mapping[Node, str]
+    ) -> tuple[Placement, list[Node]]:
+        """Take in further results with the same grid: what the region computes anyway, and what stands beside it."""
+        elementwise = _is_elementwise(roots[0], before)
+        for node in pending:
+            grid = placement.grid
+            if [axis.size for axis in grid] != list(node.shape[: len(grid)]):
                 continue
-        more = _legal(place([*roots, node], grid, placement.cuts), [*roots, node])
-        if set(more.cuts) <= set(placement.cuts) and _temporaries(more, [*roots, node]) <= local_memory:
-            placement, roots = more, [*roots, node]
-    return placement, roots
+            if not self.parts.together(node, roots[0]) or elementwise != _is_elementwise(node, before) or (
+                elementwise and node.shape != roots[0].shape
+            ):
+                continue
+            inside = placement.places.get(node)
+            if inside is not None and inside != front_places(node, grid):
+                continue
+            if inside is None:
+                small = bool(grid) or max(node.size, *(root.size for root in roots)) <= _SMALL
+                if not small or any(self.needs(node, root) for root in roots) or any(
+                    self.needs(cut, node) for cut in placement.cuts
+                ):
+                    continue
+            together = [*roots, node]
+            more = _legal(place(together, grid, {**before, **placement.cuts}), together, before)
+            if set(more.cuts) <= {*before, *placement.cuts} and temporaries(more, together) <= self.local_memory:
+                placement, roots = more, together
+        return placement, roots
+
+    def needs(self, node: Node, other: Node) -> bool:
+        """Return whether `node` is computed from `other`, or is it."""
+        return bool(self.below[node] >> self.order[other] & 1)
 
 
-def _is_elementwise(root: Node) -> bool:
-    """Return whether a result needs nothing but element-wise functions of arrays."""
-    return not any(isinstance(node, Contract | Reduce | Reshape) for node in topological((root,)))
+def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
+    """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
+    return not any(isinstance(node, Contract | Reduce | Reshape) for node in reached((root,), before))
 
 
 class _Cycle(Exception):
     """Two regions need each other."""
 
 
-def _in_order(regions: list[Region]) -> list[Region]:
+def _in_order(regions: Sequence[Region]) -> list[Region]:
     """Sort regions so that each comes after those that compute its inputs; raises `_Cycle`."""
     owner = {array: region for region in regions for array in region.outputs}
-    result: list[Region] = []
-    open_: list[Region] = []
-
-    def visit(region: Region) -> None:
-        if region in result:
-            return
+    done: dict[Region, None] = {}
+    open_: set[Region] = set()
+    stack = list(regions)  # the last one found is the first to run
+    while stack:
+        region = stack[-1]
+        missing = [owner[array] for array in region.inputs if owner[array] not in done]
+        if region in done or not missing:
+            done[region] = None
+            open_.discard(region)
+            stack.pop()
+            continue
         if region in open_:
             raise _Cycle
-        open_.append(region)
-        for array in region.inputs:
-            visit(owner[array])
-        open_.pop()
-        result.append(region)
-
-    for region in reversed(regions):
-        visit(region)
-    return result
+        open_.add(region)
+        stack += missing
+    return list(done)
 
 
 def substitute(
@@ -180,9 +200,7 @@ def substitute(
 ) -> Node:
     """Return `node` with the nodes in `arrays` read from memory; views of them are folded into strides."""
     memo: dict[Node, Node] = dict(arrays)
-    for current in topological((node,)):
-        if current in memo:
-            continue
+    for current in reached((node,), arrays):
         operands = tuple(memo[operand] for operand in operands_of(current))
         if all(new is old for new, old in zip(operands, operands_of(current), strict=True)):
             memo[current] = current
@@ -202,15 +220,15 @@ def substitute(
     return memo[node]
 
 
-def _placed(root: Node, local_memory: int) -> Placement:
-    """Return the best placement for one result."""
+def _placed(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
+    """Return the best placement for one result, where the nodes `before` are computed outside."""
     best: tuple[float, Placement] | None = None
-    for grid in _grids(root):
-        placement = _legal(place([root], grid), [root])
+    for grid in _grids(root, before):
+        placement = _legal(place([root], grid, before), [root], before)
         if root in placement.cuts:
             continue
-        placement = _fitted(placement, root, local_memory)
-        cost = sum(_cut_cost(cut) for cut in placement.cuts)
+        placement = _fitted(placement, root, before, local_memory)
+        cost = sum(_cut_cost(cut) for cut in placement.cuts if cut not in before)
         if best is None or cost < best[0]:
             best = cost, placement
         if cost == 0:
@@ -224,9 +242,9 @@ def _cut_cost(node: Node) -> float:
     return 1000 + 2 * node.size
 
 
-def _grids(root: Node) -> list[tuple[GridAxis, ...]]:
+def _grids(root: Node, before: Mapping[Node, str]) -> list[tuple[GridAxis, ...]]:
     """Return the grids to try for a result, the likeliest first; the last one has no grid axis."""
-    if _is_elementwise(root):
+    if _is_elementwise(root, before):
         return [()]  # kernels of element-wise functions spread their loops themselves
     ndim = len(root.shape)
     likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
@@ -248,7 +266,7 @@ def _divisors(size: int) -> list[int]:
     return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
 
 
-def _legal(placement: Placement, roots: Sequence[Node]) -> Placement:
+def _legal(placement: Placement, roots: Sequence[Node], before: Mapping[Node, str]) -> Placement:
     """Add the cuts that costs and the shape of products ask for, and drop what is then not reached."""
     grid = placement.grid
     cuts = dict(placement.cuts)
@@ -263,7 +281,7 @@ def _legal(placement: Placement, roots: Sequence[Node]) -> Placement:
             again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
             if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce):
                 cuts[node] = "it is the same for many work-groups"
-    return placement if len(cuts) == len(placement.cuts) else place(roots, grid, cuts)
+    return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
 
 
 def _keeps_sides(node: Contract, places: Places, grid: tuple[GridAxis, ...]) -> bool:
@@ -278,76 +296,21 @@ def _keeps_sides(node: Contract, places: Places, grid: tuple[GridAxis, ...]) -> 
     return True
 
 
-def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
-    """Return the nodes that a work-group keeps in memory, operands first; all others are computed where they are used.
-
-    Products and reductions are stored, and what a product or a reshape reads unless that is a view of something stored;
-    of element-wise functions, those that would be computed several times.
-    """
-    stored: set[Node] = set(roots)
-    uses: dict[Node, int] = {}
-    order = [node for node in topological(tuple(roots)) if node in placement.places and node not in placement.cuts]
-    for node in order:
-        if isinstance(node, Contract | Reduce | Reshape):  # a reshape is its operand's memory
-            stored.add(node)
-        for operand in operands_of(node):
-            uses[operand] = uses.get(operand, 0) + (1 if operand.size >= node.size else 2)
-    for node in order:
-        if isinstance(node, Contract | Reshape):
-            for operand in operands_of(node):
-                base = operand
-                while isinstance(base, View) and isinstance(node, Contract):
-                    base = base.operand
-                if not isinstance(base, Array | Number | Parameter) and base not in placement.cuts:
-                    stored.add(base)
-                    if base is not operand and not _readable(operand):
-                        stored.add(operand)
-        if isinstance(node, Map) and uses.get(node, 0) > 1 and _inline_cost(node, stored) > 2:
-            stored.add(node)
-    return [node for node in order if node in stored]
-
-
-def _readable(node: Node) -> bool:
-    """Return whether a product can read a view as it is: nothing is repeated, reversed or skipped."""
-    while isinstance(node, View):
-        if any(step != 1 for _, step, out in node.axes if out is not None):
-            return False
-        reached = {out for _, _, out in node.axes}
-        if any(size > 1 and axis not in reached for axis, size in enumerate(node.shape)):
-            return False
-        node = node.operand
-    return True
-
-
-def _inline_cost(node: Node, stored: set[Node]) -> int:
-    """Return the cost of one element of a node, with that of all that is not stored below it."""
-    own = FUNCTIONS[node.kind].cost if isinstance(node, Map) else 0
-    return own + sum(_inline_cost(operand, stored) for operand in operands_of(node) if operand not in stored)
-
-
-def _temporaries(placement: Placement, roots: Sequence[Node]) -> int:
-    """Return the bytes of all temporaries of a work-group; those whose lives do not overlap are counted all."""
-    shapes = {node: local_shape(node.shape, placement.places[node], placement.grid)
-              for node in stored_nodes(placement, roots) if not isinstance(node, Reshape)}
-    return sum(math.prod(shape) * node.dtype.itemsize + 64 for node, shape in shapes.items()
-               if node not in roots or needs_accumulator(node, shape))
-
-
-def _fitted(placement: Placement, root: Node, local_memory: int) -> Placement:
+def _fitted(placement: Placement, root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
     """Return the placement with temporaries that fit: the next axis in chunks, or temporaries kept in memory."""
     grid = placement.grid
-    if _temporaries(placement, [root]) <= local_memory:
+    if temporaries(placement, [root]) <= local_memory:
         return placement
     if len(grid) < len(root.shape) and all(axis.chunk == 1 for axis in grid):
         size = root.shape[len(grid)]
         for chunk in (c for c in reversed(_divisors(size)) if 4 <= c < size):
             cut = (*grid, GridAxis(size, chunk))
-            smaller = _legal(place([root], cut), [root])
-            if set(smaller.cuts) <= set(placement.cuts) and _temporaries(smaller, [root]) <= local_memory:
+            smaller = _legal(place([root], cut, before), [root], before)
+            if set(smaller.cuts) <= {*before, *placement.cuts} and temporaries(smaller, [root]) <= local_memory:
                 return smaller
-    while _temporaries(placement, [root]) > local_memory:
+    while temporaries(placement, [root]) > local_memory:
         largest = max((node for node in stored_nodes(placement, [root])
                        if node is not root and not isinstance(node, Reshape)), key=lambda n: n.size)
-        cuts = {**placement.cuts, largest: "it does not fit in local memory"}
-        placement = _legal(place([root], grid, cuts), [root])
+        cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
+        placement = _legal(place([root], grid, cuts), [root], before)
     return placement

@@ -56,9 +56,10 @@ def local_shape(shape: tuple[int, ...], places: Places, grid: tuple[GridAxis, ..
 def place(roots: Sequence[Node], grid: tuple[GridAxis, ...], cuts: Mapping[Node, str] | None = None) -> Placement:
     """Carry the grid from `roots`, whose first axes it is, down to everything that they are computed from.
 
-    Nodes that would need another grid become `cuts`, with the reason, as those given are.
+    Nodes that would need another grid become `cuts`, with the reason, as those given are where they are reached.
     """
-    result = Placement(grid, cuts=dict(cuts or {}))
+    result = Placement(grid)
+    given = cuts or {}
     stack = [(root, front_places(root, grid)) for root in reversed(roots)]
     while stack:
         node, places = stack.pop()
@@ -68,6 +69,8 @@ def place(roots: Sequence[Node], grid: tuple[GridAxis, ...], cuts: Mapping[Node,
             case Array():
                 result.leaves[node, places] = None
                 continue
+        if node in given:
+            result.cuts[node] = given[node]
         if node in result.cuts:
             continue
         known = result.places.get(node)

@@ -52,8 +52,8 @@ def array_at(place: Place, registers: Registers) -> Any:
     array = registers[place.slot]
     if place.whole:
         return array
-    return usm_ndarray(place.shape, dtype=array.dtype, buffer=array, strides=place.strides or None,
-                       offset=element_offset(array) + place.offset)
+    first = element_offset(array) + place.offset if prod(place.shape) else 0  # what is empty may begin anywhere
+    return usm_ndarray(place.shape, dtype=array.dtype, buffer=array, strides=place.strides or None, offset=first)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.graph.functions import FUNCTIONS
-from tl_dpnp.graph.memrefs import scalar_type_of
+from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.scalars import constant, converted
 from tl_dpnp.graph.views import broadcast, view
@@ -74,7 +74,8 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
-        isinstance(node, Contract | Reduce | Reshape) for node in topological(tuple(roots))
+        isinstance(node, Contract | Reduce | Reshape) or (isinstance(node, Array) and not fits_memref(node))
+        for node in topological(tuple(roots))
     ):
         return None
     memo: dict[Node, Node] = {}
@@ -240,7 +241,7 @@ class _Elements:
             type = I1 if node.kind == "where" and position == 0 else compute
             match operand:
                 case Number(value=value):
-                    arguments.append(constant(value, type))
+                    arguments.append(constant(self.b, value, type))
                 case Parameter(position=number):
                     arguments.append(converted(self.b, self.scalars[number, type], type))
                 case _:

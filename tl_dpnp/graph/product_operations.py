@@ -22,7 +22,7 @@ from tl_dpnp.graph.recorders import (
     viewed,
 )
 from tl_dpnp.graph.trace import NotFused, Trace, fusable
-from tl_dpnp.graph.views import reshape
+from tl_dpnp.graph.views import c_strides, reshape
 
 __all__: list[str] = []
 
@@ -34,6 +34,8 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
     """Return the recorder of a product of two arrays; `make` gives its node from nodes, dtype and arguments."""
 
     def record(trace: Trace, a: Any, b: Any, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
+        if function is dpnp.dot:
+            _check_c_order(out)
         extra = {name: keywords.pop(name) for name in list(keywords) if name == "axes" and function is dpnp.tensordot}
         only_defaults(keywords, casting="same_kind", order="K", dtype=None, subok=True, signature=None, extobj=None,
                        axes=None, axis=None)
@@ -50,6 +52,15 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
         return result_array(trace, node, operands, out)
 
     return record
+
+
+def _check_c_order(out: Any) -> None:
+    """Raise `NotFused` for a result in another order: dpnp refuses it in some functions."""
+    if isinstance(out, dpnp.ndarray) and not all(
+        size == 1 or stride == packed
+        for size, stride, packed in zip(out.shape, out.strides, c_strides(out.shape), strict=True)
+    ):
+        raise NotFused("out= is not in C order")
 
 
 #: Bytes of a matrix that all work-groups read from which dpnp's own product is faster: it blocks for caches, and
@@ -171,6 +182,7 @@ def _einsum(trace: Trace, *operands: Any, out: Any = None, **keywords: Any) -> A
 def _multi_dot(trace: Trace, arrays: Any, *, out: Any = None) -> Any:
     if not isinstance(arrays, list | tuple) or len(arrays) < 2:
         raise NotFused("there are fewer than two arrays")
+    _check_c_order(out)
     ndims = [getattr(array, "ndim", None) for array in arrays]
     if any(ndim != 2 for ndim in ndims[1:-1]) or ndims[0] not in (1, 2) or ndims[-1] not in (1, 2):
         raise NotFused("the arrays are no matrices")

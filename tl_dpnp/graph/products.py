@@ -26,7 +26,7 @@ def contraction(a: Node, b: Node, of_a: str, of_b: str, out: str, dtype: np.dtyp
             if sizes.setdefault(letter, size) != size:
                 if 1 not in (size, sizes[letter]):
                     raise NotFused("the shapes do not fit")
-                sizes[letter] = max(size, sizes[letter])
+                sizes[letter] = size if sizes[letter] == 1 else sizes[letter]
     if 0 in sizes.values() and all(sizes[letter] for letter in out):
         raise NotFused("the summed axis is empty")
     a, of_a = _reduced(a, of_a, of_b + out, sizes, dtype)

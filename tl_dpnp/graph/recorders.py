@@ -35,12 +35,16 @@ def records(*names: str) -> Callable[[Recorder], Recorder]:
 def only_defaults(keywords: dict[str, Any], **defaults: Any) -> None:
     """Raise `NotFused` if a keyword has another value than the one that changes nothing."""
     for name, value in keywords.items():
-        if name not in defaults or not (value is defaults[name] or value in _same(defaults[name])):
+        if name not in defaults or not _is_same(value, defaults[name]):
             raise NotFused(f"the argument {name}= is not fused")
 
 
-def _same(default: Any) -> tuple[Any, ...]:
-    return ("K", "k", "C", "c", None) if default == "K" else (default,)
+def _is_same(value: Any, default: Any) -> bool:
+    """Return whether a value means the default; arrays, which compare element by element, never do."""
+    if value is default:
+        return True
+    same = ("K", "k", "C", "c", None) if default == "K" else (default,)
+    return isinstance(value, bool | int | float | str | None) and value in same
 
 
 def result_array(
@@ -60,6 +64,8 @@ def result_array(
         raise NotFused("out= is read-only")
     if target.shape != node.shape or target.dtype != node.dtype or target.sycl_queue != queue:
         raise NotFused("out= has another shape, dtype or queue than the result")
+    if any(size > 1 and not stride for size, stride in zip(target.shape, target.strides, strict=True)):
+        raise NotFused("out= is broadcast")
     trace.assign(target, node)
     return target
 

@@ -161,7 +161,7 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         """Leave a class as it is: its names follow rules of their own."""
         return self._with_effect(node)
 
@@ -193,10 +193,6 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(self.hook("item", value, _key(key, self)), node)
         node.value, node.slice = self.hook("target", value), _key(key, self)
         return node
-
-    def visit_Slice(self, node: ast.Slice) -> ast.AST:
-        """Leave the slice for `_key`."""
-        return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Hook what is called, and what is unpacked as arguments."""

@@ -8,19 +8,23 @@ from collections.abc import Callable
 import numpy as np
 
 from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["constant", "converted", "rounding"]
 
 
-def constant(value: bool | int | float, type: ScalarType) -> Value:
+def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
     """Return a number as an operand of `type`, rounded as an array of it would round."""
     if type.is_boolean:
         number: bool | int | float = bool(value)
     else:
         with np.errstate(over="ignore"):
             number = np.dtype(type.storage).type(value).item()
+    if type.is_integer and abs(number) > LARGEST_INTEGER:  # the language writes it as the complement of another number
+        others = (1 << type.bits) - 1 if type.kind == "unsigned" else -1
+        return b.arith("not", Constant(int(number) ^ others, type))
     return Constant(number, type)  # type: ignore[return-value]  # operands are values or constants
 
 
@@ -31,10 +35,13 @@ def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
 
 def rounding(type: ScalarType) -> Callable[[float], float]:
     """Return the function that rounds a number to a floating-point type, as an array of it would."""
-    if type.storage == "float32":
-        return _to_f32
-    return float if type.storage == "float64" else lambda value: constant(value, type).value  # type: ignore[union-attr]
+    return {"float32": _to_f32, "float16": _to_f16}.get(type.storage, float)
 
 
 def _to_f32(value: float) -> float:
     return ctypes.c_float(value).value
+
+
+def _to_f16(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float16(value))

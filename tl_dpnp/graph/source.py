@@ -148,14 +148,13 @@ def compiled(
         inner = node
     names = [*original.co_freevars, *more]
     outer = ast.FunctionDef(
-        name="outer", body=[inner], decorator_list=[], returns=None, type_params=[],
+        name="outer", body=[inner], decorator_list=[], returns=None,
         args=ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], vararg=None, kwonlyargs=[],
                            kw_defaults=[], kwarg=None, defaults=[]),
     )
     body: ast.stmt = outer
     if definition.owner is not None:
-        body = ast.ClassDef(name=definition.owner, bases=[], keywords=[], body=[outer], decorator_list=[],
-                            type_params=[])
+        body = ast.ClassDef(name=definition.owner, bases=[], keywords=[], body=[outer], decorator_list=[])
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in definition.imported]
     module = ast.fix_missing_locations(ast.Module(body=[*imports, body], type_ignores=[]))
     flags = original.co_flags & _FUTURES

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +21,9 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.kernels import prepare_kernel
+from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
@@ -33,7 +34,9 @@ from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
-__all__ = ["Break", "extent_of", "KernelReport", "NotFused", "Trace", "active_trace", "fusable", "user_place"]
+__all__ = [
+    "Break", "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable", "refusal", "user_place",
+]
 
 _FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
 _state = threading.local()
@@ -86,6 +89,11 @@ def fusable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biu" or dtype.char in "efd"
 
 
+def refusal(name: str, breaks: str) -> UnsupportedError:
+    """Return the error for a function that has to be fused as a whole and is not."""
+    return UnsupportedError(f"{name} is not fused as a whole:\n{breaks}")
+
+
 class Trace:
     """The recording of one run of a function."""
 
@@ -98,6 +106,7 @@ class Trace:
         self.interceptor: Any = None
         self.observed = True
         self.ended = False
+        self.refusing: str | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -230,7 +239,7 @@ class Trace:
             node = state["_node"]
             if not fusable(node.dtype):
                 raise NotFused(f"kernels do not compute with {node.dtype}")
-            if isinstance(node, Array) and not _fits(node):
+            if isinstance(node, Array) and not fits_memref(node):
                 raise NotFused("the elements of the array overlap in memory", "copy the array first")
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
@@ -343,7 +352,12 @@ class Trace:
         return Allocation(array.slot, array.shape, array.dtype, usm_type)
 
     def _do(self, step: Step) -> None:
-        step.run(self.registers, self.tape.values)
+        try:
+            step.run(self.registers, self.tape.values)
+        except Exception as error:  # it is no part of the plan: the function may go on without it
+            self.note(str(step.report) if isinstance(step, CallStep) else "a kernel",
+                      f"it raised {type(error).__name__}, and might not with other values", again=True)
+            raise
         self.steps.append(step)
 
     def place_of(self, lazy: Any) -> Place:
@@ -419,8 +433,7 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            reversed_ = any(stride < 0 for stride in array.strides)  # only copies are written backwards
-            if reversed_ or not _safe_in_place(node, array, self._same_memory(array)):
+            if _is_reversed(array) or not _safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary)
@@ -476,6 +489,8 @@ class Trace:
         """Remember a break at the user's line."""
         frame = _user_frame()
         self.breaks.append(Break(what, reason, frame.f_code.co_filename, frame.f_lineno, hint, again))
+        if self.refusing is not None:
+            raise refusal(self.refusing, f"  {self.breaks[-1]}")
 
     def escape(self, lazy: Any) -> Any:
         """Return the memory of a lazy array to code that is not recorded, which may read and write it."""
@@ -513,6 +528,10 @@ class Trace:
         self.materialize(remaining)
         for lazy in remaining:
             self.settle(lazy)
+        self.end()
+
+    def end(self) -> None:
+        """Let what outlives the trace run as it is."""
         self.ended = True
         if self.interceptor is not None:
             self.interceptor.end()
@@ -543,11 +562,9 @@ def _base(node: Node) -> Node:
     return node
 
 
-def _fits(array: Array) -> bool:
-    """Return whether a memref can describe an array: no two elements of it are the same memory but by broadcasting."""
-    axes = sorted((abs(stride), size) for size, stride in zip(array.shape, array.strides, strict=True)
-                  if size > 1 and stride)
-    return all(outer >= inner * size for (inner, size), (outer, _) in pairwise(axes))
+def _is_reversed(array: Array) -> bool:
+    """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
+    return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
 from tl_dpnp.graph.recorders import (
     array_axis,
@@ -26,6 +27,9 @@ __all__: list[str] = []
 
 @records("transpose")
 def _transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
+    if type(a) is LazyArray and a.ndim < 2:
+        return a
+
     def make(node: Node) -> Node:
         ndim = len(node.shape)
         if axes is None:

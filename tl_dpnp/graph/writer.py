@@ -14,9 +14,10 @@ from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contracti
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, operands_of
-from tl_dpnp.graph.partition import Region, stored_nodes
+from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape
 from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
@@ -31,11 +32,21 @@ Index = Value | int
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of a work-group: a memref, and for each of its modes the axis of the node that it is."""
+    """Memory of a work-group: a memref, and for each of its modes the axis of the node that it is.
+
+    With `steps`, the memref has one mode; the elements of the node start at `start` and are so far apart on its axes.
+    """
 
     memref: Value
     axes: tuple[int, ...]
     flipped: frozenset[int] = frozenset()
+    steps: tuple[int, ...] = ()
+    start: Index = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the modes are the axes, in their direction."""
+        return not self.flipped and not self.steps
 
 
 def write_region(
@@ -134,6 +145,8 @@ class _Writer:
 
     def _local(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
         """Return the part of an argument that this work-group works on."""
+        if bound.flat:
+            return self._flat(value, bound, groups)
         entries: list[Index | slice] = []
         for number, mode in enumerate(bound.modes):
             if not mode.is_grid:
@@ -146,6 +159,23 @@ class _Writer:
         modes = [mode for mode in bound.modes if not mode.is_grid]
         memref = self.b.subview(value, *entries) if len(modes) < len(bound.modes) else value
         return Buffer(memref, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped))
+
+    def _flat(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
+        """Return the part of an argument that this work-group works on, where that is no memref of its own."""
+        start: Index = 0
+        for mode in bound.modes:
+            if mode.is_grid:
+                group = groups[mode.axis]
+                group = self.b.sub(mode.size - 1, group) if mode.flipped else group
+                start = self._plus(start, self.b.mul(group, mode.stride))
+        modes = [mode for mode in bound.modes if not mode.is_grid]
+        return Buffer(value, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped),
+                      tuple(mode.stride for mode in modes), start)
+
+    def _plus(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        return self.b.add(left, right) if left != 0 and right != 0 else left if right == 0 else right
 
     def _temporary(self, node: Node) -> Buffer:
         axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
@@ -205,7 +235,7 @@ class _Writer:
         match node:
             case Array():
                 buffer = self.leaves[node, places]
-                return buffer if not buffer.flipped else None
+                return buffer if buffer.is_plain else None
             case View(operand=operand, axes=axes):
                 below = self._addressable(operand, self.placement.places.get(operand, ()))
                 if below is None or any(step != 1 for _, step, out in axes if out is not None):
@@ -271,6 +301,11 @@ class _Writer:
                 last = shape[axis] - 1
                 position = last - position if isinstance(position, int) else self.b.sub(last, position)
             where.append(position)
+        if buffer.steps:
+            place = buffer.start
+            for position, step in zip(where, buffer.steps, strict=True):
+                place = self._plus(place, position * step if isinstance(position, int) else self.b.mul(position, step))
+            where = [place]
         return self.b.load(buffer.memref, *where)
 
     def _map(self, node: Map, places: Places, index: tuple[Index, ...]) -> Value:
@@ -286,7 +321,7 @@ class _Writer:
     def _operand(self, operand: Node, type: ScalarType, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
         match operand:
             case Number():
-                return constant(operand.value, type)
+                return constant(self.b, operand.value, type)
             case Parameter():
                 return converted(self.b, self.scalars[operand.position, type], type)
         first = len(node.shape) - len(operand.shape)
@@ -358,7 +393,7 @@ class _Writer:
         places = self.placement.places[root]
         match node:
             case Array():
-                return not self.leaves[node, places].flipped and len(self.leaves[node, places].axes) == 2
+                return self.leaves[node, places].is_plain and len(self.leaves[node, places].axes) == 2
             case Contract() if node is root or (uses.get(node, 0) == 1 and node not in self.outputs):
                 sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
                          for letter, size in zip(letters, operand.shape, strict=True)}
@@ -389,10 +424,11 @@ class _Writer:
             return term.scale
         type_ = scalar_type_of(node.dtype)
         value = self.scalars[term.parameter.position, type_]
-        return value if term.scale == 1.0 else self.b.mul(value, constant(term.scale, type_))
+        return value if term.scale == 1.0 else self.b.mul(value, constant(self.b, term.scale, type_))
 
     def _add(self, source: Buffer, scale: Value | float, target: Buffer, first: bool) -> None:
-        factor = constant(scale, memref_type(target.memref).element) if isinstance(scale, int | float) else scale
+        element = memref_type(target.memref).element
+        factor = constant(self.b, scale, element) if isinstance(scale, int | float) else scale
         beta, transpose = 0.0 if first else 1.0, source.axes != target.axes
         memrefs = [source.memref, target.memref]
         if not transpose and all(memref_type(memref).is_packed for memref in memrefs):
@@ -414,8 +450,9 @@ class _Writer:
         type_ = scalar_type_of(node.dtype)
         kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
         order = tuple(reversed(target.axes))
+        start = constant(b, reduction.start(type_), type_)
         with self._loops(order, shape) as index:
-            b.store(reduction.start(type_), target.memref, *(index[axis] for axis in target.axes))
+            b.store(start, target.memref, *(index[axis] for axis in target.axes))
         summed: list[Index] = [0] * len(inner_shape)
         with ExitStack() as stack:
             for axis in node.axes:
@@ -440,7 +477,7 @@ class _Writer:
         local = dict(zip(node.letters, self.shapes[node], strict=True))
         sizes |= local
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
-        factor = constant(alpha, element) if isinstance(alpha, int | float) else alpha
+        factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
         write_contraction(self.b, tensors[0], tensors[1], out, sizes, accumulate, factor)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:

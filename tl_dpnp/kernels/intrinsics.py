@@ -26,8 +26,8 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
-    "arithmetic", "barrier", "check_bounds", "check_equal", "comparison", "conversion", "element_load", "element_store",
-    "first_group", "group_id", "is_leader", "mathematics", "memory_pointer", "unary", "work_item",
+    "arithmetic", "barrier", "check", "comparison", "conversion", "element_load", "element_store", "first_group",
+    "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "trip_count", "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -148,27 +148,70 @@ def barrier() -> Intrinsic:
     return Intrinsic("barrier", (), None, lambda b, _: target_of(b).barrier(b))
 
 
-def check_bounds() -> Intrinsic:
-    """``check_bounds(record, number, group, value, bound)``: whether 0 ≤ value < bound; records the first failure."""
+#: How a check compares a value with its bound: signed or not, and the predicate.
+_CHECKS = {
+    "bounds": ("unsigned", "<"), "most": ("unsigned", "<="), "least": ("signed", ">="), "equal": ("unsigned", "=="),
+    "differs": ("unsigned", "!="),
+}
+#: Kinds of checks that divisors take.
+_OF_DIVISORS = ("least", "differs")
+
+
+def check(kind: str, fields: int) -> Intrinsic:
+    """``check_<kind>(record, number, group, value, bound)``: whether the check holds; records the first failure.
+
+    ``bounds`` is 0 ≤ value < bound, ``most`` 0 ≤ value ≤ bound, ``least`` value ≥ bound.  The record has `fields`
+    entries, and as many again, the first of which stays 0.
+    """
     def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-        return _check(b, a, b.icmp_unsigned("<", a[3], a[4]))
+        sign, predicate = _CHECKS[kind]
+        value = a[3]
+        if kind in _OF_DIVISORS:
+            # LLVM must not learn that a divisor is not 0: it would drop what guards the division, which the OpenCL CPU
+            # runtime moves in front of the check.
+            record = b.inttoptr(a[0], I64.as_pointer(GLOBAL))
+            value = b.or_(value, b.load(b.gep(record, [index(fields)]), align=8))
+        return _check(b, a, getattr(b, f"icmp_{sign}")(predicate, value, a[4]), fields)
 
-    return Intrinsic("check_bounds", (INDEX,) * 5, I1, emit)
+    return Intrinsic(f"check_{kind}", (INDEX,) * 5, I1, emit)
 
 
-def check_equal() -> Intrinsic:
-    """``check_equal(record, number, group, value, expected)``: records the first failure."""
+def fits(source: ScalarType, target: ScalarType) -> Intrinsic:
+    """``<target>_holds_<source>(a)``: 1 if a float is in the range of an integer type once truncated, else 0."""
     def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-        return _check(b, a, b.icmp_unsigned("==", a[3], a[4]))
+        return b.zext(scalar_ops.is_in_range(b, source, target, a[0]), I64)
 
-    return Intrinsic("check_equal", (INDEX,) * 5, I1, emit)
+    return Intrinsic(f"{target}_holds_{source}", (source,), INDEX, emit)
 
 
-def _check(builder: ir.IRBuilder, arguments: Sequence[ir.Value], holds: ir.Value) -> ir.Value:
+def trip_count(scalar: ScalarType) -> Intrinsic:
+    """``trips_<type>(start, stop, step)``: how often a loop runs, as an unsigned number; 0 for a step below 1.
+
+    The bounds are of the 64-bit type `scalar`, and no step between them overflows.
+    """
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
+        start, stop, step = a
+        compare = b.icmp_signed if scalar.kind == "signed" else b.icmp_unsigned
+        advances = compare(">", step, index(0))
+        distance = b.sub(b.sub(stop, start), index(1))
+        trips = b.add(b.udiv(distance, b.select(advances, step, index(1))), index(1))
+        return b.select(b.and_(advances, compare("<", start, stop)), trips, index(0))
+
+    return Intrinsic(f"trips_{scalar}", (INDEX,) * 3, INDEX, emit)
+
+
+def _check(builder: ir.IRBuilder, arguments: Sequence[ir.Value], holds: ir.Value, fields: int) -> ir.Value:
+    """Record a failure, if it is the first one, and return `holds`.
+
+    Later failures are written to the second half of the record, which nobody reads, rather than branched around: all
+    work-items of a work-group take the branch of a check together, and vectorizers of CPUs had better see that.
+    """
     record = builder.inttoptr(arguments[0], I64.as_pointer(GLOBAL))
     with builder.if_then(builder.not_(holds), likely=False):
         seen = target_of(builder).compare_exchange(builder, record, index(0), index(1))
-        with builder.if_then(builder.icmp_unsigned("==", seen, constant(I64, 0))):
-            for position, value in enumerate(arguments[1:], start=1):
-                builder.store(value, builder.gep(record, [index(position)]), align=8)
+        is_first = builder.icmp_unsigned("==", seen, constant(I64, 0))
+        start = builder.select(is_first, index(0), index(fields))
+        for position, value in enumerate(arguments[1:], start=1):
+            place = builder.add(start, index(position))
+            builder.store(value, builder.gep(record, [place]), align=8)
     return holds

@@ -16,7 +16,7 @@ from tl_dpnp.kernels.narrow_floats import NARROW, from_double, rounded
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "mathematics", "unary"]
+__all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "is_in_range", "mathematics", "unary"]
 
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "shl": "shl", "and": "and_", "or": "or_", "xor": "xor"}
@@ -99,7 +99,19 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
         return (builder.sitofp if source.kind == "signed" else builder.uitofp)(value, type_)
     if target.bits <= source.bits:
         return value if target.bits == source.bits else builder.trunc(value, type_)
-    return (builder.sext if source.kind == "signed" else builder.zext)(value, type_)
+    if source.is_boolean:
+        return builder.zext(value, type_)
+    return target_of(builder).extend(builder, value, type_, source.kind == "signed")
+
+
+def is_in_range(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
+    """Emit whether a float is in the range of an integer type once it is truncated; a NaN is not."""
+    # Where a float cannot hold minimum − 1, none lies between that and the minimum.
+    least, end = target.minimum - 1, constant(value.type, float(target.maximum + 1))
+    is_exact = abs(least).bit_length() <= (F32 if source in NARROW else source).mantissa
+    predicate, least = (">", least) if is_exact else (">=", target.minimum)
+    is_above = builder.fcmp_ordered(predicate, value, constant(value.type, float(least)))
+    return builder.and_(is_above, builder.fcmp_ordered("<", value, end))
 
 
 def fused_multiply_add(

@@ -41,7 +41,7 @@ def _rename_all(
         return visible[operand.name] if isinstance(operand, ops.Value) else operand
 
     for operation in region:
-        inner = dict(visible)
+        inner = dict(visible) if operation.regions else {}
 
         def define(value: ops.Value, inner: dict[str, ops.Operand] = inner) -> ops.Value:
             new = replace(value, name=_unused(value.name, taken))
@@ -135,6 +135,8 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
             return _constant(semantics.unary(kind, operand.type, given), operation.result)
         case ops.Cast(operand=ops.Constant() as operand, result=result):
             given = semantics.from_python(operand.value, operand.type)
+            if not semantics.is_in_range(given, operand.type, ops.scalar_type(result)):
+                return None
             return _constant(semantics.convert(given, operand.type, ops.scalar_type(result)), result)
         case ops.Cast(operand=operand, result=result) if operand.type == result.type:
             return operand

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from tl_dpnp.lowering.contraction import OUTPUT, Contraction
@@ -11,8 +10,9 @@ from tl_dpnp.lowering.schedule import Schedule
 
 __all__ = ["count", "in_vectors", "pack", "strided_along", "transpose"]
 
-#: Bytes of a copy of an operand that is read across its columns.
-_MOST_PACKED = 1 << 17
+#: Bytes of a copy of an operand that is read across its columns, and those of the widest vector: its columns begin at
+#: whole vectors.
+_MOST_PACKED, _WIDEST = 1 << 17, 64
 
 
 def strided_along(contraction: Contraction, axis: str) -> list[tuple[str, tuple[int, int]]]:
@@ -31,7 +31,8 @@ def strided_along(contraction: Contraction, axis: str) -> list[tuple[str, tuple[
             static = [size for size in buffer.shape if isinstance(size, int)]
             if along is None or buffer.strides[along] == 1 or len(static) < 2 or static[along] == 1:
                 continue
-            if math.prod(static) * buffer.element.bytes <= _MOST_PACKED:
+            column = -(-static[along] * buffer.element.bytes // _WIDEST) * _WIDEST
+            if column * static[1 - along] <= _MOST_PACKED:
                 found[buffer.name] = (along, 1 - along)
     return list(found.items())
 

@@ -51,7 +51,8 @@ class LoweredKernel:
     `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
     kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
     has and the kernel does not use.  `variants` are loop nests that some calls take instead: those that do two
-    work-groups at once, and those for operands that exceed all caches.
+    work-groups at once, and those for operands that exceed all caches.  `one_item_at_a_time` asks a CPU not to make
+    vectors of work-items.
     """
 
     plan: LaunchPlan
@@ -61,6 +62,7 @@ class LoweredKernel:
     work_group: WorkGroup
     remarks: tuple[str, ...] = ()
     variants: tuple[Schedule, ...] = ()
+    one_item_at_a_time: bool = False
 
     @property
     def source(self) -> str:
@@ -154,7 +156,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     )
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
     variants = (*twice, *maker.beyond)
-    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants)
+    alone = options.debug and device.is_cpu and work_group.form == "subgroup"
+    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants, alone)
 
 
 def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:

@@ -16,8 +16,9 @@ and after them, always, the number of work-groups, the chunk (work-groups of the
 vector form; 1 in the sub-group form), and what the arrays of the call exceed: nothing (0), the caches of one core
 (`BEYOND_ONE`), so that it pays to fetch operands ahead, or the last ones (`BEYOND_ALL`), so that it also pays to store
 results past them.  If `checks` is not empty there follow the address of the check record
-and, for each group parameter in order, its number of elements.  The record is int64[5], zero before the launch:
-claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound.
+and, for each group parameter in order, its number of elements.  The record is int64[2 · `CHECK_FIELDS`], zero before
+the launch: claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound; what fails
+later is written to the other half, and means nothing.
 
 Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
 tiles along the rows and along the columns of a result, the number of panels along k, the number of products; alpha and
@@ -29,10 +30,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["BEYOND_ALL", "BEYOND_ONE", "BoundsCheck", "Form", "LaunchPlan", "MatrixMap", "TilePlan", "TileShape"]
+__all__ = [
+    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "BoundsCheck", "Form", "LaunchPlan", "MatrixMap", "TilePlan",
+    "TileShape",
+]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
+#: What the record of a failed check says.
+CHECK_FIELDS = 5
 
 #: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
 #: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
@@ -44,7 +50,10 @@ Form = Literal["vector", "subgroup", "staged", "tiled", "divided"]
 
 @dataclass(frozen=True)
 class BoundsCheck:
-    """A check that ``debug=True`` compiled into the kernel; its number is its position in `LaunchPlan.checks`."""
+    """A check that ``debug=True`` compiled into the kernel; its number is its position in `LaunchPlan.checks`.
+
+    Its message has places for ``{value}`` and ``{bound}``.
+    """
 
     message: str
     file: str

@@ -8,25 +8,28 @@ to it (64 bits in Numba), all others go through intrinsics that keep their type.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
 from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
+from tl_dpnp.lowering.checks import CheckKind
 from tl_dpnp.lowering.contraction import JAMMED
+from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.lowering.shell_lines import ShellLines
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
 from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.lowering.text import MemrefText, Text, add, bytes_of, literal, multiply, offset_of, prefer_static
 from tl_dpnp.lowering.work_group import WorkGroup
-from tl_dpnp.scalars import F64, I1, INDEX, ScalarType, rounded_number
+from tl_dpnp.scalars import F64, I1, INDEX, U64, ScalarType, rounded_number
 
 __all__ = ["Argument", "Shell", "argument_type", "write_shell"]
 
@@ -80,36 +83,27 @@ def write_shell(
     are done at once by its kernels where the arrays lie in one core's caches, which has half the local memory for each.
     """
     return _Writer(
-        function, name, work_group, placements, local_memory, make_kernel, debug, parameters, groups_ahead, make_jammed
+        function, name, work_group, placements, local_memory, make_kernel, parameters, groups_ahead, make_jammed,
+        debug=debug,
     ).write()
 
 
 @dataclass
-class _Writer:
+class _Writer(ShellLines):
     function: ops.Function
     name: str
     work_group: WorkGroup
     placements: Mapping[str, Placement]
     local_memory: int
     make_kernel: KernelMaker
-    debug: bool
     first_parameters: Sequence[str]
     groups_ahead: int
     make_jammed: KernelMaker | None
-    lines: list[str] = field(default_factory=list)
-    indent: int = 1
     values: dict[str, str] = field(default_factory=dict)
     memrefs: dict[str, MemrefText] = field(default_factory=dict)
     groups: dict[str, tuple[str, Text, str]] = field(default_factory=dict)
-    intrinsics: dict[str, Intrinsic] = field(default_factory=dict)
     arguments: list[Argument] = field(default_factory=list)
-    checks: list[BoundsCheck] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
-    count: int = 0
-    #: Inside ``foreach``: work-items run on their own there.
-    spmd: bool = False
-    #: Loops around the current position, counted from ``foreach`` inwards.
-    loops: int = 0
     #: Whether two work-groups are done at once.
     jammed: bool = False
 
@@ -202,32 +196,6 @@ class _Writer:
             result.append(f"{name}_{what}{mode}" if entry is None else entry)
         return tuple(result)
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.indent + text)
-
-    @contextmanager
-    def block(self, header: str) -> Iterator[None]:
-        self.line(header)
-        self.indent += 1
-        before = len(self.lines)
-        yield
-        if len(self.lines) == before:
-            self.line("pass")
-        self.indent -= 1
-
-    def assign(self, text: Text) -> str:
-        name = self.fresh()
-        self.line(f"{name} = {text}")
-        return name
-
-    def fresh(self) -> str:
-        self.count += 1
-        return f"v{self.count}"
-
-    def call(self, intrinsic: Intrinsic, *arguments: Text) -> str:
-        self.intrinsics[intrinsic.name] = intrinsic
-        return f"{intrinsic.name}({', '.join(map(str, arguments))})"
-
     # --- operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, operand: ops.Operand) -> str:
@@ -310,8 +278,8 @@ class _Writer:
     def scalar(self, operation: ops.Operation) -> str:
         match operation:
             case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
-                if self.debug and kind in ("shl", "shr"):
-                    self.check("bounds", operation.span, self.wide(rhs), ops.scalar_type(lhs).bits, "shift amount")
+                if self.debug and kind in ("shl", "shr", "div", "rem") and ops.scalar_type(lhs).is_integer:
+                    self.check_arithmetic(operation.span, kind, ops.scalar_type(lhs), self.wide(rhs))
                 intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
             case ops.Unary(kind=kind, operand=operand):
                 intrinsic = intrinsics.unary(kind, ops.scalar_type(operand))
@@ -319,7 +287,13 @@ class _Writer:
                 intrinsic = intrinsics.mathematics(kind, ops.scalar_type(arguments[0]), len(arguments))
             case ops.Compare(kind=kind, lhs=lhs):
                 intrinsic = intrinsics.comparison(kind, ops.scalar_type(lhs))
+            case ops.Cast(operand=ops.Constant() as operand, result=result):
+                return self.cast_constant(operation.span, operand, ops.scalar_type(result))
             case ops.Cast(operand=operand, result=result):
+                source, target = ops.scalar_type(operand), ops.scalar_type(result)
+                if self.debug and source.is_float and target.is_integer:
+                    test = self.call(intrinsics.fits(source, target), self.operand(operand))
+                    self.check("differs", operation.span, test, 0, f"cast of a value outside the range of {target}")
                 intrinsic = intrinsics.conversion(ops.scalar_type(operand).in_registers, ops.scalar_type(result))
             case _:
                 raise AssertionError(operation)
@@ -327,6 +301,12 @@ class _Writer:
             value_type(ops.scalar_type(operand))
         value_type(ops.scalar_type(operation.results[0]))
         return self.call(intrinsic, *(self.operand(operand) for operand in operation.operands))
+
+    def cast_constant(self, span: Span, operand: ops.Constant, target: ScalarType) -> str:
+        """Return the value of a cast that was not folded because the constant is outside the range of its type."""
+        self.check("differs", span, 0, 0, f"cast of a value outside the range of {target}")
+        value = semantics.convert(semantics.from_python(operand.value, operand.type), operand.type, target)
+        return self.operand(ops.Constant(value.item(), target))
 
     def load_element(self, operation: ops.Load) -> None:
         memref = self.memrefs[operation.source.name]
@@ -398,10 +378,6 @@ class _Writer:
 
     # --- views -------------------------------------------------------------------------------------------------------
 
-    def bind(self, text: Text) -> Text:
-        """Give a compound expression a name."""
-        return text if isinstance(text, int) or text.isidentifier() else self.assign(text)
-
     def view(
         self, result: ops.Value, source: MemrefText, address: Text, sizes: Sequence[Text], strides: Sequence[Text],
         ahead: Text | None, step: Text | None = None,
@@ -425,18 +401,14 @@ class _Writer:
             if entry.is_index:
                 self.check_indices(operation.span, [offset], [size], "index")
                 continue
-            if entry.size is None:
-                length = add(size, multiply(offset, -1))
-                if offset != 0:
-                    self.check_indices(operation.span, [offset], [size], "offset of the slice")
-            else:
-                length = self.index(entry.size)
-                self.check_slice(operation.span, offset, length, size)
+            given = None if entry.size is None else self.index(entry.size)
+            self.check_slice(operation.span, offset, given, size)
+            length = add(size, multiply(offset, -1)) if given is None else given
             sizes.append(self.bind(length))
             strides.append(stride)
         element = source.type.element
         if element.is_subbyte:
-            self.check_whole_bytes(operation, element.per_byte, terms[0][0], sizes[0])
+            self.check_whole_bytes(operation.span, element.per_byte, terms[0][0], sizes[0])
         address = self.bind(add(source.address, bytes_of(offset_of(terms), element)))
         # The view moves with the work-group where the group id is one of its offsets and no other depends on it.
         moves = [stride for offset, stride in terms if offset == "group"]
@@ -457,16 +429,13 @@ class _Writer:
         inferred = self.bind(self.call(divide, source.sizes[mode], product)) if None in known else 0
         new = [inferred if entry is None else entry for entry in known]
         if self.debug:
-            total: Text = 1
-            for entry in new:
-                total = multiply(total, entry)
-            self.check("equal", operation.span, total, source.sizes[mode], "product of the expand shape")
+            self.check_expand(operation.span, new, source.sizes[mode])
         strides: list[Text] = [source.strides[mode]]
         for entry in new[:-1]:
             strides.append(self.bind(multiply(strides[-1], entry)))
         sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
         if mode == 0 and source.type.element.is_subbyte:
-            self.check_whole_bytes(operation, source.type.element.per_byte, sizes[0])
+            self.check_whole_bytes(operation.span, source.type.element.per_byte, sizes[0])
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
         self.view(operation.result, source, source.address, sizes, all_strides, source.ahead)
 
@@ -496,33 +465,64 @@ class _Writer:
                 self.region(operation.otherwise, outputs)
 
     def loop(self, operation: ops.For) -> None:
-        step = self.bind(self.wide(operation.step))
-        self.counted(operation.variable, self.wide(operation.start), self.wide(operation.stop), step, operation.body)
+        type_, step = ops.scalar_type(operation.variable), self.bind(self.wide(operation.step))
+        if not isinstance(step, int):
+            kind: CheckKind = "differs" if type_ == U64 else "least"
+            what = "the step of the loop" if kind == "least" else "the step of the loop is 0"
+            self.check(kind, operation.span, step, 1 if kind == "least" else 0, what)
+        start, stop = self.wide(operation.start), self.bind(self.wide(operation.stop))
+        if cannot_overflow(type_, start, stop, step):
+            self.counted(operation.variable, start, stop, step, operation.body)
+        else:
+            trips = self.call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
+            self.repeated(operation.variable, start, trips, step, operation.body)
 
     def foreach(self, operation: ops.Foreach) -> None:
-        start, step = self.wide(operation.start), 1
+        start, stop, type_ = self.wide(operation.start), self.bind(self.wide(operation.stop)), operation.variable.type
+        assert isinstance(type_, ScalarType)
+        item: Text = 0
+        step = 1
         if self.work_group.form == "subgroup":
             layout = self.work_group.layout
-            start = add(start, self.call(intrinsics.work_item(layout.lanes)))
+            item = self.call(intrinsics.work_item(layout.lanes))
             step = layout.lanes * layout.subgroups
         self.spmd = True
-        self.counted(operation.variable, start, self.wide(operation.stop), step, operation.body)
+        if cannot_overflow(type_, start, stop, step, step - 1):
+            self.counted(operation.variable, add(start, item), stop, step, operation.body)
+        else:
+            start, item = self.bind(start), self.bind(item)
+            trips: Text = self.call(intrinsics.trip_count(counter_type(type_)), start, stop, 1)
+            if step > 1:
+                trips = self.call(intrinsics.trip_count(U64), item, trips, step)
+                start = self.call(intrinsics.arithmetic("add", INDEX), start, item)
+            self.repeated(operation.variable, start, trips, step, operation.body)
         self.spmd = False
 
     def counted(self, variable: ops.Value, start: Text, stop: Text, step: Text, body: ops.Region) -> None:
-        """Write a loop that counts in 64 bits, so that a narrow variable cannot overflow past the end."""
-        counter, stop = self.assign(str(start)), self.bind(stop)
-        type_ = ops.scalar_type(variable)
+        """Write a loop that counts up to its end, which it does not pass."""
+        counter = self.assign(str(start))
         with self.block(f"while {counter} < {stop}:"):
-            self.values[variable.name] = counter
-            if type_ != INDEX:
-                self.values[variable.name] = self.assign(self.call(intrinsics.conversion(INDEX, type_), counter))
-            self.loops += self.spmd
-            self.region(body)
-            self.loops -= self.spmd
+            self.iteration(variable, counter, body)
             self.line(f"{counter} = {counter} + {step}")
-        if self.debug and self.loops:
-            self.line("if failed: break")
+        self.leave_if_failed()
+
+    def repeated(self, variable: ops.Value, start: Text, trips: Text, step: Text, body: ops.Region) -> None:
+        """Write a loop that runs a number of times; its counter may wrap around behind the last one."""
+        counter, left = self.assign(str(start)), self.assign(trips)
+        with self.block(f"while {left} != 0:"):
+            self.iteration(variable, counter, body)
+            self.line(f"{counter} = {self.call(intrinsics.arithmetic('add', INDEX), counter, step)}")
+            self.line(f"{left} = {left} - 1")
+        self.leave_if_failed()
+
+    def iteration(self, variable: ops.Value, counter: str, body: ops.Region) -> None:
+        type_ = ops.scalar_type(variable)
+        self.values[variable.name] = counter
+        if type_ != INDEX:
+            self.values[variable.name] = self.assign(self.call(intrinsics.conversion(INDEX, type_), counter))
+        self.loops += self.spmd
+        self.region(body)
+        self.loops -= self.spmd
 
     # --- linear algebra ----------------------------------------------------------------------------------------------
 
@@ -544,13 +544,6 @@ class _Writer:
             arguments += [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
         self.line(f"{self.call(kernel.intrinsic, *arguments)}  # {kernel.comment}")
 
-    # --- checks ------------------------------------------------------------------------------------------------------
-
-    def check_indices(self, span: Span, indices: Sequence[Text], sizes: Sequence[Text], what: str) -> None:
-        for mode, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-            if not (isinstance(index, int) and isinstance(size, int)):
-                self.check("bounds", span, index, size, f"{what} {mode}" if len(indices) > 1 else what)
-
     def check_shapes(self, operation: ops.LinearAlgebra) -> None:
         """Check that sizes which an instruction takes to be equal are so, where the types leave it open."""
         known: dict[str, Text] = {}
@@ -560,38 +553,6 @@ class _Writer:
                     kind = type(operation).__name__.lower()
                     what = f"size of mode {mode} of an operand of {kind}"
                     self.check("equal", operation.span, size, known[letter], what)
-
-    def check_slice(self, span: Span, offset: Text, length: Text, size: Text) -> None:
-        if all(isinstance(entry, int) for entry in (offset, length, size)):
-            return
-        self.check("bounds", span, offset, size, "offset of the slice")
-        self.check("bounds", span, add(add(offset, length), -1), size, "last element of the slice")
-
-    def check_whole_bytes(self, operation: ops.Operation, per_byte: int, *values: Text) -> None:
-        """Check that sizes and offsets of a mode whose elements share bytes are at the start of one."""
-        for value in map(self.bind, values):
-            if not isinstance(value, int):
-                what = f"what is left of a size or offset of mode 0 in a byte of {per_byte} elements"
-                self.check("equal", operation.span, f"({value} & {per_byte - 1})", 0, what)
-
-    def check(self, kind: str, span: Span, value: Text, bound: Text, what: str) -> None:
-        """Write a check that ends the work-group, or the work-item's loop, where it fails."""
-        if not self.debug or (kind == "equal" and value == bound):
-            return
-        number = len(self.checks)
-        rule = "is out of bounds" if kind == "bounds" else "differs from what it must be"
-        self.checks.append(
-            BoundsCheck(f"{what} {rule}", span.file, span.line, span.column, span.end_line, span.end_column)
-        )
-        intrinsic = intrinsics.check_bounds() if kind == "bounds" else intrinsics.check_equal()
-        test = self.call(intrinsic, "record", number, "group", value, bound)
-        with self.block(f"if not {test}:"):
-            if self.spmd:
-                # The others go on to the next barrier, so this work-item may only leave its loops.
-                self.line("failed = True")
-                self.line("break")
-            else:
-                self.line("return")
 
 
 def _length(table: str) -> str:

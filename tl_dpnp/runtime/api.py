@@ -12,6 +12,7 @@ from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.plan import Form
+from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions, Target
@@ -88,7 +89,13 @@ def compile(
         raise TLTypeError(
             f'{meaningless[0]}= says how a device runs a kernel; with target="reference" it has no meaning'
         )
-    module, text = _module_of(src, cache)
+    return with_room(_kernels, src, name, options, schedule, queue)
+
+
+def _kernels(
+    src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any
+) -> Kernel | Module:
+    module, text = _module_of(src, options.cache)
     functions = module.functions
     if name is not None:
         functions = tuple(function for function in functions if function.name == name)

@@ -1,8 +1,8 @@
 """The disk cache: programs and compiled kernels in a private folder.
 
 An entry is a JSON file named by its key, with a checksum of its own, and, unless it has no content, a binary file named
-by the hash of its content.  Both are written to a temporary name and moved, so that readers and writers in other
-processes see all of a file or nothing.
+by the hash of its content.  Both appear under their names when they are complete, so that readers and writers in other
+processes see all of a file or nothing (`tl_dpnp.runtime.temporary_files`).
 Whatever is wrong with the cache costs a warning and a compilation, never an error.
 """
 
@@ -19,10 +19,13 @@ from typing import Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning
+from tl_dpnp.runtime.temporary_files import remove_leftovers, write_whole
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
 
 _FORMAT = 2
+#: Folders where this process has looked for what others left.
+_tidied: set[str] = set()
 
 
 class _Unusable(Exception):
@@ -85,6 +88,8 @@ class DiskCache:
             content = _read(self._content_path(body["content"])) if body["content"] else b""
             if _content_hash(content) != body["content"]:
                 raise _Unusable("the checksum of its content does not match")
+            if not isinstance(body["facts"], dict):
+                raise _Unusable("it has no facts")
             return Entry(body["facts"], content)
         except FileNotFoundError:
             return None
@@ -103,26 +108,16 @@ class DiskCache:
         document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
         try:
             if entry.content:
-                self._write(self._content_path(content_hash), entry.content)
-            self._write(self.path(key), _canonical(document))
+                write_whole(self._content_path(content_hash), entry.content)
+            now = write_whole(self.path(key), _canonical(document))
+            if self.folder not in _tidied:
+                _tidied.add(self.folder)
+                remove_leftovers(self.folder, now)
         except OSError as problem:
             _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")
 
     def _content_path(self, content_hash: str) -> str:
         return os.path.join(self.folder, content_hash + ".bin")
-
-    def _write(self, path: str, data: bytes) -> None:
-        """Write a file so that it appears under its name only when it is complete."""
-        import tempfile  # brings the compression modules, which a warm start does not need
-
-        descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=self.folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
 
 
 def _content_hash(content: bytes) -> str:
@@ -146,8 +141,13 @@ def _make_private(folder: str) -> None:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        _check_owner(os.fstat(file.fileno()))
+    # Not blocking: opening a pipe would wait for somebody who writes.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _Unusable("it is no file")
+        _check_owner(status)
         return file.read()
 
 

@@ -16,6 +16,7 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class CompiledKernel:
 
 def lowered(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     """Lower a program for a device and return all stages; raises `LoweringError` or `UnsupportedError`."""
+    return on_fresh_stack(_lower, program, device, options)
+
+
+def _lower(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
     try:
@@ -51,7 +56,7 @@ def lowered(program: Program, device: DeviceDescription, options: LoweringOption
 
 def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
     """Compile a lowered kernel and return its LLVM IR as text."""
-    return _build(kernel, device).llvm
+    return on_fresh_stack(_build, kernel, device).llvm
 
 
 def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
@@ -101,10 +106,20 @@ def compile_program(
     start = time.perf_counter()
     key = "" if cache is None else cache_key(program, device, options)
     if cache is not None and not refresh:
-        found = _from_entry(cache.load(key), start)
-        if found is not None:
-            return found
-    kernel = lowered(program, device, options)
+        entry = cache.load(key)
+        if entry is not None:
+            try:
+                return _from_entry(entry, start)
+            except (KeyError, TypeError, ValueError, AttributeError) as problem:
+                cache.warn_of(key, problem)
+    return on_fresh_stack(_compile, program, device, options, cache, key, start)
+
+
+def _compile(
+    program: Program, device: DeviceDescription, options: LoweringOptions, cache: DiskCache | None, key: str,
+    start: float,
+) -> CompiledKernel:
+    kernel = _lower(program, device, options)
     code = _build(kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
@@ -118,9 +133,7 @@ def keep(cache: DiskCache, key: str, compiled: CompiledKernel) -> None:
     cache.store(key, Entry({"plan": compiled.plan.to_json(), "source": compiled.source}, compiled.binary))
 
 
-def _from_entry(entry: Entry | None, start: float) -> CompiledKernel | None:
-    if entry is None:
-        return None
+def _from_entry(entry: Entry, start: float) -> CompiledKernel:
     facts: dict[str, Any] = entry.facts
     plan = LaunchPlan.from_json(dict(facts["plan"]))
     return CompiledKernel(plan, entry.content, facts["source"], time.perf_counter() - start, True)

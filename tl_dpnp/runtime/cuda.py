@@ -117,6 +117,9 @@ class CudaPlatform:
     def wait(self, queue: CudaDevice) -> None:
         driver.synchronize(queue.ordinal)
 
+    def wait_for_event(self, event: driver.Event) -> None:
+        event.wait()
+
     def replicas(
         self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: CudaDevice
     ) -> CudaReplicas:

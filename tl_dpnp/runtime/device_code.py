@@ -11,7 +11,7 @@ from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.lowering.shell import Shell
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["DeviceCode", "numba_types", "shell_function", "signature_of"]
+__all__ = ["DeviceCode", "TypedIntrinsic", "numba_types", "shell_function", "signature_of", "typed_intrinsics"]
 
 _NAMES = {
     "i1": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int64", "u8": "uint8",
@@ -29,6 +29,19 @@ class DeviceCode:
     llvm: str
 
 
+@dataclass(frozen=True)
+class TypedIntrinsic:
+    """An intrinsic of a shell with its signature in Numba's types."""
+
+    signature: Any
+    entry: Intrinsic
+
+    def generate(self, context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        """Emit its LLVM IR, as Numba asks for it."""
+        value = self.entry.emit(builder, list(arguments))
+        return context.get_dummy_value() if value is None else value
+
+
 def numba_types(types: Any) -> dict[str, Any]:
     """Return Numba's types by the language's names, taken from a module such as ``numba.core.types``."""
     return {scalar: getattr(types, name) for scalar, name in _NAMES.items()}
@@ -39,34 +52,21 @@ def signature_of(shell: Shell, types: Mapping[str, Any]) -> list[Any]:
     return [types[argument.type.name] for argument in shell.arguments]
 
 
-def shell_function(
-    shell: Shell, types: Mapping[str, Any], void: Any, decorate: Callable[[Any], Any]
-) -> Callable[..., None]:
-    """Return the shell as a Python function whose intrinsics `decorate`, Numba's ``intrinsic``, has wrapped.
-
-    Raises `UnsupportedError` for an intrinsic with a type that Numba has no counterpart of.
-    """
-    namespace: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
-    namespace.update((name, decorate(_typing(entry, types, void))) for name, entry in shell.intrinsics.items())
-    exec(compile(shell.text, "<tl_dpnp kernel>", "exec"), namespace)
-    function: Callable[..., None] = namespace[shell.name]
-    return function
-
-
-def _typing(entry: Intrinsic, types: Mapping[str, Any], void: Any) -> Any:
-    """Return what Numba calls for an intrinsic: a function with as many parameters that gives its code generator."""
+def typed_intrinsics(shell: Shell, types: Mapping[str, Any], void: Any) -> dict[str, TypedIntrinsic]:
+    """Return the intrinsics of a shell by name; raises `UnsupportedError` for one with a type that Numba lacks."""
 
     def numba_type(scalar: ScalarType | None) -> Any:
         if scalar is not None and scalar.name not in types:
             raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
         return void if scalar is None else types[scalar.name]
 
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        value = entry.emit(builder, list(arguments))
-        return context.get_dummy_value() if value is None else value
+    return {name: TypedIntrinsic(numba_type(entry.result)(*map(numba_type, entry.parameters)), entry)
+            for name, entry in shell.intrinsics.items()}
 
-    signature = numba_type(entry.result)(*map(numba_type, entry.parameters))
-    names = "".join(f", a{i}" for i in range(len(entry.parameters)))
-    namespace: dict[str, Any] = {"signature": signature, "generate": generate}
-    exec(f"def {entry.name}(typing_context{names}):\n    return signature, generate\n", namespace)
-    return namespace[entry.name]
+
+def shell_function(shell: Shell, intrinsics: Mapping[str, Any]) -> Callable[..., None]:
+    """Return the shell as a Python function; `intrinsics` are what Numba knows as those of these names."""
+    namespace: dict[str, Any] = {"inf": float("inf"), "nan": float("nan"), **intrinsics}
+    exec(compile(shell.text, "<tl_dpnp kernel>", "exec"), namespace)
+    function: Callable[..., None] = namespace[shell.name]
+    return function

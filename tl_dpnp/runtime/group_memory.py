@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.runtime.forking import check_process
+from tl_dpnp.runtime.fresh_stack import import_whole
 from tl_dpnp.runtime.group import Group, group
 from tl_dpnp.runtime.layout import aligned
 
@@ -32,7 +34,8 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
 
     Raises `TLTypeError` for shapes that are none or a dtype that is none.
     """
-    import dpnp
+    check_process()
+    dpnp = import_whole("dpnp")
     from dpctl.memory import as_usm_memory
     from dpctl.tensor import usm_ndarray
 

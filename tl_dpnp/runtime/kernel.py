@@ -17,6 +17,8 @@ from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
+from tl_dpnp.runtime.forking import check_process, note_use, process
+from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.memo import LaunchMemo, Remembered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overlap import Footprint, OverlapWatch
@@ -150,8 +152,14 @@ class Kernel:
             platform = default_platform() if self._reference is not None else self._platform
             return platform.completed_event()
         launch, addresses, arrays = self._launch(arguments, group_size)
-        event = launch.start(arguments, addresses, events)
-        self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+        try:
+            event = launch.start(arguments, addresses, events)
+            self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+        except TLError:
+            raise
+        except BaseException:  # that of a signal handler may come in between, and the arrays go while the kernel runs
+            self._platform.wait(launch.queue)
+            raise
         return event
 
     def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:
@@ -169,6 +177,8 @@ class Kernel:
 
         With it come the arrays for the memrefs, which the caller keeps alive, and their addresses.
         """
+        if process.cut_off:
+            check_process()
         binding = self._binding
         try:
             arrays = binding.arrays(arguments)
@@ -234,15 +244,24 @@ class Kernel:
 
     def _handle(self, queue: Any, form: Form | None = None) -> tuple[_Overload, Any]:
         """Return the compilation for the device of a queue and the kernel that its context has loaded."""
+        device, context = self._platform.describe(queue), self._platform.context_of(queue)
+        overload = self._overloads.get((device, form))
+        if overload is None or context not in overload.handles:
+            overload = with_room(self._load, device, form, queue, context)
+        return overload, overload.handles[context]
+
+    def _load(self, device: DeviceDescription, form: Form | None, queue: Any, context: Hashable) -> _Overload:
+        """Return the compilation for a device, which the context of a queue has loaded."""
+        check_process()
+        note_use()
         with self._lock:
-            overload = self._overload(self._platform.describe(queue), form)
-            context = self._platform.context_of(queue)
+            overload = self._overload(device, form)
             if context not in overload.handles:
                 cache = open_cache() if self.options.cache else None
                 handle, built = self._platform.load(overload.compiled, overload.device, queue, cache)
                 self._stats.driver_builds += built
                 overload.handles[context] = handle
-            return overload, overload.handles[context]
+            return overload
 
     def _overload(self, device: DeviceDescription, form: Form | None = None, refresh: bool = False) -> _Overload:
         """Return the compilation for a device, making it if it is not there; the lock is held.
@@ -334,6 +353,7 @@ class Kernel:
         ``form="staged"`` or ``"tiled"``, which have no schedules.
         """
         self._require_device_target("tune")
+        check_process()
         if not self.options.tuned:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:

@@ -107,7 +107,9 @@ class Launch:
         if not self.queue.is_in_order:
             with self.turn:
                 self.queue.wait()
-        self.start(arguments, addresses).wait()
+        event = self.start(arguments, addresses)
+        with self.turn:
+            event.wait()
 
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
@@ -156,16 +158,18 @@ class DirectLaunch(Launch):
             return
         try:
             lane = kernel.lanes.take()
-            with self._lock:
-                if addresses != self._addresses:
-                    self._addresses = ()
-                    for place, address in zip(self.flat.addresses, addresses, strict=True):
-                        kernel.set_argument(place, Int64(address))
-                    self._addresses = addresses
-                for place, value in scalars:
-                    kernel.set_argument(place, value)
-                kernel.start(lane)
-            lane.finish()
+            try:
+                with self._lock:
+                    if addresses != self._addresses:
+                        self._addresses = ()
+                        for place, address in zip(self.flat.addresses, addresses, strict=True):
+                            kernel.set_argument(place, Int64(address))
+                        self._addresses = addresses
+                    for place, value in scalars:
+                        kernel.set_argument(place, value)
+                    kernel.start(lane)
+            finally:  # also where a signal handler raises as soon as the kernel is started
+                lane.finish()
         except LaunchError as problem:
             raise self._refused(problem) from problem
         kernel.lanes.put_back(lane)
@@ -195,7 +199,8 @@ class CheckedLaunch(Launch):
         table, record = scratch(CHECK_RECORD_LENGTH, self.queue)
         values = self.flat.filled(arguments, addresses)
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
-        event.wait()
+        with self.turn:
+            event.wait()
         raise_if_failed(record.tolist(), self.plan, self.text)
         return event
 
@@ -264,7 +269,9 @@ def run_all(launches: Sequence[Launch]) -> None:
         if not queue.is_in_order:
             with launches[0].turn:
                 queue.wait()
-        start_all(launches).wait()
+        event = start_all(launches)
+        with launches[0].turn:
+            event.wait()
         return
     with launches[0].turn:
         queue.wait()

@@ -11,15 +11,15 @@ import os
 import warnings
 from typing import Any
 
-from tl_dpnp.errors import CacheWarning
+from tl_dpnp.errors import CacheWarning, LoweringError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime import opencl_adapter
+from tl_dpnp.runtime import opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.bootstrap import processor
 from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
-from tl_dpnp.runtime.opencl_adapter import BinaryError
+from tl_dpnp.runtime.opencl_programs_adapter import ProgramError
 
 __all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
 
@@ -35,20 +35,32 @@ def load_kernel(
     It is not built if the cache has the machine code.  That is looked for only if the SPIR-V comes from there too: what
     was compiled anew replaces it.  Raises `LoweringError` if the driver refuses the SPIR-V.
     """
-    entry = compiled.plan.entry
-    options = build_options(compiled.plan, device)
-    if cache is None or not opencl_adapter.supports(queue):
-        return kernel_of(build_program(compiled.binary, entry, queue, options), entry), True
-    key = machine_code_key(compiled.binary, device)
-    found = cache.load(key) if compiled.from_cache else None
-    if found is not None:
-        try:
-            return kernel_of(opencl_adapter.load_program(found.content, queue), entry), False
-        except BinaryError as problem:
-            cache.warn_of(key, problem)
-    handle = kernel_of(build_program(compiled.binary, entry, queue, options), entry)
-    keep_machine_code(compiled, device, queue, cache, handle)
+    if not opencl_adapter.supports(queue):
+        cache = None
+    if cache is not None and compiled.from_cache:
+        key = machine_code_key(compiled.binary, device)
+        found = cache.load(key)
+        if found is not None:
+            try:
+                return opencl_programs_adapter.load(found.content, compiled.plan.entry, queue), False
+            except ProgramError as problem:
+                cache.warn_of(key, problem)
+    handle = _built(compiled, device, queue)
+    if cache is not None:
+        keep_machine_code(compiled, device, queue, cache, handle)
     return handle, True
+
+
+def _built(compiled: CompiledKernel, device: DeviceDescription, queue: Any) -> KernelHandle:
+    """Have the driver build a kernel; raises `LoweringError`."""
+    entry, options = compiled.plan.entry, build_options(compiled.plan, device)
+    if not opencl_programs_adapter.builds(queue):  # Level Zero
+        return kernel_of(build_program(compiled.binary, entry, queue, options), entry)
+    try:
+        return opencl_programs_adapter.build(compiled.binary, entry, queue, options)
+    except ProgramError as problem:
+        raise LoweringError(f"the driver of {device.name} does not build the SPIR-V of {entry}: {problem}"
+                            ) from problem
 
 
 def build_options(plan: LaunchPlan, device: DeviceDescription) -> str:
@@ -63,8 +75,8 @@ def keep_machine_code(
     if not opencl_adapter.supports(queue):
         return
     try:
-        cache.store(machine_code_key(compiled.binary, device), Entry({}, opencl_adapter.binary_of(handle.kernel)))
-    except BinaryError as problem:
+        cache.store(machine_code_key(compiled.binary, device), Entry({}, opencl_programs_adapter.binary_of(handle)))
+    except ProgramError as problem:
         warnings.warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning, stacklevel=2)
 
 

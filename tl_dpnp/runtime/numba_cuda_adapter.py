@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
+from typing import Any
 
 import numpy
 
@@ -28,7 +29,14 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.device_code import DeviceCode, numba_types, shell_function, signature_of
+from tl_dpnp.runtime.device_code import (
+    DeviceCode,
+    TypedIntrinsic,
+    numba_types,
+    shell_function,
+    signature_of,
+    typed_intrinsics,
+)
 
 __all__ = ["build"]
 
@@ -41,7 +49,8 @@ _REGISTERS = 1 << 16
 def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     """Compile a lowered kernel to PTX for a device, here or not; thread-safe."""
     shell, plan = lowered.shell, lowered.plan
-    function = shell_function(shell, _TYPES, types.void, numba_intrinsic)
+    typed = typed_intrinsics(shell, _TYPES, types.void)
+    function = shell_function(shell, {name: numba_intrinsic(_typing(name, typed[name])) for name in typed})
     signature = types.void(*signature_of(shell, _TYPES))
     capability = _capability(device)
     with _lock, global_compiler_lock:
@@ -54,6 +63,14 @@ def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
         if plan.tiles is not None:
             ptx = _with_tensor_maps(ptx, len(shell.arguments) - 3)
         return DeviceCode(ptx.encode(), plan.entry, library.get_llvm_str())
+
+
+def _typing(name: str, intrinsic: TypedIntrinsic) -> Any:
+    """Return what Numba calls for an intrinsic: a function with as many parameters that gives its code generator."""
+    names = "".join(f", a{i}" for i in range(len(intrinsic.entry.parameters)))
+    namespace: dict[str, Any] = {"signature": intrinsic.signature, "generate": intrinsic.generate}
+    exec(f"def {name}(typing_context{names}):\n    return signature, generate\n", namespace)
+    return namespace[name]
 
 
 def _launch_bounds(plan: LaunchPlan) -> int | tuple[int, int]:

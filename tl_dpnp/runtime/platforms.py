@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.cuda_dlpack import is_on_cuda
+from tl_dpnp.runtime.forking import check_process, note_use
+from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
-    "upload",
+    "platform_of_event", "platform_of_queue", "upload",
 ]
 
 
@@ -128,6 +130,9 @@ class Platform(Protocol):
     def wait(self, queue: Any) -> None:
         """Wait for all that was submitted to a queue."""
 
+    def wait_for_event(self, event: Any) -> None:
+        """Wait for an event of the platform."""
+
     def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
         """Return copies of the arrays that a kernel writes."""
 
@@ -146,6 +151,10 @@ class Platform(Protocol):
 @functools.cache
 def platform_for(target: str) -> Platform:
     """Return the platform of a target: "sycl" or "cuda"; raises `UnsupportedError` where its packages are missing."""
+    return on_fresh_stack(_platform, target)
+
+
+def _platform(target: str) -> Platform:
     if target == "cuda":
         try:
             from tl_dpnp.runtime.cuda import CudaPlatform
@@ -175,6 +184,18 @@ def platform_of(arrays: Iterable[Any]) -> Platform:
     return platform_for("sycl")
 
 
+def platform_of_queue(queue: Any) -> Platform:
+    """Return the platform that a queue belongs to."""
+    return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda")
+
+
+def platform_of_event(event: Any) -> Platform:
+    """Return the platform that an event belongs to."""
+    return platform_for("sycl" if hasattr(event, "execution_status") else "cuda")
+
+
 def upload(values: Any, queue: Any) -> DeviceTable:
     """Copy integers to the device of a queue of any platform."""
-    return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda").upload(values, queue)
+    check_process()
+    note_use()
+    return platform_of_queue(queue).upload(values, queue)

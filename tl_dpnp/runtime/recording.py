@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
+from tl_dpnp.runtime.forking import check_process, process
 from tl_dpnp.runtime.platforms import default_platform
 
 if TYPE_CHECKING:
@@ -100,17 +101,26 @@ class Graph:
         self._require_usable()
         if current() is not None:
             raise TLError("a graph cannot be submitted while another is recorded: call it, and it is recorded as well")
+        device = next(((step.platform, step.launch.queue) for step in self._steps
+                       if step.launch is not None and step.platform is not None), None)
         events, event = list(depends), None
-        for part in self._parts:
-            event = part.start(events)
-            events = [] if event is None else [event]
-        if event is None:
-            _wait(events)
-            return default_platform().completed_event()
-        for step in self._steps:
-            if step.launch is not None and step.platform is not None:
-                step.platform.keep_alive(step.launch.queue, (self, *self._steps), event)
-                break
+        try:
+            for part in self._parts:
+                event = part.start(events)
+                events = [] if event is None else [event]
+            if event is None:
+                _wait(events)
+                return default_platform().completed_event()
+            if device is not None:
+                platform, queue = device
+                platform.keep_alive(queue, (self, *self._steps), event)
+        except TLError:
+            raise
+        except BaseException:  # that of a signal handler may come in between, and the arrays go while the kernels run
+            if device is not None:
+                platform, queue = device
+                platform.wait(queue)
+            raise
         return event
 
     def add(self, step: Step) -> None:
@@ -139,6 +149,8 @@ class Graph:
         self._unusable = None
 
     def _require_usable(self) -> None:
+        if process.cut_off and any(step.launch is not None for step in self._steps):
+            check_process()
         if self._unusable is not None:
             raise TLError(f"this graph cannot be run: it {self._unusable}")
 

@@ -23,7 +23,7 @@ def parse(text: str, filename: str = "<string>", cache: bool = True) -> Module:
     if entry is not None:
         try:
             return from_data(entry.facts["module"])
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             pass  # written by something else under the same key: as good as missing
     module = _parse(text, filename)
     folder.store(key, Entry({"module": to_data(module)}))

@@ -62,7 +62,7 @@ class SyclPlatform:
         return None
 
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
-        dpctl_adapter.keep_alive(queue, objects, event)
+        dpctl_adapter.in_flight.add(queue, objects, event)
 
     def together(self, launches: Sequence[Launch]) -> SyclTogether:
         return SyclTogether(launches)
@@ -72,6 +72,9 @@ class SyclPlatform:
 
     def wait(self, queue: Any) -> None:
         dpctl_adapter.wait_for(queue)
+
+    def wait_for_event(self, event: Any) -> None:
+        dpctl_adapter.wait_for_event(event)
 
     def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
         from tl_dpnp.runtime.usm_replicas import UsmReplicas

@@ -53,5 +53,6 @@ def store_tuned(
 def _from_facts(facts: dict[str, Any]) -> Tuned | None:
     match facts:
         case {"schedules": list(pairs), "summary": str(summary), "gain": int() | float() as gain}:
-            return Tuned(tuple((str(name), str(schedule)) for name, schedule in pairs), summary, gain)
+            if all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+                return Tuned(tuple((str(name), str(schedule)) for name, schedule in pairs), summary, gain)
     return None  # written by something else under the same key: as good as missing

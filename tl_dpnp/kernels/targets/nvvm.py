@@ -79,6 +79,19 @@ class Nvvm:
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return value
 
+    def extend(self, builder: ir.IRBuilder, value: ir.Value, type_: ir.Type, is_signed: bool) -> ir.Value:
+        """Inline PTX to 64 bits: libNVVM 13 sums products of extended bytes with dp4a, and extends some sums unsigned.
+
+        It does so where a sum is subtracted, with dp2a too; then it is off by 2³² where it is negative.
+        """
+        if lanes(value.type) > 1:
+            return _by_lanes(builder, [value], lambda one: self.extend(builder, one[0], type_.element, is_signed))
+        extend = builder.sext if is_signed else builder.zext
+        if type_ != I64:
+            return extend(value, type_)
+        kind, word = "su"[not is_signed], value if value.type == I32 else extend(value, I32)
+        return asm(builder, f"cvt.{kind}64.{kind}32 $0, $1;", "=l,r", I64, [word], side_effect=False)
+
     # Conversions of halves are inline PTX on 16-bit integers: libNVVM 13 gathers neighbouring loads of halves from
     # shared memory into vectors, and then refuses those.
 

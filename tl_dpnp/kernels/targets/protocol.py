@@ -53,6 +53,9 @@ class Target(Protocol):
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return an integer or an address, held in an integer register, of which the compiler knows no source."""
 
+    def extend(self, builder: ir.IRBuilder, value: ir.Value, type_: ir.Type, is_signed: bool) -> ir.Value:
+        """Return an integer, or a vector of them, with more bits."""
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return a half or a vector of halves as f32."""
 

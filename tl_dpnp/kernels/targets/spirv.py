@@ -75,6 +75,9 @@ class Spirv:
         """Inline assembly of no instruction."""
         return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
 
+    def extend(self, builder: ir.IRBuilder, value: ir.Value, type_: ir.Type, is_signed: bool) -> ir.Value:
+        return (builder.sext if is_signed else builder.zext)(value, type_)
+
     def widen_half(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return builder.fpext(value, vector_of(ir.FloatType(), lanes(value.type)))
 

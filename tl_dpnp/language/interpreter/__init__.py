@@ -6,7 +6,7 @@ undefined is defined here, so that a run always ends in a result or in a `TLErro
 - An access outside a memref, an expand that does not divide, a fuse of modes that are not adjacent in memory and
   sizes that do not match in linear algebra always raise.
 - Integer division by zero gives 0, a shift by the width or more shifts every bit out, and a float outside an
-  integer's range casts to the nearest end of it (NaN to 0).  With ``debug=True`` the first two raise.
+  integer's range casts to the nearest end of it (NaN to 0).  With ``debug=True`` the three raise.
 - Temporary memory starts as NaN, or as the byte pattern 0xCB for integers and true for i1, and is set to the same
   again at its ``lifetime_stop``.
 

@@ -122,7 +122,7 @@ class _WorkGroup:
                 return (scalar.mathematics(kind, ops.scalar_type(operation.result), values),)
             case ops.Cast(operand=operand, result=result):
                 source, target = ops.scalar_type(operand), ops.scalar_type(result)
-                return (scalar.convert(self.value(operand), source, target),)
+                return (scalar.convert(self.value(operand), source, target, self.launch.debug),)
             case ops.Compare(kind=kind, lhs=lhs, rhs=rhs):
                 return (scalar.compare(kind, self.value(lhs), self.value(rhs)),)
             case ops.GroupId():

@@ -19,7 +19,7 @@ from tl_dpnp.language.interpreter.fault import Fault
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
 __all__ = ["Array", "Scalar", "arith", "compare", "compute_dtype", "convert", "decode", "encode", "from_python",
-           "mathematics", "unary", "unpacked"]
+           "is_in_range", "mathematics", "unary", "unpacked"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A NumPy scalar; NumPy's own scalar types do not describe arithmetic well enough to say more.
@@ -87,13 +87,22 @@ def from_python(value: complex, scalar_type: ScalarType) -> Scalar:
         return _rounded(value, scalar_type)
 
 
+def is_in_range(value: Scalar, source: ScalarType, target: ScalarType) -> bool:
+    """Return whether the cast of a scalar is defined: it is not for a float that an integer type cannot hold."""
+    if not target.is_integer or not (source.is_float or source.is_complex):
+        return True
+    return bool(np.isfinite(value.real)) and target.minimum <= int(value.real) <= target.maximum
+
+
 @np.errstate(all="ignore")
-def convert(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
+def convert(value: Scalar, source: ScalarType, target: ScalarType, strict: bool = False) -> Scalar:
     """Cast a scalar: to i1 asks whether it differs from zero; to integers wraps, or truncates a float.
 
-    A float out of the integer's range gives the nearest end of the range, NaN gives 0 (undefined in C).  A complex
-    value gives its real part to a real type.
+    A float out of the integer's range gives the nearest end of the range, NaN gives 0 (undefined in C); with `strict`,
+    it raises `Fault`.  A complex value gives its real part to a real type.
     """
+    if strict and not is_in_range(value, source, target):
+        raise Fault(f"cast of {value} to {target}, whose range is {target.minimum} to {target.maximum}")
     if target.is_boolean:
         return np.bool_(value != 0)
     if source.is_complex and not target.is_complex:

@@ -1,0 +1,226 @@
+"""Single expressions at the edges: empty batches, reversed results, diagonals, extreme integers, caught errors."""
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.graph.support import compare
+
+
+def _random(*shape, dtype="f4", seed=0):
+    values = np.random.default_rng(seed).normal(size=shape) * 3
+    return dpnp.asarray(values.astype(dtype))
+
+
+A, B = _random(3, 4, 4), _random(3, 4, 4, seed=1)
+
+
+def _same(function, *arguments, calls=2):
+    """Fail unless a function gives the same fused, in each call, and does the same to its arguments."""
+    fused = tl_dpnp.fuse(function)
+    for call in range(calls):
+        plain, other = ([x.copy() if isinstance(x, dpnp.ndarray) else x for x in arguments] for _ in range(2))
+        expected = function(*plain)
+        compare(f"call {call}", fused(*other), expected)
+        compare(f"arguments of call {call}", [x for x in other if isinstance(x, dpnp.ndarray)],
+                [x for x in plain if isinstance(x, dpnp.ndarray)])
+    return fused
+
+
+@pytest.mark.parametrize("function", [
+    lambda a, b: a @ b,
+    lambda a, b: dpnp.einsum("bij,bjk->bik", a, b) + 1,
+    lambda a, b: dpnp.matmul(a, b) * a[:, :, :1],
+])
+def test_a_batch_of_one_against_an_empty_batch_is_empty(function):
+    _same(function, _random(1, 2, 4), _random(0, 4, 5))
+
+
+def _product_reversed(a, o):
+    dpnp.matmul(a, a, out=o[::-1])
+    return o
+
+
+def _rows_reversed(a, o):
+    dpnp.matmul(a, a, out=o[:, ::-1])
+    return o
+
+
+def _columns_reversed(a, o):
+    dpnp.add(a @ a, 1, out=o[:, :, ::-1])
+    return o
+
+
+def _all_reversed(a, o):
+    view = o[::-1, ::-1, ::-1]
+    view += a @ a
+    return o, view
+
+
+@pytest.mark.parametrize("function", [_product_reversed, _rows_reversed, _columns_reversed, _all_reversed])
+def test_results_are_written_to_reversed_views(function):
+    _same(function, A, B)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8"])
+def test_extremes_of_integers(dtype):
+    info = np.iinfo(dtype)
+    values = dpnp.asarray(np.array([[info.min, info.max, 3], [info.max, info.max, info.max], [info.min] * 3], dtype))
+    _same(lambda a: (a.max(axis=1), a.min(axis=0), dpnp.max(a), dpnp.amin(a, axis=1, keepdims=True)), values)
+
+
+def test_integers_that_no_literal_of_the_language_spells():
+    _same(lambda a: dpnp.maximum(a, 2**63 + 5), dpnp.asarray(np.array([1, 2**64 - 1], "u8")))
+    _same(lambda a: dpnp.minimum(a, -(2**63)), dpnp.asarray(np.array([1, -5], "i8")))
+
+
+T, U = _random(3, 4, 5, 6), _random(4, 5, 3, seed=1)
+
+
+@pytest.mark.parametrize("function", [
+    lambda a, b: dpnp.tensordot(a[:, :3, :4], b[:3, :4], axes=((1, 2), (0, 1))),
+    lambda a, b: dpnp.einsum("ijkl,jkm->im", a[:, :3, :4], b[:3, :4]),
+    lambda a, b: dpnp.einsum("ijkl,jkm->lim", a[:, 1:, ::2], b[:3, :3]),
+    lambda a, b: dpnp.einsum("lij,ijk->lk", a[0].transpose(2, 0, 1)[:, :3, :4], b[:3, :4]),
+])
+def test_slices_with_two_summed_axes(function):
+    _same(function, T, U)
+
+
+@pytest.mark.parametrize("function", [
+    lambda a, b: dpnp.einsum("bii->b", a),
+    lambda a, b: dpnp.einsum("bii->b", a * 2) + 1,
+    lambda a, b: dpnp.einsum("bii,bij->bj", a, b),
+    lambda a, b: dpnp.einsum("bii,bjj->bij", a, b),
+    lambda a, b: dpnp.einsum("ii", a[0]),
+])
+def test_diagonals(function):
+    _same(function, A, B)
+
+
+def test_diagonals_of_views_are_those_of_numpy():
+    values = A.asnumpy()  # dpnp 0.15 reads other elements
+    result = tl_dpnp.fuse(lambda a: dpnp.einsum("bii->b", a[::-1, ::-1, ::-1]))(A)
+    np.testing.assert_allclose(result.asnumpy(), np.einsum("bii->b", values[::-1]), rtol=1e-5)
+
+
+def test_a_diagonal_of_a_product_that_is_in_memory():
+    def traced(a, b):
+        c = a @ b
+        trace = dpnp.einsum("bii->b", c)
+        return dpnp.cumsum(c, axis=0), trace + 1, dpnp.einsum("bii->bi", c) * 2
+
+    _same(traced, A, B)
+
+
+def test_a_kernel_with_diagonals_serves_every_batch():
+    fused = _same(lambda a: dpnp.einsum("bii->b", a), A)
+    for batch in (1, 2, 9):
+        a = _random(batch, 4, 4, seed=batch)
+        compare(f"batch {batch}", fused(a), dpnp.einsum("bii->b", a))
+
+
+def test_views_of_what_is_empty():
+    _same(lambda a: dpnp.sum(a[0:0, 0:8:2, 1:3], axis=(0, 1), keepdims=True), _random(0, 9, 5))
+    _same(lambda a: dpnp.cumsum(a[2:2, 3:], axis=0), _random(3, 4))
+
+
+def test_sizes_of_summed_axes_that_are_broadcast_are_part_of_a_kernel():
+    for size in (4, 1, 3):
+        a, b = (dpnp.broadcast_to(_random(1, seed=seed), (size,)) for seed in (0, 1))
+        compare(f"size {size}", tl_dpnp.fuse(lambda a, b: dpnp.inner(a, b))(a, b), dpnp.inner(a, b))
+        compare(f"size {size}", tl_dpnp.fuse(lambda a: a.sum(axis=0))(a), a.sum(axis=0))
+
+
+def test_a_kernel_with_a_reduction_serves_every_batch():
+    fused = tl_dpnp.fuse(lambda a, b: (a @ b).sum(axis=1))
+    for batch in (3, 1, 10):
+        a, b = _random(batch, 4, 4), _random(batch, 4, 4, seed=1)
+        explanation = fused.explain(a, b)
+        assert not explanation.kernels[0].compiled or batch == 3
+        compare(f"batch {batch}", fused(a, b), (a @ b).sum(axis=1))
+
+
+def test_results_that_are_broadcast_are_refused():
+    with pytest.raises(ValueError, match="ample"):
+        tl_dpnp.fuse(lambda a, o: dpnp.matmul(a, a, out=dpnp.broadcast_to(o, (3, 4, 4))))(A, _random(3, 1, 4))
+
+
+def test_transposing_a_vector_gives_the_vector():
+    def transposed(a):
+        b = a * 2
+        return b.T is b, dpnp.transpose(b) is b, a.T
+
+    assert tl_dpnp.fuse(transposed)(A[0, 0])[:2] == (True, True)
+    vector = A[0, 0]
+    assert tl_dpnp.fuse(transposed)(vector)[2] is vector
+
+
+def test_where_writes_to_out():
+    def choose(a, b, o):
+        result = dpnp.where(a > 0, a @ b, b, out=o)
+        return result * 2
+
+    _same(choose, A, B, A + 1)
+
+
+def _masked(a, b):
+    c = a @ b
+    c[c < 0] = 0
+    a[a > 1] = 1
+    return c, a
+
+
+def _listed(a, b):
+    c = a @ b
+    c[dpnp.asarray([0, 2])] = 0
+    return c
+
+
+@pytest.mark.parametrize("function", [_masked, _listed])
+def test_arrays_as_indices_of_an_assignment(function):
+    _same(function, A, B)
+
+
+def test_a_step_that_raises_is_no_part_of_the_plan():
+    def product_or_double(a, b):
+        try:
+            c = a @ b
+        except ValueError:
+            c = a * 2
+        return c + 1
+
+    _same(product_or_double, A, _random(3, 5, 5), calls=3)
+
+
+def test_what_raises_for_some_values_is_tried_at_each_call():
+    @tl_dpnp.fuse
+    def inverse_or_itself(a):
+        try:
+            inverse = dpnp.linalg.inv(a)
+        except dpnp.linalg.LinAlgError:
+            inverse = a + 0
+        return inverse * 2
+
+    singular, regular = dpnp.ones((2, 2), dtype="f4"), dpnp.eye(2, dtype="f4") * 4
+    compare("singular", inverse_or_itself(singular), singular * 2)
+    compare("regular", inverse_or_itself(regular), dpnp.linalg.inv(regular) * 2)
+
+
+def test_attributes_of_functions():
+    _same(lambda a, b: (dpnp.add.outer(a[0, 0], b[0, 0]) * dpnp.add.nin, dpnp.multiply.nargs), A, B)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_products_of_several_matrices_take_results_in_c_order_only(count):
+    arrays = [_random(4, 5), _random(5, 6), _random(6, 7), _random(7, 3)][:count]
+    shape = 4, arrays[-1].shape[1]
+    fused = tl_dpnp.fuse(lambda arrays, out: dpnp.linalg.multi_dot(arrays, out=out))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        fused(arrays, dpnp.empty(shape, dtype="f4", order="F"))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        tl_dpnp.fuse(lambda a, b, o: dpnp.dot(a, b, out=o.T))(arrays[0], arrays[1], dpnp.empty((6, 4), dtype="f4"))
+    out = dpnp.empty(shape, dtype="f4")
+    assert fused(arrays, out) is out
+    compare("product", out, dpnp.linalg.multi_dot(arrays))
