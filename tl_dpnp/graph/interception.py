@@ -178,7 +178,7 @@ class Interceptor:
 
     # --- what it calls -----------------------------------------------------------------------------------------------
 
-    def call(self, function: Any) -> Callable[..., Any]:
+    def call(self, function: Any) -> Any:
         """Return what is called in the place of `function`."""
         kind = type(function)
         if kind is types.MethodType:
