@@ -277,7 +277,7 @@ class Observer(Reader, Interceptor):
 
     # --- calling -----------------------------------------------------------------------------------------------------
 
-    def call(self, function: Any) -> Callable[..., Any]:
+    def call(self, function: Any) -> Any:
         """Return what is called in the place of `function`."""
         if self.is_fused(function):
             self.fused(function.function)
