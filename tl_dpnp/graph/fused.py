@@ -206,6 +206,7 @@ class FusedFunction:
             value = restored(trace, raw)
             del raw, make
         else:
+            assert observer is not None
             originals = [*key.originals, *observer.found]
             value = specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
@@ -243,6 +244,8 @@ class FusedFunction:
             except BaseException:
                 if trace.refusing is None or not (trace.breaks or (observer and observer.effects)):
                     trace.finish()  # what dpnp would have done before the error
+                else:
+                    trace.end()
                 if observer is not None:
                     observer.forget()
                 release(trace)

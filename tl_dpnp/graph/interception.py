@@ -22,7 +22,7 @@ from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TracedFloat
 
-__all__ = ["Interceptor", "OPERATORS", "called_method", "hashable"]
+__all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(operator, name) for name in
@@ -178,7 +178,7 @@ class Interceptor:
 
     # --- what it calls -----------------------------------------------------------------------------------------------
 
-    def call(self, function: Any) -> Callable[..., Any]:
+    def call(self, function: Any) -> Any:
         """Return what is called in the place of `function`."""
         kind = type(function)
         if kind is types.MethodType:
@@ -192,7 +192,7 @@ class Interceptor:
         self._copies[id(function)] = function, _parts(function), result
         return result
 
-    def _resolved(self, function: Any, kind: type) -> Callable[..., Any]:
+    def _resolved(self, function: Any, kind: type) -> Any:
         from tl_dpnp.graph.fused import FusedFunction
 
         if kind is types.FunctionType and self.is_own(function):
@@ -232,7 +232,7 @@ class Interceptor:
             return self.foreign(function)
         return code.bind(function, self.hooks(function))
 
-    def constructor(self, kind: type) -> Callable[..., Any]:
+    def constructor(self, kind: Any) -> Any:
         """Return what makes an object of a class."""
         if kind is type:
             return _type_of
@@ -242,14 +242,14 @@ class Interceptor:
             return lambda function, *values: kind(function and self.call(function), *map(self.iterate, values))
         if kind in PURE_TYPES or issubclass(kind, BaseException | np.generic) or type(kind) is not type:
             return kind
-        initialize = getattr(kind, "__init__", None)
-        if kind.__new__ is object.__new__ and isinstance(initialize, types.FunctionType) and is_user_code(initialize) \
+        new, initialize = makers(kind)
+        if new is object.__new__ and isinstance(initialize, types.FunctionType) and is_user_code(initialize) \
                 and rewritten(initialize) is not None:
             return functools.partial(self._made, kind, initialize)
         return kind
 
     def _made(self, kind: type, initialize: Any, /, *arguments: Any, **keywords: Any) -> Any:
-        made = object.__new__(kind)
+        made: Any = object.__new__(kind)
         self.call(initialize)(made, *arguments, **keywords)
         return made
 
@@ -258,9 +258,9 @@ class Interceptor:
             return values[0]
         return float(*values)
 
-    def builtin(self, function: Any) -> Callable[..., Any]:
+    def builtin(self, function: Any) -> Any:
         """Return what is called for a function written in C."""
-        special = {getattr: self._getattr, setattr: self._setattr, hasattr: self._hasattr, id: self._id}.get(
+        special: Any = {getattr: self._getattr, setattr: self._setattr, hasattr: self._hasattr, id: self._id}.get(
             function) if hashable(function) else None
         if special is not None:
             return special
@@ -350,6 +350,11 @@ def _type_of(*arguments: Any) -> Any:
         kind = type(arguments[0])
         return dpnp.ndarray if kind is LazyArray else float if kind is TracedFloat else kind
     return type(*arguments)
+
+
+def makers(kind: Any) -> tuple[Any, Any]:
+    """Return what makes an object of a class, and what fills it."""
+    return kind.__new__, kind.__init__
 
 
 def called_method(kind: type) -> Any:

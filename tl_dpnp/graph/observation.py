@@ -16,7 +16,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.interception import PLAIN_HOOKS, Interceptor, called_method, hashable
+from tl_dpnp.graph.interception import PLAIN_HOOKS, Interceptor, called_method, hashable, makers
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
@@ -250,7 +250,7 @@ class Observer(Reader, Interceptor):
 
     def target(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
-        kind = type(owner)
+        kind: Any = type(owner)
         if kind is not LazyArray and kind is not dpnp.ndarray:
             self._changing(owner)
             special = kind.__setattr__ is not object.__setattr__ or hasattr(kind, "__setitem__")
@@ -277,7 +277,7 @@ class Observer(Reader, Interceptor):
 
     # --- calling -----------------------------------------------------------------------------------------------------
 
-    def call(self, function: Any) -> Callable[..., Any]:
+    def call(self, function: Any) -> Any:
         """Return what is called in the place of `function`."""
         if self.is_fused(function):
             self.fused(function.function)
@@ -339,7 +339,7 @@ class Observer(Reader, Interceptor):
             self._known[id(value)] = value, path
         return self.read(value, path)
 
-    def constructor(self, kind: type) -> Callable[..., Any]:
+    def constructor(self, kind: Any) -> Any:
         """Return what makes an object of a class."""
         if kind in PURE_TYPES and kind is not type:
             return functools.partial(self._contained, kind, super().constructor(kind))
@@ -349,28 +349,29 @@ class Observer(Reader, Interceptor):
             return lambda *arguments, **keywords: kind(*map(self.deeply, arguments), **keywords)
         made = super().constructor(kind)
         if made is not kind:
-            self.class_member(kind, "__init__", kind.__init__)
+            self.class_member(kind, "__init__", makers(kind)[1])
         elif not self._only_fills(kind):
             self.effect(kind.__name__, "how an object of the class is made is not followed")
         return made
 
-    def _only_fills(self, kind: type) -> bool:
+    def _only_fills(self, kind: Any) -> bool:
         """Return whether making an object only fills its attributes: named tuples, data classes, empty classes."""
+        new, initialize = makers(kind)
         if kind is types.SimpleNamespace or kind is functools.partial:
             return True
         if type(kind) is not type:
             return False
         if is_named_tuple(kind):
-            return kind.__init__ is object.__init__
-        if kind.__new__ is not object.__new__:
+            return initialize is object.__init__
+        if new is not object.__new__:
             return False
-        self.class_member(kind, "__init__", kind.__init__)
-        if kind.__init__ is object.__init__:
+        self.class_member(kind, "__init__", initialize)
+        if initialize is object.__init__:
             return True
-        if isinstance(kind.__init__, types.FunctionType):
-            self._parts_guarded(kind.__init__)
+        if isinstance(initialize, types.FunctionType):
+            self._parts_guarded(initialize)
         fields = getattr(kind, "__dataclass_fields__", None)
-        code = getattr(kind.__init__, "__code__", None)
+        code = getattr(initialize, "__code__", None)
         return (
             fields is not None and code is not None and code.co_filename == "<string>"
             and not hasattr(kind, "__post_init__")
@@ -396,7 +397,7 @@ class Observer(Reader, Interceptor):
             self.iterate(value)
         return value
 
-    def builtin(self, function: Any) -> Callable[..., Any]:
+    def builtin(self, function: Any) -> Any:
         """Return what is called for a function written in C."""
         owner = getattr(function, "__self__", None)
         if getattr(function, "__qualname__", "") == "object.__init__":

@@ -65,7 +65,7 @@ class _Maker:
         return self.shared[id(value)]
 
     def _object(self, value: Any) -> Make:
-        kind = type(value)
+        kind: Any = type(value)
         if kind is LazyArray:
             return self._array(value)
         path = self.observer.path_of(value)
@@ -99,7 +99,7 @@ class _Maker:
 
     def _instance(self, kind: type, parts: dict[str, Make]) -> Make:
         def make(call: Call) -> Any:
-            made = object.__new__(kind)
+            made: Any = object.__new__(kind)
             made.__dict__.update({name: part(call) for name, part in parts.items()})
             return made
 

@@ -22,9 +22,10 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -105,8 +106,8 @@ class Trace:
         self.tape = ScalarTape()
         self.interceptor: Any = None
         self.observed = True
-        self.refusing: str | None = None
         self.ended = False
+        self.refusing: str | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -433,7 +434,7 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            if _is_reversed(array) or not _safe_in_place(node, array, self._same_memory(array)):
+            if _is_reversed(array) or not safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary)
@@ -528,6 +529,10 @@ class Trace:
         self.materialize(remaining)
         for lazy in remaining:
             self.settle(lazy)
+        self.end()
+
+    def end(self) -> None:
+        """Let what outlives the trace run as it is."""
         self.ended = True
         if self.interceptor is not None:
             self.interceptor.end()
@@ -561,27 +566,6 @@ def _base(node: Node) -> Node:
 def _is_reversed(array: Array) -> bool:
     """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
     return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
-
-
-def _safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:
-    """Return whether each element of `node` reads of the array's memory only the element that it will replace."""
-    if node.shape != array.shape:
-        return False
-    stack, same = [node], (array.slot, array.offset, array.strides, array.shape)
-    while stack:
-        current = stack.pop()
-        match current:
-            case Array():
-                if overlaps(current) and (current.slot, current.offset, current.strides, current.shape) != same:
-                    return False
-            case Map(operands=operands):
-                stack += operands
-            case Number() | Parameter():
-                pass
-            case _:
-                if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):
-                    return False
-    return True
 
 
 def user_place() -> tuple[str, int]:

@@ -1,0 +1,30 @@
+"""Whether an array can be written while what is written is computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, topological
+
+__all__ = ["safe_in_place"]
+
+
+def safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -> bool:
+    """Return whether each element of `node` reads of the array's memory only the element that it will replace."""
+    if node.shape != array.shape:
+        return False
+    stack, same = [node], (array.slot, array.offset, array.strides, array.shape)
+    while stack:
+        current = stack.pop()
+        match current:
+            case Array():
+                if overlaps(current) and (current.slot, current.offset, current.strides, current.shape) != same:
+                    return False
+            case Map(operands=operands):
+                stack += operands
+            case Number() | Parameter():
+                pass
+            case _:
+                if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):
+                    return False
+    return True
