@@ -4,13 +4,11 @@ Each test shows what it is about by the value of a later call, and what happened
 """
 
 import collections
-import copy
 import dataclasses
 import enum
 import functools
 import logging
 import math
-import pickle
 import random
 from random import gauss
 from time import perf_counter
@@ -22,7 +20,6 @@ import pytest
 
 import tl_dpnp
 from tests.graph.support import compare
-from tl_dpnp.graph.kernels import clear_kernels
 
 fuse = tl_dpnp.fuse
 
@@ -478,60 +475,7 @@ def test_the_same_array_in_several_places():
         assert last is arguments[2]
 
 
-# --- through helpers -------------------------------------------------------------------------------------------------
-
-
-def norm(x):
-    return dpnp.sqrt((x * x).sum(-1, keepdims=True))
-
-
-class Block:
-    def __init__(self):
-        self.weight, self.scale = B, 0.5
-        self.inner = SimpleNamespace(activate=dpnp.tanh)
-
-    def normalized(self, x):
-        return x / (norm(x) + self.scale)
-
-    def __call__(self, x):
-        return self.inner.activate(self.normalized(x) @ self.weight)
-
-
-BLOCK = Block()
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda a: norm(a @ a) * 2,
-        lambda a: [dpnp.exp(x) for x in (a, a @ a)],
-        lambda a: functools.reduce(dpnp.matmul, [a, B, C]),
-        lambda a: sum(map(dpnp.square, [a, B])),
-        lambda a: (lambda f: f(a) + f(B))(lambda x: dpnp.tanh(x)),
-        lambda a: Block()(a),
-        lambda a, block=BLOCK: block(block(a)),
-        lambda a: {k: f(a) for k, f in {"e": dpnp.exp, "n": norm}.items()}["n"],
-        lambda a: dpnp.where(a > 0, a, 0.0) @ B,
-        lambda a: (a if a.shape[0] > 2 else -a) @ B,
-    ],
-)
-def test_helpers_are_part_of_the_graph(function):
-    fused = fuse(function)
-    explanation = fused.explain(A)
-    assert explanation.again == ()
-    assert len(explanation.kernels) <= 2
-    for _ in range(2):
-        result, expected = fused(A), function(A)
-        compare("value", result, expected)
-    assert len(_kept(fused)) >= 1
-
-
-def test_a_function_without_source_says_so():
-    variables = {"dpnp": dpnp}
-    exec("def f(x):\n    return dpnp.exp(x @ x)", variables)
-    function = fuse(variables["f"])
-    with pytest.warns(tl_dpnp.errors.FusionWarning, match="source"):
-        compare("value", function(A), dpnp.exp(A @ A))
+# --- what C code reads and uses up -----------------------------------------------------------------------------------
 
 
 def test_methods_of_containers_that_are_given():
@@ -573,95 +517,3 @@ def test_numbers_that_are_read_by_c_code():
         f = fuse(case, recompile_limit=20)
         for t in (0.5, 4.0, 1.25, 0.5, 2.75):
             compare(f"case {number} of {t}", f(x, t), case(x, t))
-
-
-# --- what can be fused, and how it is refused ------------------------------------------------------------------------
-
-
-@fuse
-def module_level(x, *, k=2):
-    return x @ x * k
-
-
-def test_whatever_runs_python_can_be_fused():
-    class Layer:
-        def __init__(self, k):
-            self.k = k
-
-        def scaled(self, x):
-            return x * self.k
-
-        @fuse
-        @staticmethod
-        def static(x):
-            return x + 1
-
-        @fuse
-        @classmethod
-        def made(cls, x):
-            return cls(3).scaled(x)
-
-    layer = Layer(2)
-    method, partial, called = fuse(layer.scaled), fuse(functools.partial(norm, x=A)), fuse(Scale(4))
-    for k in (2, 5):
-        layer.k = k
-        compare("method", method(A), A * k)
-    compare("partial", partial(), norm(A))
-    compare("object", called(A), A * 4)
-    called.function.k = 6
-    compare("object", called(A), A * 6)
-    compare("static", Layer.static(A) + layer.static(A), (A + 1) * 2)
-    compare("class", Layer.made(A), A * 3)
-    for value in (3, dpnp.matmul, Layer):
-        with pytest.raises(tl_dpnp.errors.TLTypeError, match="fuse takes a Python function"):
-            fuse(value)
-
-
-def test_fused_functions_are_copied_and_pickled_as_functions_are():
-    assert pickle.loads(pickle.dumps(module_level)) is module_level
-    assert copy.deepcopy([module_level])[0] is module_level
-    other = pickle.loads(pickle.dumps(fuse(norm, on_break="warn")))
-    compare("by function", other(A), norm(A))
-    assert other.on_break == "warn"
-
-
-def test_a_break_is_refused_at_every_call_and_before_it_is_done():
-    kept = []
-
-    @fuse(fullgraph=True)
-    def f(q, x):
-        q += x @ x
-        kept.append(q)
-        return q
-
-    @fuse(fullgraph=True)
-    def g(q, x):
-        q += x @ x
-        return dpnp.cumsum(q, axis=0)
-
-    for _ in range(3):
-        for function in (f, g):
-            q = A.copy()
-            with pytest.raises(tl_dpnp.errors.UnsupportedError, match=r"not fused as a whole(.|\n)*test_soundness"):
-                function(q, B)
-            compare("as before", q, A)
-    assert kept == []
-
-
-def test_fusion_can_be_turned_off():
-    with tl_dpnp.config.scope(FUSE=False):
-        function = fuse(norm)
-    compare("plain", function(A), norm(A))
-    assert not _kept(function)
-
-
-def test_the_warning_about_too_many_kinds_names_the_argument():
-    @fuse(recompile_limit=2)
-    def f(x, n, y):
-        return x * n + y
-
-    clear_kernels()
-    for n in (3, 4):
-        compare(f"{n}", f(A, n, 1.0), A * n + 1.0)
-    with pytest.warns(tl_dpnp.errors.FusionWarning, match="argument n was of 2 kinds"):
-        compare("5", f(A, 5, 1.0), A * 5 + 1.0)
