@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import random
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def campaigns() -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; return the exit status, 1 if a case failed."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: processes inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     known = campaigns()
     options = _parser(known).parse_args(arguments)
     if options.name == "list":

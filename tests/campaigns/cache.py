@@ -77,7 +77,8 @@ def _case(seed: int, folder: Path, children: _Children, counts: Counter[str]) ->
         for problem in happening(rng, folder, children, counts):
             yield f"{happening.__name__[1:]}: {problem}"
         # Whatever happened, the next calls are right, and nothing is left behind when something was written.
-        _remove(rng.choice(sorted(folder.glob("*.json"))) if folder.stat().st_mode & 0o22 == 0 else folder)
+        entries = sorted(folder.glob("*.json"))
+        _remove(rng.choice(entries) if entries and folder.stat().st_mode & 0o22 == 0 else folder)
         problem = children.first.ask(folder)
         if problem:
             yield f"afterwards: {problem}"
