@@ -35,3 +35,22 @@ def test_addresses_that_llvm_checks_for_overflow(form):
     tl_dpnp.compile(MULTIPLY_WITH_OVERFLOW, form=form, cache=False)(3, arrays[:3], arrays[3:])
     for array, right in zip(arrays, expected, strict=False):
         np.testing.assert_array_equal(array.asnumpy(), right)
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("k", "m"), [(1, 33), (2, 33), (4, 40), (1, 64)])
+def test_emulated_dpas_with_fewer_steps_than_lanes(lanes, transposed, k, m):
+    """Lanes without an element of A, which are those of the step's end, take part in broadcasting the others."""
+    rng = np.random.default_rng(0)
+    shape, flag = ((k, m), "t") if transposed else ((m, k), "n")
+    a, x = rng.integers(-9, 9, shape).astype("i1"), rng.integers(-9, 9, k).astype("i1")
+    types = f"i32, memref<i8x{shape[0]}x{shape[1]}>, memref<i8x{k}>, i32, memref<i32x{m}>"
+    source = f"""func @f(%a: memref<i8x{shape[0]}x{shape[1]}>, %x: memref<i8x{k}>, %y: memref<i32x{m}>)
+        work_group_size({lanes},1) subgroup_size({lanes}) {{
+      gemv.{flag} 1, %a, %x, 0, %y : {types}
+    }}"""
+    y = dpnp.zeros(m, dtype="i4")
+    kernel = tl_dpnp.compile(source, form="subgroup", cache=False, emulate_dpas=lanes)
+    kernel(dpnp.asarray(a, order="F"), dpnp.asarray(x), y, group_size=1)
+    np.testing.assert_array_equal(y.asnumpy(), (a.T if transposed else a).astype("i4") @ x)

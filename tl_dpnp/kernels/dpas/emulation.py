@@ -31,13 +31,18 @@ def emulate(builder: ir.IRBuilder, row: DpasRow, a: ir.Value, b: ir.Value, c: ir
     result = ir.Constant(d_type, ir.Undefined)
     bits_of_a_row = row.k * row.source2.bits
     bits_of_an_element = row.execution_size * row.a_width
+    known: dict[tuple[int, int], ir.Value] = {}
     for r in range(row.repeat):
         first = r * bits_of_a_row
-        element = _element(builder, a, first // bits_of_an_element)
-        first_lane = first % bits_of_an_element // row.a_width
+        place, first_lane = first // bits_of_an_element, first % bits_of_an_element // row.a_width
+        words = []
+        for lane in range(first_lane, first_lane + _words_of_a_row(row)):
+            if (place, lane) not in known:
+                known[place, lane] = _in_all_lanes(builder, row, _element(builder, a, place), lane)
+            words.append(known[place, lane])
         accumulator = _widened(builder, row.source0, _element(builder, c, r))
-        function = _row_function(builder.module, row, first_lane)
-        value = builder.call(function, [element, b, accumulator], cconv="spir_func")
+        function = _row_function(builder.module, row)
+        value = builder.call(function, [*words, b, accumulator], cconv="spir_func")
         value = _narrowed(builder, row.destination, value)
         result = value if row.repeat == 1 else builder.insert_element(result, value, ir.Constant(I32, r))
     return result
@@ -52,33 +57,39 @@ def _new_function(module: ir.Module, name: str, result: ir.Type, parameters: lis
     return function
 
 
-def _row_function(module: ir.Module, row: DpasRow, first_lane: int) -> ir.Function:
-    """Return the function of one row of D: the element of A that holds the row from `first_lane` on, B, and C's row."""
-    a_type, b_type, *_ = operand_types(row)
-    name = f"emulated_dpas_row_{row.source2.name}_{row.source1.name}_{row.execution_size}_{first_lane}"
+def _words_of_a_row(row: DpasRow) -> int:
+    """Return how many lanes hold one row of A."""
+    return -(-row.k * row.source2.bits // row.a_width)
+
+
+def _in_all_lanes(builder: ir.IRBuilder, row: DpasRow, element: ir.Value, lane: int) -> ir.Value:
+    """Return lane `lane`'s element of A in all lanes, in the low bits of 32.
+
+    This stands in the kernel and not in the function of a row: SPIR-V does not say that all lanes take part in a call
+    of a function, so a compiler may move one into a branch, or divide it where an argument is 0 in some lanes.
+    """
+    wide = builder.zext(element, I32) if row.a_width < 32 else element
+    arguments = [wide, ir.Constant(I32, lane)]
+    return builtin(builder, "_Z19sub_group_broadcastij", I32, arguments, ("nounwind", "convergent"))
+
+
+def _row_function(module: ir.Module, row: DpasRow) -> ir.Function:
+    """Return the function of one row of D: the words of the row of A, B, and C's row."""
+    b_type = operand_types(row)[1]
+    name = f"emulated_dpas_row_{row.source2.name}_{row.source1.name}_{row.execution_size}"
     existing = module.globals.get(name)
     if existing is not None:
         return existing
     sum_type = _F32 if row.source1.is_float else I32
-    function = _new_function(module, name, sum_type, [getattr(a_type, "element", a_type), b_type, sum_type])
+    function = _new_function(module, name, sum_type, [*[I32] * _words_of_a_row(row), b_type, sum_type])
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    a, b, total = function.args
-    words: dict[int, ir.Value] = {}
-
-    def word(lane: int) -> ir.Value:
-        """Lane `lane`'s element of A in all lanes, in the low bits of 32."""
-        if lane not in words:
-            wide = builder.zext(a, I32) if row.a_width < 32 else a
-            words[lane] = builtin(builder, "_Z19sub_group_broadcastij", I32, [wide, ir.Constant(I32, lane)],
-                                  ("nounwind", "convergent"))
-        return words[lane]
-
+    *words, b, total = function.args
     for k in range(row.k):
         bit = k * row.source2.bits
-        lane, offset = first_lane + bit // row.a_width, bit % row.a_width
-        bits = word(lane)
+        number, offset = bit // row.a_width, bit % row.a_width
+        bits = words[number]
         if row.source2.bits > row.a_width:
-            high = builder.shl(word(lane + 1), ir.Constant(I32, row.a_width))
+            high = builder.shl(words[number + 1], ir.Constant(I32, row.a_width))
             bits = builder.or_(bits, high)
         x = _decoded(builder, row.source2, bits, offset)
         packed = k * row.source1.bits
