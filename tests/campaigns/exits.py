@@ -188,7 +188,10 @@ def exit_in_callback(work: Work) -> None:
             ctypes.CFUNCTYPE(None)(leave)()
         case 2:
             with ThreadPoolExecutor(1) as executor:
-                executor.submit(work.submit, 1).add_done_callback(leave)
+                waiting = threading.Event()
+                future = executor.submit(lambda: (waiting.wait(), work.submit(1)))
+                future.add_done_callback(leave)  # in the other thread: of a future that is done it would be called here
+                waiting.set()
 
 
 def exit_with_status(work: Work) -> NoReturn:

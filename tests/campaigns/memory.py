@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 #: settle.
 WARM_UP = 20
 #: Kernels that are measured at the least: with fewer the steps of allocators are larger than what is looked for.
-FEWEST = 40
+FEWEST = 100
 #: Mappings that may come and go with threads and allocators.
 SPARE_MAPPINGS = 8
 #: Types of factors and results.
