@@ -54,3 +54,39 @@ def test_emulated_dpas_with_fewer_steps_than_lanes(lanes, transposed, k, m):
     kernel = tl_dpnp.compile(source, form="subgroup", cache=False, emulate_dpas=lanes)
     kernel(dpnp.asarray(a, order="F"), dpnp.asarray(x), y, group_size=1)
     np.testing.assert_array_equal(y.asnumpy(), (a.T if transposed else a).astype("i4") @ x)
+
+
+#: The last instruction calls fma with the same arguments in all lanes, in a branch for the first of them.
+CALL_IN_A_BRANCH = """
+func @f(%x: memref<f32x19>) work_group_size(8,1) subgroup_size(8) {
+  %a = alloca -> memref<f32x19x8>
+  foreach %i = 0, 8 {
+    for %j = 0, 19 {
+      store -1.0, %a[%j, %i] : memref<f32x19x8>
+    }
+  }
+  %b = alloca -> memref<f32x8>
+  foreach %i = 0, 8 {
+    %v = load %x[0] : memref<f32x19>
+    store %v, %b[%i] : memref<f32x8>
+  }
+  gemv.n 2.0, %a, %b, 1.0, %x : f32, memref<f32x19x8>, memref<f32x8>, f32, memref<f32x19>
+  %c = subview %x[2] : memref<f32x19>
+  %d = subview %a[8, 5] : memref<f32x19x8>
+  axpby.n -1.0, %d, 1.0, %c : f32, memref<f32>, f32, memref<f32>
+}
+"""
+
+
+def test_kernels_that_the_driver_does_not_vectorize():
+    """Their lanes are no sub-group, and the broadcasts of an emulated DPAS were 0.
+
+    A runtime that vectorizes this kernel fails the test: then the program's result, x - 16 but for x[2], is to be
+    compared here, and another program to be found.
+    """
+    x = np.arange(1, 20, dtype="f4")
+    array = dpnp.asarray(x)
+    kernel = tl_dpnp.compile(CALL_IN_A_BRANCH, form="subgroup", cache=False, emulate_dpas=8, precision="high")
+    with pytest.raises(tl_dpnp.LoweringError, match="does not vectorize tl_kernel: the 8 lanes"):
+        kernel(array, group_size=1)
+    np.testing.assert_array_equal(array.asnumpy(), x)

@@ -26,6 +26,9 @@ __all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_ke
 #: Intel's options for 256 registers instead of 128, by backend.
 _LARGE_REGISTER_FILE = {"level_zero": "-ze-opt-large-register-file", "opencl": "-cl-intel-256-GRF-per-thread"}
 
+#: What the names have in common of the functions by which lanes exchange values: the module imports them.
+_SUBGROUP_FUNCTIONS = b"sub_group_"
+
 
 def load_kernel(
     compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
@@ -57,10 +60,29 @@ def _built(compiled: CompiledKernel, device: DeviceDescription, queue: Any) -> K
     if not opencl_programs_adapter.builds(queue):  # Level Zero
         return kernel_of(build_program(compiled.binary, entry, queue, options), entry)
     try:
-        return opencl_programs_adapter.build(compiled.binary, entry, queue, options)
+        handle = opencl_programs_adapter.build(compiled.binary, entry, queue, options)
     except ProgramError as problem:
         raise LoweringError(f"the driver of {device.name} does not build the SPIR-V of {entry}: {problem}"
                             ) from problem
+    _require_subgroups(handle, compiled, device)
+    return handle
+
+
+def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: DeviceDescription) -> None:
+    """Raise `LoweringError` if lanes of the kernel exchange values but were built as work-items without a sub-group.
+
+    Intel's CPU runtime (2024.2) does that where its vectorizer gives up, for instance at a call with the same arguments
+    in all lanes in a branch that only some take.  It says so on standard error alone, and broadcasts then give 0; the
+    largest size of the kernel's sub-groups, 64 instead of what is required, tells it apart.
+    """
+    required, largest = compiled.plan.subgroup_size, handle.kernel.max_sub_group_size
+    together = compiled.plan.form == "subgroup" and _SUBGROUP_FUNCTIONS in compiled.binary
+    if device.is_cpu and together and largest != required:
+        raise LoweringError(
+            f"the driver of {device.name} does not vectorize {compiled.plan.entry}: the {required} lanes of its "
+            f"sub-groups could not exchange values, and results would be wrong; compile it with form='vector', or "
+            f"without emulate_dpas"
+        )
 
 
 def build_options(plan: LaunchPlan, device: DeviceDescription) -> str:

@@ -436,8 +436,9 @@ class _Emitter:
     def find_subgroup(self) -> None:
         """Emit this sub-group's position; rows vary fastest.
 
-        The id is that of a work-group dimension along which lanes do not differ.  Intel's CPU runtime gives some
-        kernels 0 for every sub-group where the id goes through a sub-group broadcast, or is ``get_sub_group_id``.
+        The id is that of a work-group dimension along which lanes do not differ.  Intel's CPU runtime gives kernels
+        that it does not vectorize 0 for every sub-group where the id goes through a sub-group broadcast, or is
+        ``get_sub_group_id``.
         """
         if self.layout.subgroups == 1:
             return
