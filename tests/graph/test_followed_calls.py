@@ -243,3 +243,43 @@ def test_replacing_in_a_named_tuple_keeps_a_plan():
     assert _kept(f)
     with pytest.raises(ValueError, match="unexpected field names"):
         fuse(lambda pair: pair._replace(w=pair.x))(Pair(A, B))
+
+
+# --- results in objects ----------------------------------------------------------------------------------------------
+
+
+class Plain:
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+
+@pytest.mark.parametrize("kind", [State, Pair, Plain, SimpleNamespace])
+@pytest.mark.parametrize("counting", [False, True])
+def test_results_in_an_object_share_a_kernel(kind, counting):
+    """`counting` is an effect, with which the function is traced at each call."""
+    calls = []
+
+    def step(x, v):
+        if counting:
+            calls.append(1)
+        hidden = dpnp.tanh(x @ v)
+        return kind(x=hidden + x, v=hidden @ v)
+
+    f = fuse(step)
+    for x, v in ((A, B), (B, C), (C, A)):
+        found, plain = f(x, v), step(x, v)
+        compare("x", found.x, plain.x)
+        compare("v", found.v, plain.v)
+    assert len(f.explain(A, B).kernels) == 1
+    assert len(calls) == 7 * counting
+
+
+def test_results_have_the_usm_types_of_their_operands():
+    shared = dpnp.asarray(C, usm_type="shared")
+    f = fuse(lambda a, b: (a @ a, b @ b, a @ b, [b + b]))
+    for _ in range(3):
+        (*found, (last,)) = f(A, shared)
+        for one, plain in zip([*found, last], [A @ A, shared @ shared, A @ shared, shared + shared], strict=True):
+            compare("a result", one, plain)
+    assert last.usm_type == "shared"
+    assert found[0].usm_type == "device"

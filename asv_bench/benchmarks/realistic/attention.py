@@ -16,12 +16,12 @@ def softmax(scores: Any) -> Any:
 
 def masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
     scores = q @ xp.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    return softmax(xp.where(mask, scores, -1e9)) @ v
+    return softmax(xp.where(mask > 0.0, scores, mask - 1e9)) @ v
 
 
 def self_attention(weights: dict[str, Any], x: Any, mask: Any) -> Any:
     q, k, v = x @ weights["q"], x @ weights["k"], x @ weights["v"]
-    return masked(q, k, v, mask > 0) @ weights["out"]
+    return masked(q, k, v, mask) @ weights["out"]
 
 
 @program
@@ -33,6 +33,7 @@ def causal_attention(draw: Draw, batch: int) -> Any:
 
 
 def positive(x: Any) -> Any:
+    """ELU plus one."""
     return xp.where(x > 0.0, x + 1.0, xp.exp(xp.minimum(x, 0.0)))
 
 

@@ -86,7 +86,7 @@ def lattice_boltzmann(draw: Draw, batch: int) -> Any:
 
 
 def minmod(a: Any, b: Any) -> Any:
-    return xp.where(a * b > 0.0, xp.where(abs(a) < abs(b), a, b), 0.0)
+    return xp.where(abs(a) < abs(b), a, b) * (a * b > 0.0)
 
 
 def reconstruct(u: Any) -> tuple[Any, Any]:

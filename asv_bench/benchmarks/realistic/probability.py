@@ -97,7 +97,7 @@ def mahalanobis(x: Any, mean: Any, precision: Any) -> Any:
 
 def outliers(x: Any, mean: Any, precision: Any, limit: float) -> tuple[Any, Any]:
     distance = mahalanobis(x, mean, precision)
-    return distance, xp.where(distance > limit, limit / distance, 1.0)[:, None] * x
+    return distance, xp.minimum(limit / distance, 1.0)[:, None] * x
 
 
 @program

@@ -29,7 +29,9 @@ def matrix_product_state(draw: Draw, batch: int) -> Any:
 
 
 def transfer(environment: Any, ket: Any, operator: Any, bra: Any) -> Any:
-    return xp.einsum("bij,ipk,pq,jql->bkl", environment, ket, operator, bra)
+    """Take one more site into an environment, bond by bond."""
+    upper = xp.einsum("bij,ipk->bjpk", environment, xp.einsum("iqk,qp->ipk", ket, operator))
+    return xp.einsum("bjpk,jpl->bkl", upper, bra)
 
 
 def expectation(environment: Any, tensors: list[Any], operators: list[Any]) -> Any:
@@ -53,7 +55,8 @@ class ClebschGordan:
     weights: Any
 
     def __call__(self, left: Any, right: Any) -> Any:
-        return xp.einsum("kij,bci,bcj,cd->bdk", self.coefficients, left, right, self.weights)
+        coupled = xp.einsum("kij,bci,bcj->bck", self.coefficients, left, right)
+        return xp.einsum("bck,cd->bdk", coupled, self.weights)
 
 
 def couple(first: ClebschGordan, second: ClebschGordan, x: Any, y: Any) -> Any:
