@@ -34,6 +34,13 @@ def test_a_program_is_fused_rightly(name):
     assert fused.explain(*arguments).again == ()
 
 
+@pytest.mark.parametrize("name", names())
+def test_a_program_has_the_same_dtypes_in_dpnp_as_in_numpy(name):
+    """In f32, with other sizes: where dpnp's promotion differs, a benchmark would compare different work."""
+    call, host = (make(which, name, BATCH, "f32", seed=1) for which in ("dpnp", "numpy"))
+    agree(name, host_arrays(call()), arrays_of(host()), "f32")
+
+
 def test_there_are_programs_of_many_kinds():
     assert len(names()) >= 50
     assert len(set(names().values())) >= 10

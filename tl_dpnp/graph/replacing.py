@@ -24,11 +24,11 @@ def replacing(function: types.FunctionType) -> Callable[..., Any] | None:
 
 def _of_data_class(hooks: Any, owner: Any, /, **changes: Any) -> Any:
     kind = type(owner)
-    described = getattr(kind, "__dataclass_fields__", {}).values()
-    if not described or any(not field.init or field._field_type is not dataclasses._FIELD  # type: ignore[attr-defined]
-                            for field in described):
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    # All fields: variables of the class and arguments of __init__ alone are not among those that `fields` gives.
+    if not fields or len(fields) != len(kind.__dataclass_fields__) or not all(field.init for field in fields):
         return hooks.foreign(dataclasses.replace)(owner, **changes)
-    kept = {field.name: hooks.attribute(owner, field.name) for field in described if field.name not in changes}
+    kept = {field.name: hooks.attribute(owner, field.name) for field in fields if field.name not in changes}
     return hooks.call(kind)(**kept, **changes)
 
 
