@@ -21,7 +21,6 @@ import dpnp
 
 from tl_dpnp import config
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
-from tl_dpnp.graph.calls import arrays_in
 from tl_dpnp.graph.guards import Check, same_value
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
@@ -278,7 +277,7 @@ class FusedFunction:
             finally:
                 del given, named
             trace.write_back()
-            trace.materialize(arrays_in(raw))
+            trace.materialize(trace.live())  # all at once: those of the result, in whatever objects it has
             return raw
 
     def _specialization(self, trace: Trace, observer: Observer, key: CallKey, make: Make) -> Specialization:
