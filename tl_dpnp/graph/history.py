@@ -1,0 +1,126 @@
+"""What became of the calls of one fused function: counts, logs, warnings, and reasons for each new trace."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tl_dpnp.errors import FusionWarning, warn
+from tl_dpnp.graph.breaks import Break, listing, refusal
+from tl_dpnp.graph.logs import is_wanted, log
+from tl_dpnp.graph.retraces import CallKind, Change, between, nearest
+from tl_dpnp.graph.statistics import FusionStats
+from tl_dpnp.graph.trace import Trace
+
+__all__ = ["History"]
+
+#: Calls among which the one is looked for that a new one differs least from, and those that are remembered.
+_COMPARED, _MOST_KINDS = 32, 512
+
+
+class History:
+    """The calls of the function `name`.
+
+    `traces` counts all of them, `rehearsals` those of `warmup`; `hits` are calls of plans that were forgotten.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.traces = self.rehearsals = self.dpnp_calls = self.hits = 0
+        self.compilations = self.kernels = 0
+        self.seconds = 0.0
+        self._kinds: OrderedDict[Any, tuple[int, CallKind]] = OrderedDict()
+        self._varied: dict[str, dict[str, str]] = {}
+        self._said: set[Any] = set()
+
+    def stats(self, plan_calls: Iterable[int]) -> FusionStats:
+        """Return the counts, with those of the plans that are there."""
+        calls = list(plan_calls)
+        hits, traced = self.hits + sum(calls), self.traces - self.rehearsals
+        return FusionStats(
+            hits + traced + self.dpnp_calls, hits, traced, self.dpnp_calls, self.traces, len(calls), self.compilations,
+            self.kernels, round(self.seconds, 3),
+        )
+
+    # --- traces ------------------------------------------------------------------------------------------------------
+
+    def traced(
+        self, parts: Any, kind: CallKind | None, trace: Trace, beside: tuple[int, Change] | None
+    ) -> None:
+        """Take in a trace: its key, its kind if it was an observed one, and why the plan with the key did not fit."""
+        if kind is None and not trace.compilations:
+            return
+        self.compilations += trace.compilations > 0
+        self.kernels += trace.compilations
+        self.seconds += trace.compiling.seconds
+        wanted = is_wanted("recompiles")
+        if not trace.compilations and not wanted:
+            number, changes = None, []
+        elif kind is None:
+            number, changes = None, [Change("what the function does", "seen before", "new to it")]
+        elif beside is not None:
+            number, changes = beside[0], [beside[1]]
+        else:
+            number, changes = self._changes(parts, kind)
+        if trace.compilations:
+            for change in changes:
+                texts = self._varied.setdefault(change.what, {})
+                texts.update(dict.fromkeys((change.before, change.after), change.hint))
+        if kind is not None:
+            self._kinds[parts] = self.traces, kind
+            self._kinds.move_to_end(parts)
+            while len(self._kinds) > _MOST_KINDS:
+                self._kinds.popitem(last=False)
+        if wanted and (changes or number):
+            self._log_retrace(trace, number, changes)
+
+    def _changes(self, parts: Any, kind: CallKind) -> tuple[int | None, list[Change]]:
+        if parts in self._kinds:
+            return self._kinds[parts][0], [Change("its plan", "there", "forgotten: there were too many")]
+        found = nearest(kind, [self._kinds[key] for key in list(self._kinds)[-_COMPARED:]])
+        return (None, []) if found is None else (found[0], between(found[1], kind))
+
+    def _log_retrace(self, trace: Trace, number: int | None, changes: Sequence[Change]) -> None:
+        kernels = "1 kernel" if trace.compilations == 1 else f"{trace.compilations or 'no'} kernels"
+        beside = f" (beside trace {number})" if number else ""
+        text = "; ".join(map(str, changes)) or "nothing that is known differs"
+        log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
+
+    # --- breaks ------------------------------------------------------------------------------------------------------
+
+    def report(self, breaks: Sequence[Break], strict: bool, warned: bool) -> None:
+        """Log breaks that are new; with `strict` raise `UnsupportedError`, with `warned` warn."""
+        new = [each for each in breaks if each not in self._said]
+        if new:
+            self._said.update(new)
+            log("breaks", [f"{self.name}: {line}" for line in listing(new)])
+        if breaks and strict:
+            raise refusal(self.name, breaks)
+        if breaks and warned:
+            lines = "\n  ".join([f"{self.name} is not fused as a whole:", *listing(breaks)])
+            warn(lines, FusionWarning)
+
+    def left(self, reason: str, hint: str, strict: bool, place: tuple[str, int]) -> Break:
+        """Take in that a call runs in dpnp as it is, and why; warns once, or raises `UnsupportedError` if `strict`."""
+        found = Break(self.name, reason, *place, hint, True)
+        if strict:
+            raise refusal(self.name, [found])
+        self.dpnp_calls += 1
+        if found not in self._said:
+            self._said.add(found)
+            log("breaks", [f"{self.name}: {found}"])
+            warn(f"{self.name} runs in dpnp as it is, without fusion: {reason}; {hint}", FusionWarning)
+        return found
+
+    def limit(self, limit: int) -> tuple[str, str]:
+        """Return that the function was compiled too often as a reason, and what to do about it."""
+        texts = [f"{what} was of {len(values)} kinds ({', '.join(list(values)[:4])}{', …' if len(values) > 4 else ''})"
+                 for what, values in self._varied.items()]
+        named: dict[str, list[str]] = {}
+        for what, values in self._varied.items():
+            for hint in filter(None, dict.fromkeys(values.values())):
+                named.setdefault(hint, []).append(what)
+        hints = [f"{' and '.join(whats)}: {hint}" for hint, whats in named.items()]
+        reason = f"it has been compiled {self.compilations} times, and {', '.join(texts) or 'in other ways each time'}"
+        return reason, "; ".join([*hints, f"or raise recompile_limit={limit}"])
