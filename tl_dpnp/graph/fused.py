@@ -31,7 +31,7 @@ from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
-from tl_dpnp.graph.retraces import CallKind, Change, Origin, ParameterNames
+from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames
 from tl_dpnp.graph.rewriting import obstacle, rewritten
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
@@ -192,7 +192,7 @@ class FusedFunction:
         history.traces += 1
         history.rehearsals += rehearsal
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
-        beside = self._misfit(key, arguments, keywords) if trace.observed and not asked else None
+        change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
         for original in key.originals:
             trace.argument(original)
         trace.rehearsal = rehearsal
@@ -207,12 +207,12 @@ class FusedFunction:
         if observer is not None and not again:
             assert make is not None
             assert kind is not None
-            origin = Origin(history.traces, kind, observer.guards)
+            origin = Origin(kind, observer.guards)
             specialization = Specialization.of_trace(trace, observer, key, make, origin)
         elif rehearsal:
             raise self._not_rehearsed(again)
         with self._lock:
-            history.traced(parts, kind, trace, beside)
+            history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 self._keep(parts, specialization)
             elif specialization is None and observer is not None:
@@ -265,14 +265,10 @@ class FusedFunction:
 
     def _has_plan(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
         """Return whether there is a plan that fits a call."""
-        found = self._specializations.get(tuple(key.parts), ())
-        return any(s.misfit(key, arguments, keywords, self._names) is None for s in found)
-
-    def _misfit(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[int, Change] | None:
-        """Return why the last plan with the key of a call does not fit it, with its number."""
-        found = self._specializations.get(tuple(key.parts))
-        change = found[-1].misfit(key, arguments, keywords, self._names) if found else None
-        return None if found is None or change is None else (found[-1].origin.number, change)
+        return any(
+            specialization.misfit(key, arguments, keywords, self._names) is None
+            for specialization in self._specializations.get(tuple(key.parts), ())
+        )
 
     def _keep(self, parts: Any, specialization: Specialization) -> None:
         """Keep a plan; of those with one key the last ones, and those of the last keys."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.breaks import Break, listing, refusal
+from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.logs import is_wanted, log
-from tl_dpnp.graph.retraces import CallKind, Change, between, nearest
+from tl_dpnp.graph.retraces import CallKind, Change, ParameterNames, between
+from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace
 
@@ -17,6 +21,15 @@ __all__ = ["History"]
 
 #: Calls among which the one is looked for that a new one differs least from, and those that are remembered.
 _COMPARED, _MOST_KINDS = 32, 512
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A trace that was made: its number, counted from 1, the call, and the plan if there was one and it is there."""
+
+    number: int
+    kind: CallKind
+    plan: Callable[[], Specialization | None]
 
 
 class History:
@@ -30,7 +43,7 @@ class History:
         self.traces = self.rehearsals = self.dpnp_calls = self.hits = 0
         self.compilations = self.kernels = 0
         self.seconds = 0.0
-        self._kinds: OrderedDict[Any, tuple[int, CallKind]] = OrderedDict()
+        self._kinds: OrderedDict[Any, _Seen] = OrderedDict()
         self._varied: dict[str, dict[str, str]] = {}
         self._said: set[Any] = set()
 
@@ -45,46 +58,56 @@ class History:
 
     # --- traces ------------------------------------------------------------------------------------------------------
 
+    def differing(
+        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], names: ParameterNames
+    ) -> Change | None:
+        """Return why the last plan for calls with the same key does not fit this one, None if there is no such plan."""
+        seen = self._kinds.get(tuple(key.parts))
+        plan = None if seen is None else seen.plan()
+        return None if plan is None else plan.misfit(key, arguments, keywords, names)
+
     def traced(
-        self, parts: Any, kind: CallKind | None, trace: Trace, beside: tuple[int, Change] | None
+        self, parts: Any, trace: Trace, kind: CallKind | None, plan: Specialization | None, change: Change | None
     ) -> None:
-        """Take in a trace: its key, its kind if it was an observed one, and why the plan with the key did not fit."""
+        """Take in a trace of a call with a key: its kind if it was an observed one, its plan if it has left one.
+
+        `change` is what `differing` has found.
+        """
         if kind is None and not trace.compilations:
             return
         self.compilations += trace.compilations > 0
         self.kernels += trace.compilations
         self.seconds += trace.compiling.seconds
         wanted = is_wanted("recompiles")
-        if not trace.compilations and not wanted:
-            number, changes = None, []
-        elif kind is None:
-            number, changes = None, [Change("what the function does", "seen before", "new to it")]
-        elif beside is not None:
-            number, changes = beside[0], [beside[1]]
-        else:
-            number, changes = self._changes(parts, kind)
-        if trace.compilations:
-            for change in changes:
-                texts = self._varied.setdefault(change.what, {})
-                texts.update(dict.fromkeys((change.before, change.after), change.hint))
+        if trace.compilations or wanted:
+            seen, changes = self._reasons(parts, kind, change)
+            if trace.compilations:
+                for each in changes:
+                    values = self._varied.setdefault(each.what, {})
+                    values.update(dict.fromkeys((each.before, each.after), each.hint))
+            if wanted and self.traces > 1:
+                self._log_retrace(trace, seen, changes)
         if kind is not None:
-            self._kinds[parts] = self.traces, kind
+            self._kinds[parts] = _Seen(self.traces, kind, weakref.ref(plan) if plan is not None else lambda: None)
             self._kinds.move_to_end(parts)
             while len(self._kinds) > _MOST_KINDS:
                 self._kinds.popitem(last=False)
-        if wanted and (changes or number):
-            self._log_retrace(trace, number, changes)
 
-    def _changes(self, parts: Any, kind: CallKind) -> tuple[int | None, list[Change]]:
-        if parts in self._kinds:
-            return self._kinds[parts][0], [Change("its plan", "there", "forgotten: there were too many")]
-        found = nearest(kind, [self._kinds[key] for key in list(self._kinds)[-_COMPARED:]])
-        return (None, []) if found is None else (found[0], between(found[1], kind))
+    def _reasons(self, parts: Any, kind: CallKind | None, change: Change | None) -> tuple[_Seen | None, list[Change]]:
+        """Return what differs, and the trace that it differs from."""
+        seen = self._kinds.get(parts)
+        if kind is None:
+            return seen, [Change("what the function does", "as in its first trace", "something new")]
+        if seen is not None:
+            return seen, [change or Change("its plan", "there", "forgotten: there were too many")]
+        others = [self._kinds[key] for key in list(self._kinds)[-_COMPARED:]]
+        seen = min(reversed(others), key=lambda other: len(kind.differing(other.kind)), default=None)
+        return seen, [] if seen is None else between(seen.kind, kind)
 
-    def _log_retrace(self, trace: Trace, number: int | None, changes: Sequence[Change]) -> None:
+    def _log_retrace(self, trace: Trace, seen: _Seen | None, changes: Sequence[Change]) -> None:
         kernels = "1 kernel" if trace.compilations == 1 else f"{trace.compilations or 'no'} kernels"
-        beside = f" (beside trace {number})" if number else ""
         text = "; ".join(map(str, changes)) or "nothing that is known differs"
+        beside = "" if seen is None else f" (beside trace {seen.number})"
         log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
 
     # --- breaks ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
-__all__ = ["CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number", "nearest"]
+__all__ = ["CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number"]
 
 #: What to do about an array that keeps changing, by what changes of it.
 _ARRAY_HINTS = {
@@ -109,9 +109,8 @@ class CallKind:
 
 @dataclass(frozen=True)
 class Origin:
-    """The call that a plan comes from, counted from 1, and the guards on what it read from outside."""
+    """The call that a plan comes from, and the guards on what it read from outside."""
 
-    number: int
     kind: CallKind
     guards: Guards
 
@@ -121,12 +120,6 @@ def _argument(value: Any) -> _Argument:
     key.add(value)
     facts = _facts(value) if isinstance(value, dpnp.ndarray | usm_ndarray) else None
     return _Argument(tuple(key.parts), describe(value), facts, len(key.scalars))
-
-
-def nearest(kind: CallKind, others: Iterable[tuple[int, CallKind]]) -> tuple[int, CallKind] | None:
-    """Return the call, with its number, that fewest arguments differ from; the last one of several."""
-    found = sorted(others, key=lambda numbered: (len(kind.differing(numbered[1])), -numbered[0]))
-    return found[0] if found else None
 
 
 def between(old: CallKind, new: CallKind) -> list[Change]:
@@ -217,7 +210,7 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
             return Change(what, path_name(expected, names), "another object")
         case "same":
             return Change(what, "one of the arrays of the call", "another array")
-    before = {"scalar": "a float", "array": "an array"}.get(kind, "")
+    before = {"scalar": "a number", "array": "an array"}.get(kind, "")
     if kind == "type":
         before = f"a {expected.__qualname__}"
     elif kind == "length":
