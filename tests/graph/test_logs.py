@@ -286,6 +286,25 @@ def test_after_the_limit_everything_names_what_changes():
         strict(A, 4)
 
 
+def test_a_function_with_effects_keeps_its_kernels_after_the_limit():
+    log = []
+
+    @fuse(recompile_limit=2)
+    def f(x):
+        log.append(x.shape)
+        return x @ x
+
+    clear_kernels()
+    arrays = [_array(size, size) for size in (2, 3, 5)]
+    f(arrays[0])
+    f(arrays[1])
+    with pytest.warns(FusionWarning, match="compiled 2 times"):
+        f(arrays[2])
+    for a in arrays:
+        compare(f"{a.shape}", f(a), a @ a)
+    assert (f.stats.traced_calls, f.stats.dpnp_calls, len(log)) == (4, 2, 6)
+
+
 def test_a_change_of_shape_says_what_may_change():
     f = fuse(recompile_limit=2)(lambda x: x @ x)
     clear_kernels()

@@ -180,14 +180,17 @@ class FusedFunction:
         If it was `asked` for, what the function reads is found out even if it has effects.  A `rehearsal` leaves a plan
         and does nothing else.
         """
-        check_setting()
         history = self._history
-        has_plan = asked and self._has_plan(key, arguments, keywords)
-        if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_plan):
-            return self._in_dpnp(arguments, keywords, rehearsal)
         parts = tuple(key.parts)
-        trace = Trace(None if asked else self._again.get(parts), self.name)
-        trace.observed = asked or parts not in self._again
+        known = self._again.get(parts)
+        has_plan = asked and self._has_plan(key, arguments, keywords)
+        has_kernels = has_plan or (known is not None and not known.grows)
+        if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
+            return self._in_dpnp(arguments, keywords, rehearsal)
+        trace = Trace(None if asked else known, self.name)
+        trace.observed = asked or known is None
+        if trace.observed:
+            check_setting()
         trace.refuse = self._refusing(rehearsal)
         history.traces += 1
         history.rehearsals += rehearsal
@@ -201,6 +204,7 @@ class FusedFunction:
         raw = self._record(trace, observer, arguments, keywords)
         if observer is None:
             self._interceptors.append(trace.interceptor)
+            trace.cache.grows = trace.compilations > 0
         make = None if observer is None else result_of(trace, observer, raw)
         again = [b for b in trace.breaks if b.again] if observer is None else self._reasons(trace, observer, make)
         specialization = None

@@ -13,7 +13,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.guards import Guards, Path
-from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey
+from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
@@ -70,10 +70,18 @@ class ParameterNames:
 
 @dataclass(frozen=True)
 class _Argument:
+    """What the key of a call has of an argument, the argument in words, and how many numbers are in it.
+
+    For an array the text is empty: `facts` has what is in the key (`keys.array_facts`).
+    """
+
     parts: tuple[Any, ...]
     text: str
-    facts: dict[str, str] | None
-    numbers: int
+    numbers: int = 0
+    facts: Any = None
+
+    def __str__(self) -> str:
+        return self.text or f"{_dtype_name(self.facts[2])} {self.facts[0]}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class CallKind:
         for name, value in named.items():
             first.setdefault(id(value), name)
         same = ", ".join(f"{name} is {first[id(value)]}" for name, value in named.items()
-                         if isinstance(value, dpnp.ndarray) and first[id(value)] != name)
+                         if type(value) is dpnp.ndarray and first[id(value)] != name)
         return cls({name: _argument(value) for name, value in named.items()}, same or "no two")
 
     def number_names(self) -> list[str]:
@@ -102,9 +110,8 @@ class CallKind:
     def differing(self, other: CallKind) -> list[str]:
         """Return the names of arguments that are of another kind."""
         names = dict.fromkeys([*self.arguments, *other.arguments])
-        nothing = _Argument((), "not given", None, 0)
         return [name for name in names
-                if self.arguments.get(name, nothing).parts != other.arguments.get(name, nothing).parts]
+                if self.arguments.get(name, _NOTHING).parts != other.arguments.get(name, _NOTHING).parts]
 
 
 @dataclass(frozen=True)
@@ -115,11 +122,16 @@ class Origin:
     guards: Guards
 
 
+_NOTHING = _Argument((), "not given")
+
+
 def _argument(value: Any) -> _Argument:
     key = CallKey()
     key.add(value)
-    facts = _facts(value) if isinstance(value, dpnp.ndarray | usm_ndarray) else None
-    return _Argument(tuple(key.parts), describe(value), facts, len(key.scalars))
+    parts = tuple(key.parts)
+    if type(value) is dpnp.ndarray:
+        return _Argument(parts, "", 0, parts[0])
+    return _Argument(parts, describe(value), len(key.scalars))
 
 
 def between(old: CallKind, new: CallKind) -> list[Change]:
@@ -135,38 +147,44 @@ def between(old: CallKind, new: CallKind) -> list[Change]:
 
 def _between(what: str, old: _Argument | None, new: _Argument | None) -> Change:
     if old is None or new is None:
-        return Change(what, "not given" if old is None else old.text, "not given" if new is None else new.text)
+        return Change(what, str(old or _NOTHING), str(new or _NOTHING))
     if old.facts is not None and new.facts is not None:
         return _between_arrays(what, old.facts, new.facts)
-    by_value = isinstance(old.parts[0], tuple) and old.parts[0][0] in BY_VALUE
-    by_identity = isinstance(old.parts[0], tuple) and old.parts[0][0] == "is"
+    first = old.parts[0]
+    by_value = isinstance(first, tuple) and first[0] in BY_VALUE
+    by_identity = isinstance(first, tuple) and first[0] == "is"
     hint = _VALUE_HINT if by_value else _IDENTITY_HINT if by_identity else _OBJECT_HINT
-    return Change(what, old.text, new.text, hint)
+    return Change(what, str(old), str(new), hint)
 
 
-def _between_arrays(what: str, old: dict[str, str], new: dict[str, str]) -> Change:
-    differing = [name for name in old if old[name] != new[name]]
+def _between_arrays(what: str, old: Any, new: Any) -> Change:
+    """Return what differs between two arrays, of which there is what `keys.array_facts` gives."""
+    differing = [name for name, one, other in zip(_FACTS, old, new, strict=True) if one != other]
     if "shape" in differing and "strides" in differing:
         differing.remove("strides")
     hint = next((_ARRAY_HINTS[name] for name in differing if name in _ARRAY_HINTS), "")
-    before, after = (", ".join(f"{name} {facts[name]}" for name in differing) or "an array" for facts in (old, new))
+    before, after = (
+        ", ".join(f"{name} {_FACTS[name](facts)}" for name in differing) or "an array" for facts in (old, new)
+    )
     return Change(what, before, after, hint)
-
-
-def _facts(array: Any) -> dict[str, str]:
-    usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
-    return {"shape": str(usm.shape), "dtype": str(usm.dtype), "strides": str(usm.strides), "USM type": usm.usm_type,
-            "device": str(usm.sycl_device.name), "writable": str(usm.flags.writable)}
 
 
 def _dtype_name(number: int) -> str:
     return next(str(np.dtype(code)) for code in np.typecodes["All"] if np.dtype(code).num == number)
 
 
+#: What `keys.array_facts` gives, in its order, by names, and how it is written.
+_FACTS: dict[str, Callable[[Any], Any]] = {
+    "shape": lambda facts: facts[0], "strides": lambda facts: facts[1], "dtype": lambda facts: _dtype_name(facts[2]),
+    "USM type": lambda facts: facts[3], "device": lambda facts: facts[4].sycl_device.name,
+    "writable": lambda facts: facts[5],
+}
+
+
 def describe(value: Any, depth: int = 2) -> str:
     """Return a value in a few words; no code of the user's runs."""
     kind = type(value)
-    if isinstance(value, dpnp.ndarray | usm_ndarray):
+    if kind is dpnp.ndarray or kind is usm_ndarray:
         return f"{value.dtype} {value.shape}"
     if kind in (*BY_VALUE, float, complex, range) or issubclass(kind, np.generic | np.dtype):
         text = repr(value)
@@ -195,11 +213,8 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
     except Exception:
         return Change(what, "there", "not there")
     match kind:
-        case "array" if isinstance(found, dpnp.ndarray):
-            shape, strides, number, usm_type, queue, writable = expected
-            old = {"shape": str(shape), "dtype": _dtype_name(number), "strides": str(strides),
-                   "USM type": usm_type, "device": str(queue.sycl_device.name), "writable": str(writable)}
-            return _between_arrays(what, old, _facts(found))
+        case "array" if type(found) is dpnp.ndarray:
+            return _between_arrays(what, expected, array_facts(usm_array_of(found)))
         case "value":
             return Change(what, describe(expected), describe(found), _VALUE_HINT)
         case "is":
