@@ -264,6 +264,18 @@ def test_each_known_reason_is_one_that_is_given():
     assert set(_EFFECTS.values()) <= set(HINTS)
 
 
+@pytest.mark.parametrize(("function", "hint"), [
+    (lambda x: dpnp.cumsum(x, axis=0), "call it first or last"),
+    (lambda x: x.astype("c8") * x, "use float32 or float64"),
+    (lambda x: x[x > 0], "use dpnp.where or dpnp.take"),
+    (lambda x: float(x[0, 0, 0]), "compute with the array itself"),
+    (lambda x: print(x), "print after the function"),
+])
+def test_breaks_say_what_to_write_instead(function, hint, capsys):
+    texts = str(tl_dpnp.explain(function)(A))
+    assert hint in texts
+
+
 # --- the limit -------------------------------------------------------------------------------------------------------
 
 

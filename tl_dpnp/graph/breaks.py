@@ -57,10 +57,15 @@ HINTS: dict[str, str] = {
     "the rest runs later": "return a list",
     "it waits for something": _BEFORE_OR_AFTER,
 }
-#: The same by how reasons end.
-_ENDINGS = {
-    " is not fused": "call it first or last, so that the rest is one kernel",
+#: The same by a part of the reason; the first that fits.
+_PARTS = {
+    "the argument ": "leave it out where it changes nothing",
+    "kernels do not compute with": "use float32 or float64",
+    "out= ": "assign the result, or give an array of its shape and dtype in C order",
+    "different queues": "put the arrays on one queue",
+    "depends on values": "use dpnp.where with three arguments",
     " in code that is not followed": _BEFORE_OR_AFTER,
+    " is not fused": "call it first or last, so that the rest is one kernel",
 }
 
 
@@ -82,8 +87,8 @@ class Break:
 
     def __post_init__(self) -> None:
         if not self.hint:
-            known = [hint for end, hint in _ENDINGS.items() if self.reason.endswith(end)]
-            object.__setattr__(self, "hint", HINTS.get(self.reason, *known or ("",)))
+            general = next((hint for part, hint in _PARTS.items() if part in self.reason), "")
+            object.__setattr__(self, "hint", HINTS.get(self.reason, general))
 
     def __str__(self) -> str:
         return self.text(1)
