@@ -28,6 +28,7 @@ from tl_dpnp.graph.logs import check_setting
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.placeholders import placeholders
 from tl_dpnp.graph.plan import Call, Make
+from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
@@ -42,10 +43,9 @@ from tl_dpnp.runtime.forking import check_process
 __all__ = ["FusedFunction", "fuse"]
 
 _BREAKS = ("quiet", "warn", "error")
-#: Keys that a function remembers; the oldest go first.
-_MOST_KEYS = 512
-#: Plans for calls with one key, which differ in what was read from outside.
-_MOST_PLANS = 8
+#: Values of a number with plans of their own after which it is said that there are many.
+_MANY_VALUES = 64
+
 
 
 class FusedFunction:
@@ -68,7 +68,7 @@ class FusedFunction:
         self.on_break = on_break
         self.recompile_limit = recompile_limit
         self.enabled: bool = config.get("FUSE")
-        self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
+        self._plans = PlanStore()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
         self._history = History(self.name)
@@ -105,7 +105,7 @@ class FusedFunction:
             self._history.dpnp_calls += 1
             return self.function(*arguments, **keywords)
         key = self._key(arguments, keywords)
-        for specialization in self._specializations.get(tuple(key.parts), ()):
+        for specialization in self._plans.of(key):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
                 return result
@@ -145,15 +145,20 @@ class FusedFunction:
     def stats(self) -> FusionStats:
         """Counts of the calls so far, and of what became of them."""
         with self._lock:
-            return self._history.stats(s.plan.calls for found in self._specializations.values() for s in found)
+            plans = [plan for found in self._plans.by_key.values() for plan in found]
+            return self._history.stats([each.plan.calls for each in plans], self._plans.forgotten_calls)
 
     def clear(self) -> None:
         """Forget all plans and counts, and release what they hold; a kernel stays for other functions that need it."""
         with self._lock:
-            self._specializations = OrderedDict()
+            self._plans = PlanStore()
             self._again = OrderedDict()
             self._interceptors = []
             self._history = History(self.name)
+
+    @property
+    def _specializations(self) -> OrderedDict[Any, list[Specialization]]:
+        return self._plans.by_key
 
     @property
     def _compilations(self) -> int:
@@ -218,10 +223,13 @@ class FusedFunction:
         with self._lock:
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
-                self._keep(parts, specialization)
+                if self._plans.add(key, specialization) >= _MANY_VALUES:
+                    assert kind is not None
+                    names = kind.number_names()
+                    history.many_values(_MANY_VALUES, [names[place] for place in self._plans.deciding(key)])
             elif specialization is None and observer is not None:
                 self._again[parts] = trace.cache
-                while len(self._again) > _MOST_KEYS:
+                while len(self._again) > MOST_KEYS:
                     self._again.popitem(last=False)
         breaks = trace.breaks + [b for b in again if b not in trace.breaks]
         history.report(breaks, self._is_strict, self.on_break == "warn")
@@ -236,10 +244,11 @@ class FusedFunction:
         trace.finish()
         if specialization is not None:
             trace.registers = []
-            return value, trace, again
-        if observer is not None:
-            observer.forget()
-        release(trace)
+        else:
+            if observer is not None:
+                observer.forget()
+            release(trace)
+        trace.tape.let_go()
         return value, trace, again
 
     @property
@@ -271,18 +280,8 @@ class FusedFunction:
         """Return whether there is a plan that fits a call."""
         return any(
             specialization.misfit(key, arguments, keywords, self._names) is None
-            for specialization in self._specializations.get(tuple(key.parts), ())
+            for specialization in self._plans.of(key)
         )
-
-    def _keep(self, parts: Any, specialization: Specialization) -> None:
-        """Keep a plan; of those with one key the last ones, and those of the last keys."""
-        found = self._specializations.setdefault(parts, [])
-        found.append(specialization)
-        dropped = found[:-_MOST_PLANS]
-        del found[:-_MOST_PLANS]
-        while len(self._specializations) > _MOST_KEYS:
-            dropped += self._specializations.popitem(last=False)[1]
-        self._history.hits += sum(forgotten.plan.calls for forgotten in dropped)
 
     def _interceptor(self, trace: Trace) -> Interceptor:
         """Return hooks that no other thread uses."""
@@ -298,8 +297,8 @@ class FusedFunction:
     ) -> Any:
         with trace:
             if observer is None:
-                given = [trace.argument(a) if type(a) is dpnp.ndarray else a for a in arguments]
-                named = {name: trace.argument(a) if type(a) is dpnp.ndarray else a for name, a in keywords.items()}
+                given = [_stand_in(trace, value) for value in arguments]
+                named = {name: _stand_in(trace, value) for name, value in keywords.items()}
             else:
                 observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
@@ -359,6 +358,13 @@ def function_of(function: Any) -> types.FunctionType | None:
 
 def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+
+
+def _stand_in(trace: Trace, value: Any) -> Any:
+    """Return what stands for an argument where a function is traced at each call: kernels are given the integers."""
+    if type(value) is int:
+        return trace.tape.fixed_number(value)
+    return trace.argument(value) if type(value) is dpnp.ndarray else value
 
 
 def fuse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,22 +35,21 @@ class _Seen:
 class History:
     """The calls of the function `name`.
 
-    `traces` counts all of them, `rehearsals` those of `warmup`; `hits` are calls of plans that were forgotten.
+    `traces` counts all of them, `rehearsals` those of `warmup`.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.traces = self.rehearsals = self.dpnp_calls = self.hits = 0
+        self.traces = self.rehearsals = self.dpnp_calls = 0
         self.compilations = self.kernels = 0
         self.seconds = 0.0
         self._kinds: OrderedDict[Any, _Seen] = OrderedDict()
         self._varied: dict[str, dict[str, str]] = {}
         self._said: set[Any] = set()
 
-    def stats(self, plan_calls: Iterable[int]) -> FusionStats:
-        """Return the counts, with those of the plans that are there."""
-        calls = list(plan_calls)
-        hits, traced = self.hits + sum(calls), self.traces - self.rehearsals
+    def stats(self, calls: Sequence[int], forgotten: int) -> FusionStats:
+        """Return the counts; `calls` are those of the plans that are there, `forgotten` those of all others."""
+        hits, traced = forgotten + sum(calls), self.traces - self.rehearsals
         return FusionStats(
             hits + traced + self.dpnp_calls, hits, traced, self.dpnp_calls, self.traces, len(calls), self.compilations,
             self.kernels, round(self.seconds, 3),
@@ -109,6 +108,14 @@ class History:
         text = "; ".join(map(str, changes)) or "nothing that is known differs"
         beside = "" if seen is None else f" (beside trace {seen.number})"
         log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
+
+    def many_values(self, count: int, names: Sequence[str]) -> None:
+        """Warn once that there are plans for many values of numbers."""
+        if "values" not in self._said:
+            self._said.add("values")
+            names = [name.removeprefix("argument ") for name in dict.fromkeys(names)]
+            warn(f"{self.name} has been traced for {count} values of {', '.join(names)}: it looks at the value, as a "
+                 "size, an index or in a comparison, so that each needs a plan of its own", FusionWarning)
 
     # --- breaks ------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
-__all__ = ["CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number"]
+__all__ = ["LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number"]
 
 #: What to do about an array that keeps changing, by what changes of it.
 _ARRAY_HINTS = {
@@ -26,7 +26,7 @@ _ARRAY_HINTS = {
     "strides": "pass arrays of one memory layout, as dpnp.ascontiguousarray gives them",
 }
 _VALUE_HINT = "keep to few values"
-_LOOKED_AT = "the function looks at its value: keep to few values, or use dpnp.where"
+LOOKED_AT = "the function looks at its value: keep to few values, or use dpnp.where"
 _IDENTITY_HINT = "define it once, not for each call"
 _OBJECT_HINT = "pass objects of one type"
 
@@ -237,17 +237,17 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
 
 
 def changed_number(
-    place: int, tape: ScalarTape | None, origin: Origin, names: ParameterNames, before: float, after: float
+    place: int, tape: ScalarTape | None, origin: Origin, names: ParameterNames, before: str, after: float, hint: str
 ) -> Change:
-    """Return what became of a number that the function has looked at; `place` is that on the tape of the plan."""
+    """Return what became of a number at a place on the tape of a plan."""
     sources = [*origin.kind.number_names(), *(path_name(path, names) for path in origin.guards.scalars())]
     if tape is None:
-        return Change(sources[place], repr(before), repr(after), _LOOKED_AT)
+        return Change(sources[place], before, repr(after), hint)
     given = [place for place, entry in enumerate(tape.entries) if entry is None]
     by_place = dict(zip(given, sources, strict=False))
     found = list(dict.fromkeys(_sources(place, tape, by_place)))
     what = by_place.get(place) or f"a number computed from {' and '.join(found) or 'others'}"
-    return Change(what, repr(before), repr(after), _LOOKED_AT)
+    return Change(what, before, repr(after), hint)
 
 
 def _sources(place: int, tape: ScalarTape, by_place: dict[int, str]) -> Iterator[str]:

@@ -34,7 +34,9 @@ def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
 
 
 def rounding(type: ScalarType) -> Callable[[float], float]:
-    """Return the function that rounds a number to a floating-point type, as an array of it would."""
+    """Return the function that rounds a number to a type, as an array of it would; integers have to fit."""
+    if type.is_integer:
+        return int
     return {"float32": _to_f32, "float16": _to_f16}.get(type.storage, float)
 
 

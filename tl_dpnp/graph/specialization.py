@@ -10,8 +10,9 @@ from tl_dpnp.graph.guards import Check, same_value
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
-from tl_dpnp.graph.retraces import Change, Origin, ParameterNames, changed_guard, changed_number
+from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
 from tl_dpnp.graph.trace import Trace, extent_of
+from tl_dpnp.graph.traced_scalars import bucket
 
 __all__ = ["Specialization"]
 
@@ -20,14 +21,15 @@ __all__ = ["Specialization"]
 class Specialization:
     """What a trace left: the plan, what it depends on besides the key, and what it takes from each call.
 
-    `numbers` are the values that numbers of the call have to have, by their position.  Where the plan writes to arrays
-    of the call, `overlaps` says which of them share memory.  `held` are objects whose identity is part of the key.
-    `origin` is the call that was traced.
+    `numbers` are the values that numbers of the call have to have, by their position, and `buckets` those of integers
+    that kernels are given.  Where the plan writes to arrays of the call, `overlaps` says which of them share memory.
+    `held` are objects whose identity is part of the key, `origin` is the call that was traced.
     """
 
     plan: Plan
     guards: Check | None
     numbers: tuple[tuple[int, float], ...]
+    buckets: tuple[tuple[int, int], ...]
     overlaps: tuple[tuple[int, int], ...] | None
     held: list[Any]
     origin: Origin
@@ -44,7 +46,9 @@ class Specialization:
             overlaps = _overlapping([*key.arrays, *(trace.registers[slot] for slot in observer.inputs)])
         plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
         numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
-        return cls(plan, observer.guards.compiled(), numbers, overlaps, key.held, origin)
+        buckets = tuple((place, bucket(value)) for place, value in enumerate(tape.values)
+                        if place in tape.integers - tape.fixed and type(value) is int)
+        return cls(plan, observer.guards.compiled(), numbers, buckets, overlaps, key.held, origin)
 
     def run(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bool, Any]:
         """Run the plan for a call with the same key, if it fits; return whether it did, and the result."""
@@ -61,6 +65,9 @@ class Specialization:
                 return False, None
         for place, value in self.numbers:
             if not same_value(scalars[place], value):
+                return False, None
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
                 return False, None
         if self.overlaps is not None and self.overlaps != _overlapping(arrays):
             return False, None
@@ -82,7 +89,11 @@ class Specialization:
             return Change("what is computed from numbers", "a float", f"an error: {error}")
         for place, value in self.numbers:
             if not same_value(scalars[place], value):
-                return changed_number(place, tape, self.origin, names, value, scalars[place])
+                return changed_number(place, tape, self.origin, names, repr(value), scalars[place], LOOKED_AT)
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]
+                before = "an integer that other types have"
+                return changed_number(place, tape, self.origin, names, before, scalars[place], "")
         if self.overlaps is not None and self.overlaps != _overlapping(arrays):
             return Change("which arrays share memory", f"{len(self.overlaps)} pairs", "others")
         return None
