@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tl_dpnp.graph.explain import explain
     from tl_dpnp.graph.fused import fuse
     from tl_dpnp.graph.fusing import fusing
+    from tl_dpnp.graph.placeholders import spec
     from tl_dpnp.language.parser import parse
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
@@ -76,6 +77,7 @@ _NAMES = {
     "explain": "graph.explain",
     "fuse": "graph.fused",
     "fusing": "graph.fusing",
+    "spec": "graph.placeholders",
     **dict.fromkeys(
         (
             "CacheWarning",
@@ -132,6 +134,7 @@ __all__ = [
     "parse",
     "record",
     "rev",
+    "spec",
     "unpack",
     "wait",
 ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,9 +23,11 @@ from typing import Any
 
 from tl_dpnp.errors import SettingWarning, TLError, warn
 
-__all__ = ["PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
+__all__ = ["LOGS", "PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
 
 PREFIX = "TL_DPNP_"
+#: What can be logged; `tl_dpnp.graph.logs` does it.
+LOGS = ("breaks", "recompiles")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Setting:
         match self.default:
             case bool():
                 return "1" if self.default else "0"
-            case None:
+            case None | ():
                 return "unset"
             case _:
                 return str(self.default)
@@ -80,6 +82,29 @@ def _count(name: str, default: int, kind: str, doc: str) -> Setting:
     return Setting(name, kind, default, doc, parse)
 
 
+class _UnknownName(ValueError):
+    """A name in a list of them is none that the setting takes; the nearest of those."""
+
+    def __init__(self, name: str, nearest: str | None) -> None:
+        super().__init__(name)
+        self.hint = f"; it knows no {name!r}" + (f", did you mean {nearest}?" if nearest else "")
+
+
+def _several(name: str, choices: tuple[str, ...], doc: str) -> Setting:
+    def parse(text: str) -> tuple[str, ...]:
+        wanted = [part.strip().lower() for part in text.split(",")]
+        for part in wanted:
+            if part not in choices:
+                raise _UnknownName(part, _nearest(part, choices))
+        return tuple(dict.fromkeys(wanted))
+
+    return Setting(name, f"{', '.join(choices)}, or several", (), doc, parse)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, names, n=1)), None)
+
+
 def _path(name: str, doc: str) -> Setting:
     return Setting(name, "a folder", None, doc, lambda text: os.path.abspath(os.path.expanduser(text)))
 
@@ -93,6 +118,7 @@ SETTINGS: dict[str, Setting] = {
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
         _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
+        _several("LOGS", LOGS, "What fused functions print: where fusion ends, and why they are traced again."),
         _count("POOL_MIB", 256, "MiB", "Memory that fused functions may keep to use again for results."),
         _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(
@@ -150,8 +176,8 @@ def unknown_variables() -> dict[str, str]:
     problems: dict[str, str] = {}
     allowed = {*known, *_OTHERS}
     for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in allowed):
-        nearest = difflib.get_close_matches(variable.removeprefix(PREFIX).upper(), SETTINGS, n=1)
-        hint = f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(known)}"
+        nearest = _nearest(variable.removeprefix(PREFIX).upper(), SETTINGS)
+        hint = f"did you mean {PREFIX}{nearest}?" if nearest else f"there are {', '.join(known)}"
         problems[variable] = f"{variable} is set, and there is no such setting: {hint}"
     return problems
 
@@ -159,8 +185,9 @@ def unknown_variables() -> dict[str, str]:
 def _parse(setting: Setting, text: str) -> Any:
     try:
         return setting.parse(text)
-    except (KeyError, ValueError):
-        raise TLError(f"{setting.variable}={text!r} is not understood: it takes {setting.kind}") from None
+    except (KeyError, ValueError) as problem:
+        hint = problem.hint if isinstance(problem, _UnknownName) else ""
+        raise TLError(f"{setting.variable}={text!r} is not understood: it takes {setting.kind}{hint}") from None
 
 
 @contextmanager

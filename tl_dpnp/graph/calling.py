@@ -52,6 +52,7 @@ def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             def single(*arguments: Any, **keywords: Any) -> Any:
                 return function(*arguments, **keywords)
 
+            single.__qualname__ = f"tl_dpnp.xp.{name}"
             alone = fuse(single, recompile_limit=_KINDS)
         return alone(*arguments, **keywords)
 

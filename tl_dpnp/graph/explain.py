@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.graph.breaks import Break, listing
 from tl_dpnp.graph.fused import FusedFunction, fuse
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, operands_of, topological
 from tl_dpnp.graph.partition import flops_of
 from tl_dpnp.graph.plan import CallStep, KernelStep
-from tl_dpnp.graph.trace import Break, KernelReport, Trace
+from tl_dpnp.graph.trace import KernelReport, Trace
 
 __all__ = ["Explanation", "KernelSummary", "explain"]
 
@@ -95,9 +96,9 @@ class Explanation:
     trace: Trace
 
     @classmethod
-    def of_trace(cls, function: Callable[..., Any], trace: Trace, again: Sequence[Break]) -> Explanation:
+    def of_trace(cls, name: str, trace: Trace, again: Sequence[Break]) -> Explanation:
         """Return the explanation of one trace."""
-        return cls._of(function.__qualname__, trace, again)
+        return cls._of(name, trace, again)
 
     @classmethod
     def of_block(cls, trace: Trace) -> Explanation:
@@ -131,6 +132,8 @@ class Explanation:
         return sum(kernel.bytes for kernel in self.kernels)
 
     def __str__(self) -> str:
+        if self.trace.left is not None:
+            return f"{self.function} runs in dpnp as it is:\n  {self.trace.left}"
         lines = [
             f"{self.function}: {self.launches_before} operations became {_count(len(self.kernels), 'kernel')} and "
             f"{_count(len(self.calls), 'call')} of dpnp; {_size(self.bytes_before)} moved before, "
@@ -139,10 +142,10 @@ class Explanation:
         lines += [f"  {line}" for kernel in self.kernels for line in str(kernel).splitlines()]
         lines += [f"  dpnp.{name}" for name in self.calls]
         if self.breaks:
-            lines += ["breaks:", *(f"  {b}" for b in self.breaks)]
+            lines += ["breaks:", *(f"  {line}" for line in listing(self.breaks))]
         if self.again:
-            lines += ["traced at each call:", *(f"  {b}" for b in self.again)]
-        for kernel in self.kernels:
+            lines += ["traced at each call:", *(f"  {line}" for line in listing(self.again))]
+        for kernel in {kernel.source: kernel for kernel in self.kernels}.values():
             lines += ["", kernel.source.rstrip(), "", kernel.schedule.rstrip()]
         return "\n".join(lines)
 

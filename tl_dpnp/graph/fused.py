@@ -11,78 +11,40 @@ import inspect
 import sys
 import threading
 import types
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dpnp
 
 from tl_dpnp import config
-from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
-from tl_dpnp.graph.guards import Check, same_value
+from tl_dpnp.errors import TLTypeError, UnsupportedError
+from tl_dpnp.graph.breaks import Break, listing, refusal
+from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.logs import check_setting
 from tl_dpnp.graph.observation import Observer
-from tl_dpnp.graph.plan import Call, CallStep, KernelStep, Make, Plan, Step
+from tl_dpnp.graph.placeholders import placeholders
+from tl_dpnp.graph.plan import Call, Make
+from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
-from tl_dpnp.graph.rewriting import rewritten
-from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
+from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames
+from tl_dpnp.graph.rewriting import obstacle, rewritten
+from tl_dpnp.graph.specialization import Specialization
+from tl_dpnp.graph.statistics import FusionStats
+from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import bucket
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
 
 _BREAKS = ("quiet", "warn", "error")
-#: Keys that a function remembers; the oldest go first.
-_MOST_KEYS = 512
 #: Values of a number with plans of their own after which it is said that there are many.
 _MANY_VALUES = 64
 
-
-@dataclass
-class Specialization:
-    """What a trace left: the plan, what it depends on besides the key, and what it takes from each call.
-
-    `numbers` are the values that numbers of the call have to have, by their position, and `buckets` those of integers
-    that kernels are given.  Where the plan writes to arrays of the call, `overlaps` says which of them share memory.
-    `held` are objects whose identity is part of the key.
-    """
-
-    plan: Plan
-    guards: Check | None
-    numbers: tuple[tuple[int, float], ...]
-    buckets: tuple[tuple[int, int], ...]
-    overlaps: tuple[tuple[int, int], ...] | None
-    held: list[Any]
-
-    def run(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bool, Any]:
-        """Run the plan for a call with the same key, if it fits; return whether it did, and the result."""
-        arrays, originals, scalars = key.arrays, key.originals, key.scalars
-        if self.guards is not None:
-            arrays, originals, scalars = list(arrays), list(originals), list(scalars)
-            if not self.guards(arguments, keywords, arrays, originals, scalars):
-                return False, None
-        tape = self.plan.tape
-        if tape is not None:
-            try:
-                scalars = tape.replay(scalars)
-            except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
-                return False, None
-        for place, value in self.numbers:
-            if not same_value(scalars[place], value):
-                return False, None
-        for place, expected in self.buckets:
-            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
-                return False, None
-        if self.overlaps is not None and self.overlaps != overlapping(arrays):
-            return False, None
-        self.plan.calls += 1
-        return True, self.plan.run(arrays, originals, scalars, arguments, keywords)
 
 
 class FusedFunction:
@@ -105,15 +67,12 @@ class FusedFunction:
         self.on_break = on_break
         self.recompile_limit = recompile_limit
         self.enabled: bool = config.get("FUSE")
-        self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
-        self._deciding: dict[Any, tuple[int, ...]] = {}
-        self._values: dict[Any, int] = {}
+        self._plans = PlanStore()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
-        self._compilations = 0
-        self._kinds: dict[str, list[list[Any]]] = {}
-        self._warned: set[str] = set()
+        self._history = History(self.name)
         self._lock = threading.RLock()
+        check_setting()
 
     def __repr__(self) -> str:
         return f"<tl_dpnp.fuse of {self.name}>"
@@ -142,9 +101,10 @@ class FusedFunction:
         if trace is not None:
             return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
         if not self.enabled:
+            self._history.dpnp_calls += 1
             return self.function(*arguments, **keywords)
         key = self._key(arguments, keywords)
-        for specialization in self._specializations.get(self._full_key(key), ()):
+        for specialization in self._plans.of(key):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
                 return result
@@ -157,7 +117,51 @@ class FusedFunction:
         check_process()
         key = self._key(arguments, keywords)
         _, trace, again = self._trace_call(key, arguments, keywords, True)
-        return Explanation.of_trace(self.function, trace, again)
+        return Explanation.of_trace(self.name, trace, again)
+
+    def warmup(self, *arguments: Any, **keywords: Any) -> None:
+        """Compile for calls with such arguments, and keep the plan, without touching an array of yours.
+
+        Arguments are those of a call; `tl_dpnp.spec` stands for an array by its shape and dtype, also in lists, tuples
+        and dicts.  For a method, the object comes first.  The function runs once, on arrays of its own: floats are 1,
+        with 2 on the diagonals of square matrices, all others 0.  What has to happen at each call, such as `print`, a
+        branch on the value of an array, or a change of an object that was there before, is refused before it is done.
+
+        Does nothing for calls that there is a plan for, and where ``TL_DPNP_FUSE=0``.  Raises `UnsupportedError` for
+        functions that do such things, that cannot be fused, or that have reached `recompile_limit`.
+        """
+        check_process()
+        if not self.enabled:
+            return
+        made: dict[int, Any] = {}
+        arguments = placeholders(arguments, made)
+        keywords = placeholders(keywords, made)
+        key = self._key(arguments, keywords)
+        if not self._has_plan(key, arguments, keywords):
+            self._trace_call(key, arguments, keywords, True, True)
+
+    @property
+    def stats(self) -> FusionStats:
+        """Counts of the calls so far, and of what became of them."""
+        with self._lock:
+            plans = [plan for found in self._plans.by_key.values() for plan in found]
+            return self._history.stats([each.plan.calls for each in plans], self._plans.forgotten_calls)
+
+    def clear(self) -> None:
+        """Forget all plans and counts, and release what they hold; a kernel stays for other functions that need it."""
+        with self._lock:
+            self._plans = PlanStore()
+            self._again = OrderedDict()
+            self._interceptors = []
+            self._history = History(self.name)
+
+    @property
+    def _specializations(self) -> OrderedDict[Any, list[Specialization]]:
+        return self._plans.by_key
+
+    @property
+    def _compilations(self) -> int:
+        return self._history.compilations
 
     def _key(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> CallKey:
         """Return the key of a call."""
@@ -170,68 +174,71 @@ class FusedFunction:
         key.finish()
         return key
 
-    def _full_key(self, key: CallKey) -> tuple[Any, ...]:
-        """Return the key of a call with the values of those numbers that decided what earlier traces did."""
-        parts = tuple(key.parts)
-        return parts, tuple(_exactly(key.scalars[place]) for place in self._deciding.get(parts, ()))
-
     # --- tracing -----------------------------------------------------------------------------------------------------
 
     def _trace_call(
-        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], observed: bool
+        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], asked: bool, rehearsal: bool = False
     ) -> tuple[Any, Trace, list[Break]]:
-        """Trace a call; `observed` to find out what the function reads even if it is known to have effects."""
-        code = rewritten(self.code)
-        if code is None or self._compilations >= self.recompile_limit:
-            return self._in_dpnp(code is None, arguments, keywords)
+        """Trace a call.
+
+        If it was `asked` for, what the function reads is found out even if it has effects.  A `rehearsal` leaves a plan
+        and does nothing else.
+        """
+        history = self._history
         parts = tuple(key.parts)
-        trace = Trace(None if observed else self._again.get(parts))
-        trace.observed = observed or parts not in self._again
-        trace.refusing = self.name if self.fullgraph or self.on_break == "error" else None
+        known = self._again.get(parts)
+        has_plan = asked and self._has_plan(key, arguments, keywords)
+        has_kernels = has_plan or (known is not None and not known.grows)
+        if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
+            return self._in_dpnp(arguments, keywords, rehearsal)
+        trace = Trace(None if asked else known, self.name)
+        trace.observed = asked or known is None
+        if trace.observed:
+            check_setting()
+        trace.refuse = self._refusing(rehearsal)
+        history.traces += 1
+        history.rehearsals += rehearsal
+        kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
+        change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
         for original in key.originals:
             trace.argument(original)
+        trace.rehearsal = rehearsal
         observer = Observer(trace, key) if trace.observed else None
         trace.interceptor = observer or self._interceptor(trace)
         raw = self._record(trace, observer, arguments, keywords)
         if observer is None:
             self._interceptors.append(trace.interceptor)
+            trace.cache.grows = trace.compilations > 0
         make = None if observer is None else result_of(trace, observer, raw)
         again = [b for b in trace.breaks if b.again] if observer is None else self._reasons(trace, observer, make)
         specialization = None
         if observer is not None and not again:
             assert make is not None
-            specialization = self._specialization(trace, observer, key, make)
+            assert kind is not None
+            origin = Origin(kind, observer.guards)
+            specialization = Specialization.of_trace(trace, observer, key, make, origin)
+        elif rehearsal:
+            raise self._not_rehearsed(again)
         with self._lock:
-            self._compilations += trace.compilations > 0
-            if trace.compilations:
-                self._note_kinds(trace.tape.fixed, arguments, keywords)
-            if specialization is not None:
-                deciding = {place for place in trace.tape.fixed if place < len(key.scalars)}
-                self._deciding[parts] = tuple(sorted(deciding.union(self._deciding.get(parts, ()))))
-                full = self._full_key(key)
-                if full not in self._specializations and full[1]:
-                    self._count_values(parts, arguments, keywords)
-                found = self._specializations.setdefault(full, [])
-                found.append(specialization)
-                del found[:-8]
-                while len(self._specializations) > _MOST_KEYS:
-                    self._specializations.popitem(last=False)
-                while len(self._deciding) > _MOST_KEYS:
-                    oldest = next(iter(self._deciding))
-                    del self._deciding[oldest]
-                    self._values.pop(oldest, None)
-            elif observer is not None:
+            history.traced(parts, trace, None if has_plan else kind, specialization, change)
+            if specialization is not None and not has_plan:
+                if self._plans.add(key, specialization) >= _MANY_VALUES:
+                    assert kind is not None
+                    names = kind.number_names()
+                    history.many_values(_MANY_VALUES, [names[place] for place in self._plans.deciding(key)])
+            elif specialization is None and observer is not None:
                 self._again[parts] = trace.cache
-                while len(self._again) > _MOST_KEYS:
+                while len(self._again) > MOST_KEYS:
                     self._again.popitem(last=False)
-        self._report(trace.breaks + [b for b in again if b not in trace.breaks])
+        breaks = trace.breaks + [b for b in again if b not in trace.breaks]
+        history.report(breaks, self._is_strict, self.on_break == "warn")
         if specialization is None:
             value = restored(trace, raw)
             del raw, make
         else:
             assert observer is not None
             originals = [*key.originals, *observer.found]
-            value = specialization.plan.make(
+            value = None if rehearsal else specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
         trace.finish()
         if specialization is not None:
@@ -242,6 +249,38 @@ class FusedFunction:
             release(trace)
         trace.tape.let_go()
         return value, trace, again
+
+    @property
+    def _is_strict(self) -> bool:
+        return self.fullgraph or self.on_break == "error"
+
+    @functools.cached_property
+    def _names(self) -> ParameterNames:
+        return ParameterNames(self.function)
+
+    def _refusing(self, rehearsal: bool) -> Callable[[Break], None] | None:
+        """Return what raises an error for breaks that the trace of a call must not have."""
+        if not rehearsal and not self._is_strict:
+            return None
+
+        def refuse(found: Break) -> None:
+            if self._is_strict:
+                raise refusal(self.name, [found])
+            if found.again:
+                raise self._not_rehearsed([found])
+
+        return refuse
+
+    def _not_rehearsed(self, again: Sequence[Break]) -> UnsupportedError:
+        head = f"{self.name} cannot be warmed up, because it does something that has to happen at each call:"
+        return UnsupportedError("\n  ".join([head, *listing(again)]))
+
+    def _has_plan(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
+        """Return whether there is a plan that fits a call."""
+        return any(
+            specialization.misfit(key, arguments, keywords, self._names) is None
+            for specialization in self._plans.of(key)
+        )
 
     def _interceptor(self, trace: Trace) -> Interceptor:
         """Return hooks that no other thread uses."""
@@ -266,7 +305,7 @@ class FusedFunction:
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
             except BaseException:
-                if trace.refusing is None or not (trace.breaks or (observer and observer.effects)):
+                if trace.refuse is None or not (trace.breaks or (observer and observer.effects)):
                     trace.finish()  # what dpnp would have done before the error
                 else:
                     trace.end()
@@ -280,93 +319,28 @@ class FusedFunction:
             trace.materialize(trace.live())  # all at once: those of the result, in whatever objects it has
             return raw
 
-    def _specialization(self, trace: Trace, observer: Observer, key: CallKey, make: Make) -> Specialization:
-        tape = trace.tape
-        plain = all(entry is None for entry in tape.entries)
-        overlaps = None
-        if plan_writes(trace.steps):
-            overlaps = overlapping([*key.arrays, *(trace.registers[slot] for slot in observer.inputs)])
-        plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
-        numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
-        buckets = tuple((place, bucket(value)) for place, value in enumerate(tape.values)
-                        if place in tape.integers - tape.fixed and type(value) is int)
-        return Specialization(plan, observer.guards.compiled(), numbers, buckets, overlaps, key.held)
-
-    def _changing(self) -> str:
-        """Return, for a message, which arguments were of how many kinds when something was compiled."""
-        kinds = [(name, {repr(kind) for kind in found}) for name, found in self._kinds.items()]
-        texts = [f"argument {name} was of {len(found)} kinds" for name, found in kinds if len(found) > 1]
-        return f", and {', '.join(texts)}" if texts else ""
-
-    def _named(
-        self, arguments: Sequence[Any], keywords: dict[str, Any]
-    ) -> Iterator[tuple[str, list[Any], dict[int, float]]]:
-        """Yield the name of each argument, its kind, and its numbers by their position."""
-        before = 0
-        names = self.code.__code__.co_varnames
-        numbered = {names[i] if i < self.code.__code__.co_argcount else str(i + 1): a for i, a in enumerate(arguments)}
-        for name, argument in {**numbered, **keywords}.items():
-            key = CallKey()
-            key.add(argument)
-            yield name, key.parts, dict(enumerate(key.scalars, before))
-            before += len(key.scalars)
-
-    def _count_values(self, parts: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
-        """Count the plans for values of numbers, and say once that there are many."""
-        self._values[parts] = count = self._values.get(parts, 0) + 1
-        if count >= _MANY_VALUES and "values" not in self._warned:
-            self._warned.add("values")
-            names = [name for name, _, numbers in self._named(arguments, keywords)
-                     if any(place in numbers for place in self._deciding[parts])]
-            warnings.warn(
-                f"{self.name} has been traced for {count} values of {', '.join(names)}: it looks at the value, as a "
-                "size, an index or in a comparison, so that each needs a plan of its own", FusionWarning, stacklevel=5)
-
-    def _note_kinds(self, fixed: set[int], arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
-        """Remember of what kind each argument was; of numbers, the values of those that are `fixed`."""
-        for name, parts, numbers in self._named(arguments, keywords):
-            values = [value for place, value in numbers.items() if place in fixed]
-            kinds = self._kinds.setdefault(name, [])
-            if [parts, values] not in kinds:
-                kinds.append([parts, values])
-
     def _in_dpnp(
-        self, unknown: bool, arguments: Sequence[Any], keywords: dict[str, Any]
+        self, arguments: Sequence[Any], keywords: dict[str, Any], rehearsal: bool
     ) -> tuple[Any, Trace, list[Break]]:
         """Run the function as it is, and say so once."""
-        name = self.name
-        reason = "unknown" if unknown else "limit"
-        if reason not in self._warned:
-            self._warned.add(reason)
-            warnings.warn(
-                f"the source of {name} cannot be found, or is not what was compiled: it runs in dpnp as it is, without "
-                "fusion; define it in a file or a notebook" if unknown else
-                f"{name} has been compiled {self._compilations} times{self._changing()}; further kinds of arguments "
-                "run in dpnp as they are: keep what changes the same, or raise recompile_limit", FusionWarning,
-                stacklevel=4,
-            )
-        code = self.code.__code__
-        place = code.co_filename, code.co_firstlineno
-        why = "its source cannot be found" if unknown else "it has reached recompile_limit"
-        return self.function(*arguments, **keywords), Trace(), [Break(name, why, *place, "", True)]
+        history, code = self._history, self.code.__code__
+        unknown = rewritten(self.code) is None
+        reason, hint = obstacle(self.code) if unknown else history.limit(self.recompile_limit)
+        if rehearsal:
+            raise UnsupportedError(f"{self.name} cannot be warmed up: {reason} ({hint})")
+        found = history.left(reason, hint, self._is_strict, (code.co_filename, code.co_firstlineno))
+        trace = Trace(name=self.name)
+        trace.left = found
+        return self.function(*arguments, **keywords), trace, [found]
 
     def _reasons(self, trace: Trace, observer: Observer, make: Make | None) -> list[Break]:
         """Return why the function has to be traced at each call; nothing if its plan can be used."""
         code = self.code.__code__
         place = code.co_filename, code.co_firstlineno
         again = [b for b in trace.breaks if b.again] + list(observer.effects)
-        if make is None:
+        if make is None and not again:  # else what has these effects may have made it
             again.append(Break("the result", "it holds objects that a plan cannot make", *place, "return arrays", True))
         return list(dict.fromkeys(again))
-
-    def _report(self, breaks: Sequence[Break]) -> None:
-        if not breaks:
-            return
-        text = "\n".join(f"  {b}" for b in breaks)
-        if self.fullgraph or self.on_break == "error":
-            raise refusal(self.name, text)
-        if self.on_break == "warn":
-            warnings.warn(f"{self.name} is not fused as a whole:\n{text}", FusionWarning, stacklevel=4)
 
 
 def function_of(function: Any) -> types.FunctionType | None:
@@ -385,33 +359,11 @@ def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: i
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
 
 
-def _exactly(value: float) -> Any:
-    """Return what a number has in common with those that are the same: zeros have signs, and NaN is the same as NaN."""
-    return value if type(value) is int else (float, repr(value))
-
-
 def _stand_in(trace: Trace, value: Any) -> Any:
     """Return what stands for an argument where a function is traced at each call: kernels are given the integers."""
     if type(value) is int:
         return trace.tape.fixed_number(value)
     return trace.argument(value) if type(value) is dpnp.ndarray else value
-
-
-def overlapping(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of arrays that share memory."""
-    extents = [extent_of(array) for array in arrays]
-    return tuple(
-        (i, j) for i, (low, high) in enumerate(extents) for j, (other_low, other_high) in enumerate(extents[:i])
-        if low < other_high and other_low < high
-    )
-
-
-def plan_writes(steps: Sequence[Step]) -> bool:
-    """Return whether steps may write to an array that existed before."""
-    return any(
-        isinstance(step, CallStep)
-        or (isinstance(step, KernelStep) and len(step.allocations) < len(step.report.region.outputs)) for step in steps
-    )
 
 
 def fuse(

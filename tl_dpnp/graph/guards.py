@@ -121,6 +121,15 @@ class Guards:
         """
         return _Writer().written(self._guarded) if self._guarded else None
 
+    def failing(self, *call: Any) -> Path | None:
+        """Return the path where a call finds something else, None if there is none; takes what a `Check` takes."""
+        reached: list[None] = []
+        return None if _Writer().written(self._guarded, reached)(*call) else self._guarded[len(reached) - 1]
+
+    def scalars(self) -> list[Path]:
+        """Return the paths to numbers that may change from call to call."""
+        return [path for path in self._guarded if path.guard is not None and path.guard[0] == "scalar"]
+
 
 class _Writer:
     """Writes the function that checks guards; objects and names of the user are constants of it."""
@@ -156,8 +165,12 @@ class _Writer:
         self.names[path] = name
         return name
 
-    def written(self, guarded: Sequence[Path]) -> Check:
+    def written(self, guarded: Sequence[Path], reached: list[None] | None = None) -> Check:
+        """Return the function; it adds to `reached` at each guard."""
+        self.variables["reached"] = reached
         for path in guarded:
+            if reached is not None:
+                self.lines.append("reached.append(None)")
             kind, expected = path.guard or ("", None)
             value = self.value(path)
             other = self.value(expected) if kind == "alias" else self.constant(expected)

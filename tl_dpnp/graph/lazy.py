@@ -14,6 +14,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import reader
 from tl_dpnp.graph.nodes import Array, Node, Reshape, View
 from tl_dpnp.graph.views import c_strides, view
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
@@ -35,8 +36,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     def _array_obj(self) -> Any:
         state = self.__dict__
         trace = state["_trace"]
-        trace.note("data of an array", "code that is not recorded reads it", "decorate helper functions with "
-                   "tl_dpnp.fuse", again=True)
+        trace.note("data of an array", f"{reader() or 'something'} reads it, in code that is not followed", again=True)
         return trace.escape(self)
 
     @property
@@ -172,8 +172,10 @@ def _host_method(name: str) -> Callable[..., Any]:
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
         trace = self.__dict__["_trace"]
-        trace.note(f"{name} of an array", _HOST[name], _HINTS.get(name, ""), again=True)
         given = _HOST[name] == _GIVEN
+        taker = reader() if given else None
+        reason = _HOST[name] if taker is None else f"{taker} takes the data, in code that is not followed"
+        trace.note(f"{name} of an array", reason, _HINTS.get(name, ""), again=True)
         return plain(trace.given_away(self) if given else dpnp_array_of(trace.escape(self)), *arguments, **keywords)
 
     method.__name__ = name

@@ -16,13 +16,22 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import Break
 from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable, makers
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
+from tl_dpnp.graph.purity import (
+    CHANGING_METHODS,
+    MATHEMATICS,
+    PURE_TYPES,
+    dpnp_name,
+    is_pure_function,
+    is_user_code,
+    trusted,
+)
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_plain
-from tl_dpnp.graph.rewriting import hook_cells, rewritten
-from tl_dpnp.graph.trace import Break, Trace
+from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger
 
 __all__ = ["Observer"]
@@ -45,7 +54,7 @@ class Observer(Reader, Interceptor):
 
         def name(value: Any, name: str) -> Any:
             if name in cells:
-                return self.read(value, self.guards.child(self.guards.constant(cells[name]), "cell"))
+                return self.read(value, self.guards.child(self.guards.constant(cells[name]), "cell", name))
             return self.read(value, self.guards.child(variables, "global", name))
 
         cell = types.CellType(name)
@@ -302,7 +311,7 @@ class Observer(Reader, Interceptor):
     def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
         code = rewritten(function)
         for what, reason, line in () if code is None else code.effects:
-            self.note(Break(what, reason, function.__code__.co_filename, line, "", True))
+            self.note(Break(what, reason, function.__code__.co_filename, line, "", True, function.__name__))
         result = super()._followed(function)
         if code is None or not isinstance(result, types.FunctionType):
             return result
@@ -478,8 +487,11 @@ class Observer(Reader, Interceptor):
         """Return what is called for code that is not followed."""
         name = getattr(function, "__qualname__", type(function).__name__)
         module = getattr(function, "__module__", None)
-        self.effect(f"{module}.{name}" if module not in (None, "builtins", "__main__") else name,
-                    "it may do anything, or give something else at each call")
+        what = f"{module}.{name}" if module not in (None, "builtins", "__main__") else name
+        if isinstance(function, types.FunctionType) and is_user_code(function) and rewritten(function) is None:
+            self.effect(what, *obstacle(function))
+        else:
+            self.effect(what, "it may do anything, or give something else at each call")
         return super().foreign(function)
 
     def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:

@@ -14,11 +14,12 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.graph.breaks import Break, break_here
 from tl_dpnp.graph.guards import Guards, Path, same_value
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import dpnp_name
-from tl_dpnp.graph.trace import Break, Trace, refusal, user_place
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, plain
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
@@ -82,13 +83,13 @@ class Reader:
 
     def effect(self, what: str, reason: str, hint: str = "") -> None:
         """Note something that has to happen at each call, or cannot be seen to stay the same."""
-        self.note(Break(what, reason, *user_place(), hint, True))
+        self.note(break_here(what, reason, hint, True))
 
     def note(self, effect: Break) -> None:
         """Note an effect; where the function has to be fused as a whole, it is an error before it happens."""
         self.effects[effect] = None
-        if self.trace.refusing is not None:
-            raise refusal(self.trace.refusing, f"  {effect}")
+        if self.trace.refuse is not None:
+            self.trace.refuse(effect)
 
     # --- arguments ---------------------------------------------------------------------------------------------------
 

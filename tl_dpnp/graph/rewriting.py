@@ -15,7 +15,7 @@ from typing import Any
 from tl_dpnp.graph.bound_names import BoundNames
 from tl_dpnp.graph.source import Definition, compiled, definition_of
 
-__all__ = ["HOOKS", "Rewritten", "hook_cells", "rewritten"]
+__all__ = ["HOOKS", "Rewritten", "hook_cells", "obstacle", "rewritten"]
 
 #: The hooks by name, with the arguments that they are called with.
 HOOKS = {
@@ -79,6 +79,15 @@ def rewritten(function: types.FunctionType) -> Rewritten | None:
         definition = definition_of(function)
         _rewritten[code] = None if definition is None else _rewrite(definition, code)
     return _rewritten[code]
+
+
+def obstacle(function: types.FunctionType) -> tuple[str, str]:
+    """Return why a function cannot be rewritten, and what to write instead."""
+    seen = [name for name in function.__code__.co_names if name in _SEES_LOCALS]
+    if seen and definition_of(function) is not None:
+        return (f"it uses {' and '.join(seen)}, which would see variables that are not its own",
+                f"write what it needs without {' and '.join(seen)}")
+    return "its source cannot be found, or is not what was compiled", "define it in a file or a notebook"
 
 
 def hook_cells(function: types.FunctionType) -> list[types.CellType]:

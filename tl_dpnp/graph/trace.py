@@ -6,14 +6,11 @@ when a value is needed in memory, the graph so far becomes kernels, which run at
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import dpctl.utils
@@ -21,13 +18,14 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
-from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.graph.breaks import Break, break_here, user_frame
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
+from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedInteger
@@ -35,12 +33,12 @@ from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.progress import Compiling
 
 __all__ = [
-    "Break", "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable", "refusal", "user_place",
+    "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable",
 ]
 
-_FOLDERS = tuple(str(Path(path).parent) for path in (__file__, dpnp.__file__))
 _state = threading.local()
 
 
@@ -51,25 +49,6 @@ class NotFused(Exception):
         super().__init__(reason, hint)
         self.reason = reason
         self.hint = hint
-
-
-@dataclass(frozen=True)
-class Break:
-    """A place where fusion ends: what was done in dpnp or on the host, why, and what could be written instead.
-
-    With `again`, the function is traced at each call, because what it does may depend on values.
-    """
-
-    what: str
-    reason: str
-    file: str
-    line: int
-    hint: str = ""
-    again: bool = False
-
-    def __str__(self) -> str:
-        hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.file}:{self.line}: {self.what}: {self.reason}{hint}"
 
 
 @dataclass(frozen=True)
@@ -91,16 +70,16 @@ def fusable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biu" or dtype.char in "efd"
 
 
-def refusal(name: str, breaks: str) -> UnsupportedError:
-    """Return the error for a function that has to be fused as a whole and is not."""
-    return UnsupportedError(f"{name} is not fused as a whole:\n{breaks}")
-
-
 class Trace:
-    """The recording of one run of a function."""
+    """The recording of one run of a function.
 
-    def __init__(self, cache: TraceCache | None = None) -> None:
+    `refuse` is given each break before what it names is done, and may raise an error.  In a `rehearsal` other arrays
+    stand for those that exist.  `left` says why a function was not traced at all.
+    """
+
+    def __init__(self, cache: TraceCache | None = None, name: str = "a block") -> None:
         self.cache = cache or TraceCache()
+        self.compiling = Compiling(f"tl_dpnp: compiling {name}")
         self.registers: Registers = []
         self.steps: list[Step] = []
         self.breaks: list[Break] = []
@@ -108,7 +87,9 @@ class Trace:
         self.interceptor: Any = None
         self.observed = True
         self.ended = False
-        self.refusing: str | None = None
+        self.refuse: Callable[[Break], None] | None = None
+        self.rehearsal = False
+        self.left: Break | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
         self._outside = 0
@@ -135,7 +116,7 @@ class Trace:
         if known is not None:
             return known[1]
         usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
-        lazy = self._holding(usm)
+        lazy = self._holding(stand_in(usm) if self.rehearsal else usm)
         self._known[id(array)] = array, lazy
         return lazy
 
@@ -178,7 +159,7 @@ class Trace:
         result.__dict__ = {"_trace": self, "_node": node, "_usm_type": usm_type, "_queue": queue, "_storage": storage}
         self._lazies.append(weakref.ref(result))
         if self.observed and type(node) is not Array:
-            frame = _user_frame()
+            frame = user_frame()
             self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
         if self._outside:
             self.materialize([result])
@@ -350,7 +331,8 @@ class Trace:
                 self._do(step)
             return
         steps_before, registers_before = len(self.steps), len(self.registers)
-        self._prepare_regions(roots, usm_type, queue)
+        with self.compiling.step():
+            self._prepare_regions(roots, usm_type, queue)
         self.cache.steps[key] = tuple(self.steps[steps_before:]), len(self.registers) - registers_before
 
     def _prepare_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
@@ -364,6 +346,7 @@ class Trace:
         for region in partition(rest, self._new_array, limit, self._renamed):
             prepared = prepare_kernel(region, queue)
             self.compilations += prepared.compiled
+            self.compiling.done = self.compilations
             fresh = [array for array in region.outputs if self.registers[array.slot] is None]
             self._do(KernelStep(
                 prepared.launch, tuple(self._allocation(array, usm_type) for array in fresh), prepared.operands,
@@ -509,10 +492,9 @@ class Trace:
 
     def note(self, what: str, reason: str, hint: str = "", again: bool = False) -> None:
         """Remember a break at the user's line."""
-        frame = _user_frame()
-        self.breaks.append(Break(what, reason, frame.f_code.co_filename, frame.f_lineno, hint, again))
-        if self.refusing is not None:
-            raise refusal(self.refusing, f"  {self.breaks[-1]}")
+        self.breaks.append(break_here(what, reason, hint, again))
+        if self.refuse is not None:
+            self.refuse(self.breaks[-1])
 
     def escape(self, lazy: Any) -> Any:
         """Return the memory of a lazy array to code that is not recorded, which may read and write it."""
@@ -533,6 +515,8 @@ class Trace:
         """Call dpnp itself on the arrays behind lazy arguments, as a step of the plan; returns lazy results."""
         from tl_dpnp.graph.calls import Template
 
+        if self.rehearsal and may_have_effects(name, [*arguments, *keywords.values()]):
+            self.note(name, "it may do more than compute", "warm up a function without it", again=True)
         self.write_back()
         template = Template(self, name, arguments, keywords)
         for lazy in template.lazies:
@@ -587,20 +571,6 @@ def _base(node: Node) -> Node:
 def _is_reversed(array: Array) -> bool:
     """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
     return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
-
-
-def user_place() -> tuple[str, int]:
-    """Return the file and line of the user's code that is running."""
-    frame = _user_frame()
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-def _user_frame() -> FrameType:
-    """Return the frame of the code outside this package and dpnp that is running."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDERS):
-        frame = frame.f_back
-    return frame
 
 
 def _label(node: Node) -> str:

@@ -32,10 +32,12 @@ class TraceCache:
     """The nodes and steps of one function, for arguments of one kind.
 
     `results` has the node of an operation with its USM type and queue, and which operand it is a view of; `steps` has
-    the steps that compute given nodes, and the registers that they need.
+    the steps that compute given nodes, and the registers that they need.  It `grows` if the last trace with it had to
+    compile.
     """
 
     def __init__(self) -> None:
+        self.grows = False
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
         self.replaced: dict[Any, dict[Node, Node]] = {}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from tl_dpnp.runtime.binding import Binding
 from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
 from tl_dpnp.runtime.platforms import Launch, Platform
+from tl_dpnp.runtime.progress import progress_bar
 from tl_dpnp.runtime.search import Search, Step, Trial
 from tl_dpnp.runtime.tuned import Tuned
 
@@ -181,7 +180,7 @@ def search_schedules(
         for place in order for variations in workbench.instructions[place].steps
     ]
     name = workbench.binding.program.function.name
-    with _progress_bar(f"tuning @{name}", budget, progress) as watch:
+    with progress_bar(f"tuning @{name}", budget, progress) as watch:
         search = Search(workbench.default, workbench.build, workbench.sample, time.perf_counter, budget, watch)
         try:
             best = search.run(steps) if steps else workbench.default
@@ -213,23 +212,3 @@ def _tried(workbench: Workbench, search: Search[Choice], choice: Choice, trial: 
     return Tried(dict(zip(names, choice, strict=True)), trial.median if timed else None, ratio if timed else None,
                  len(trial.seconds), trial.error or (None if timed else "not timed"),
                  workbench.ready[choice].compiled.plan.form if choice in workbench.ready else None)
-
-
-@contextmanager
-def _progress_bar(label: str, budget: float, wanted: bool) -> Iterator[Callable[[str], None]]:
-    """Show a bar for the time that has passed, on standard error if that is a terminal; yields what updates it."""
-    if not wanted or not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    import click
-
-    start, length = time.perf_counter(), 1000
-    with click.progressbar(
-        length=length, label=label, file=sys.stderr, show_eta=False, item_show_func=lambda text: text
-    ) as bar:
-        def watch(text: str) -> None:
-            passed = min(length, int(length * (time.perf_counter() - start) / budget))
-            bar.update(max(0, passed - bar.pos), text)
-
-        yield watch
-        bar.update(length - bar.pos, "")

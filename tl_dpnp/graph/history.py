@@ -1,0 +1,156 @@
+"""What became of the calls of one fused function: counts, logs, warnings, and reasons for each new trace."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.errors import FusionWarning, warn
+from tl_dpnp.graph.breaks import Break, listing, refusal
+from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.logs import is_wanted, log
+from tl_dpnp.graph.retraces import CallKind, Change, ParameterNames, between
+from tl_dpnp.graph.specialization import Specialization
+from tl_dpnp.graph.statistics import FusionStats
+from tl_dpnp.graph.trace import Trace
+
+__all__ = ["History"]
+
+#: Calls among which the one is looked for that a new one differs least from, and those that are remembered.
+_COMPARED, _MOST_KINDS = 32, 512
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A trace that was made: its number, counted from 1, the call, and the plan if there was one and it is there."""
+
+    number: int
+    kind: CallKind
+    plan: Callable[[], Specialization | None]
+
+
+class History:
+    """The calls of the function `name`.
+
+    `traces` counts all of them, `rehearsals` those of `warmup`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.traces = self.rehearsals = self.dpnp_calls = 0
+        self.compilations = self.kernels = 0
+        self.seconds = 0.0
+        self._kinds: OrderedDict[Any, _Seen] = OrderedDict()
+        self._varied: dict[str, dict[str, str]] = {}
+        self._said: set[Any] = set()
+
+    def stats(self, calls: Sequence[int], forgotten: int) -> FusionStats:
+        """Return the counts; `calls` are those of the plans that are there, `forgotten` those of all others."""
+        hits, traced = forgotten + sum(calls), self.traces - self.rehearsals
+        return FusionStats(
+            hits + traced + self.dpnp_calls, hits, traced, self.dpnp_calls, self.traces, len(calls), self.compilations,
+            self.kernels, round(self.seconds, 3),
+        )
+
+    # --- traces ------------------------------------------------------------------------------------------------------
+
+    def differing(
+        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], names: ParameterNames
+    ) -> Change | None:
+        """Return why the last plan for calls with the same key does not fit this one, None if there is no such plan."""
+        seen = self._kinds.get(tuple(key.parts))
+        plan = None if seen is None else seen.plan()
+        return None if plan is None else plan.misfit(key, arguments, keywords, names)
+
+    def traced(
+        self, parts: Any, trace: Trace, kind: CallKind | None, plan: Specialization | None, change: Change | None
+    ) -> None:
+        """Take in a trace of a call with a key: its kind if it was an observed one, its plan if it has left one.
+
+        `change` is what `differing` has found.
+        """
+        if kind is None and not trace.compilations:
+            return
+        self.compilations += trace.compilations > 0
+        self.kernels += trace.compilations
+        self.seconds += trace.compiling.seconds
+        wanted = is_wanted("recompiles")
+        if trace.compilations or wanted:
+            seen, changes = self._reasons(parts, kind, change)
+            if trace.compilations:
+                for each in changes:
+                    values = self._varied.setdefault(each.what, {})
+                    values.update(dict.fromkeys((each.before, each.after), each.hint))
+            if wanted and self.traces > 1:
+                self._log_retrace(trace, seen, changes)
+        if kind is not None:
+            self._kinds[parts] = _Seen(self.traces, kind, weakref.ref(plan) if plan is not None else lambda: None)
+            self._kinds.move_to_end(parts)
+            while len(self._kinds) > _MOST_KINDS:
+                self._kinds.popitem(last=False)
+
+    def _reasons(self, parts: Any, kind: CallKind | None, change: Change | None) -> tuple[_Seen | None, list[Change]]:
+        """Return what differs, and the trace that it differs from."""
+        seen = self._kinds.get(parts)
+        if kind is None:
+            return seen, [Change("what the function does", "as in its first trace", "something new")]
+        if seen is not None:
+            return seen, [change or Change("its plan", "there", "forgotten: there were too many")]
+        others = [self._kinds[key] for key in list(self._kinds)[-_COMPARED:]]
+        seen = min(reversed(others), key=lambda other: len(kind.differing(other.kind)), default=None)
+        return seen, [] if seen is None else between(seen.kind, kind)
+
+    def _log_retrace(self, trace: Trace, seen: _Seen | None, changes: Sequence[Change]) -> None:
+        kernels = "1 kernel" if trace.compilations == 1 else f"{trace.compilations or 'no'} kernels"
+        text = "; ".join(map(str, changes)) or "nothing that is known differs"
+        beside = "" if seen is None else f" (beside trace {seen.number})"
+        log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
+
+    def many_values(self, count: int, names: Sequence[str]) -> None:
+        """Warn once that there are plans for many values of numbers."""
+        if "values" not in self._said:
+            self._said.add("values")
+            names = [name.removeprefix("argument ") for name in dict.fromkeys(names)]
+            warn(f"{self.name} has been traced for {count} values of {', '.join(names)}: it looks at the value, as a "
+                 "size, an index or in a comparison, so that each needs a plan of its own", FusionWarning)
+
+    # --- breaks ------------------------------------------------------------------------------------------------------
+
+    def report(self, breaks: Sequence[Break], strict: bool, warned: bool) -> None:
+        """Log breaks that are new; with `strict` raise `UnsupportedError`, with `warned` warn."""
+        new = [each for each in breaks if each not in self._said]
+        if new:
+            self._said.update(new)
+            log("breaks", [f"{self.name}: {line}" for line in listing(new)])
+        if breaks and strict:
+            raise refusal(self.name, breaks)
+        if breaks and warned:
+            lines = "\n  ".join([f"{self.name} is not fused as a whole:", *listing(breaks)])
+            warn(lines, FusionWarning)
+
+    def left(self, reason: str, hint: str, strict: bool, place: tuple[str, int]) -> Break:
+        """Take in that a call runs in dpnp as it is, and why; warns once, or raises `UnsupportedError` if `strict`."""
+        found = Break(self.name, reason, *place, hint, True)
+        if strict:
+            raise refusal(self.name, [found])
+        self.dpnp_calls += 1
+        if found not in self._said:
+            self._said.add(found)
+            log("breaks", [f"{self.name}: {found}"])
+            warn(f"{self.name} runs in dpnp as it is, without fusion: {reason}; {hint}", FusionWarning)
+        return found
+
+    def limit(self, limit: int) -> tuple[str, str]:
+        """Return that the function was compiled too often as a reason, and what to do about it."""
+        texts = [f"{what} was of {len(values)} kinds ({', '.join(list(values)[:4])}{', …' if len(values) > 4 else ''})"
+                 for what, values in self._varied.items()]
+        named: dict[str, list[str]] = {}
+        for what, values in self._varied.items():
+            for hint in filter(None, dict.fromkeys(values.values())):
+                named.setdefault(hint, []).append(what)
+        hints = [f"{' and '.join(whats)}: {hint}" for hint, whats in named.items()]
+        reason = f"it has been compiled {self.compilations} times, and {', '.join(texts) or 'in other ways each time'}"
+        return reason, "; ".join([*hints, f"or raise recompile_limit={limit}"])

@@ -1,0 +1,275 @@
+"""Why a call had to be traced again: what differs from the calls that were traced before, in the user's names."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dpnp
+import numpy as np
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.graph.guards import Guards, Path
+from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
+from tl_dpnp.graph.traced_scalars import ScalarTape
+from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+
+__all__ = ["LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number"]
+
+#: What to do about an array that keeps changing, by what changes of it.
+_ARRAY_HINTS = {
+    "shape": "only the leading axes, the batch, may have any size; pad the others to few sizes",
+    "dtype": "convert it to one dtype before",
+    "strides": "pass arrays of one memory layout, as dpnp.ascontiguousarray gives them",
+}
+_VALUE_HINT = "keep to few values"
+LOOKED_AT = "the function looks at its value: keep to few values, or use dpnp.where"
+_IDENTITY_HINT = "define it once, not for each call"
+_OBJECT_HINT = "pass objects of one type"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that is not what it was: what it is called, both values, and how to keep it from changing."""
+
+    what: str
+    before: str
+    after: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        now = self.after if self.after != self.before else "another one"
+        return f"{self.what} was {self.before} and is {now}"
+
+
+class ParameterNames:
+    """The names of the parameters of a function, by the places of arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.names: list[str] = []
+        self.others = ""
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            return
+        for parameter in parameters:
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                self.names.append(parameter.name)
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                self.others = parameter.name
+
+    def at(self, place: int) -> str:
+        """Return the name of a positional argument; those behind the last have one with a number."""
+        if place < len(self.names):
+            return self.names[place]
+        return f"{self.others}[{place - len(self.names)}]" if self.others else str(place + 1)
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """What the key of a call has of an argument, the argument in words, and how many numbers are in it.
+
+    For an array the text is empty: `facts` has what is in the key (`keys.array_facts`).
+    """
+
+    parts: tuple[Any, ...]
+    text: str
+    numbers: int = 0
+    facts: Any = None
+
+    def __str__(self) -> str:
+        return self.text or f"{_dtype_name(self.facts[2])} {self.facts[0]}"
+
+
+@dataclass(frozen=True)
+class CallKind:
+    """The arguments of a call that was traced as the key of a plan has them, by their names, and in words."""
+
+    arguments: dict[str, _Argument]
+    same: str
+
+    @classmethod
+    def of(cls, names: ParameterNames, arguments: Sequence[Any], keywords: dict[str, Any]) -> CallKind:
+        """Return the kind of a call."""
+        named = {names.at(place): value for place, value in enumerate(arguments)}
+        named.update(keywords)
+        first: dict[int, str] = {}
+        for name, value in named.items():
+            first.setdefault(id(value), name)
+        same = ", ".join(f"{name} is {first[id(value)]}" for name, value in named.items()
+                         if type(value) is dpnp.ndarray and first[id(value)] != name)
+        return cls({name: _argument(value) for name, value in named.items()}, same or "no two")
+
+    def number_names(self) -> list[str]:
+        """Return the argument that each number of the key comes from."""
+        return [f"argument {name}" for name, argument in self.arguments.items() for _ in range(argument.numbers)]
+
+    def differing(self, other: CallKind) -> list[str]:
+        """Return the names of arguments that are of another kind."""
+        names = dict.fromkeys([*self.arguments, *other.arguments])
+        return [name for name in names
+                if self.arguments.get(name, _NOTHING).parts != other.arguments.get(name, _NOTHING).parts]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The call that a plan comes from, and the guards on what it read from outside."""
+
+    kind: CallKind
+    guards: Guards
+
+
+_NOTHING = _Argument((), "not given")
+
+
+def _argument(value: Any) -> _Argument:
+    key = CallKey()
+    key.add(value)
+    parts = tuple(key.parts)
+    if type(value) is dpnp.ndarray:
+        return _Argument(parts, "", 0, parts[0])
+    return _Argument(parts, describe(value), len(key.scalars))
+
+
+def between(old: CallKind, new: CallKind) -> list[Change]:
+    """Return what differs between the arguments of two calls."""
+    changes = [_between(f"argument {name}", old.arguments.get(name), new.arguments.get(name))
+               for name in old.differing(new)]
+    if not changes and old.same != new.same:
+        changes.append(Change("which arguments are the same array", old.same, new.same))
+    if not changes and list(old.arguments) != list(new.arguments):
+        changes.append(Change("the order of the arguments", ", ".join(old.arguments), ", ".join(new.arguments)))
+    return changes
+
+
+def _between(what: str, old: _Argument | None, new: _Argument | None) -> Change:
+    if old is None or new is None:
+        return Change(what, str(old or _NOTHING), str(new or _NOTHING))
+    if old.facts is not None and new.facts is not None:
+        return _between_arrays(what, old.facts, new.facts)
+    first = old.parts[0]
+    by_value = isinstance(first, tuple) and first[0] in BY_VALUE
+    by_identity = isinstance(first, tuple) and first[0] == "is"
+    hint = _VALUE_HINT if by_value else _IDENTITY_HINT if by_identity else _OBJECT_HINT
+    return Change(what, str(old), str(new), hint)
+
+
+def _between_arrays(what: str, old: Any, new: Any) -> Change:
+    """Return what differs between two arrays, of which there is what `keys.array_facts` gives."""
+    differing = [name for name, one, other in zip(_FACTS, old, new, strict=True) if one != other]
+    if "shape" in differing and "strides" in differing:
+        differing.remove("strides")
+    hint = next((_ARRAY_HINTS[name] for name in differing if name in _ARRAY_HINTS), "")
+    before, after = (
+        ", ".join(f"{name} {_FACTS[name](facts)}" for name in differing) or "an array" for facts in (old, new)
+    )
+    return Change(what, before, after, hint)
+
+
+def _dtype_name(number: int) -> str:
+    return next(str(np.dtype(code)) for code in np.typecodes["All"] if np.dtype(code).num == number)
+
+
+#: What `keys.array_facts` gives, in its order, by names, and how it is written.
+_FACTS: dict[str, Callable[[Any], Any]] = {
+    "shape": lambda facts: facts[0], "strides": lambda facts: facts[1], "dtype": lambda facts: _dtype_name(facts[2]),
+    "USM type": lambda facts: facts[3], "device": lambda facts: facts[4].sycl_device.name,
+    "writable": lambda facts: facts[5],
+}
+
+
+def describe(value: Any, depth: int = 2) -> str:
+    """Return a value in a few words; no code of the user's runs."""
+    kind = type(value)
+    if kind is dpnp.ndarray or kind is usm_ndarray:
+        return f"{value.dtype} {value.shape}"
+    if kind in (*BY_VALUE, float, complex, range) or issubclass(kind, np.generic | np.dtype):
+        text = repr(value)
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if kind in (list, tuple, dict):
+        parts = list(value.values() if kind is dict else value)
+        inner = ", ".join(describe(part, depth - 1) for part in parts[:_MOST]) if depth else "…"
+        return f"{kind.__name__} of {len(parts)}: {inner}{', …' if len(parts) > _MOST else ''}"
+    if isinstance(value, BY_IDENTITY):
+        return f"{kind.__name__} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '')}".rstrip()
+    return f"a {kind.__qualname__}"
+
+
+_LONGEST, _MOST = 40, 4
+
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+
+
+def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], keywords: dict[str, Any]) -> Change:
+    """Return what a call finds at the end of a path, and what it would have to find."""
+    what = path_name(path, names)
+    kind, expected = path.guard or ("", None)
+    try:
+        found = path.evaluate(arguments, keywords)
+    except Exception:
+        return Change(what, "there", "not there")
+    match kind:
+        case "array" if type(found) is dpnp.ndarray:
+            return _between_arrays(what, expected, array_facts(usm_array_of(found)))
+        case "value":
+            return Change(what, describe(expected), describe(found), _VALUE_HINT)
+        case "is":
+            return Change(what, describe(expected), describe(found), _IDENTITY_HINT)
+        case "missing" | "lacks":
+            return Change(f"{what}.{expected}", "not there", "there")
+        case "alias":
+            return Change(what, path_name(expected, names), "another object")
+        case "same":
+            return Change(what, "one of the arrays of the call", "another array")
+    before = {"scalar": "a number", "array": "an array"}.get(kind, "")
+    if kind == "type":
+        before = f"a {expected.__qualname__}"
+    elif kind == "length":
+        before = f"{expected[0].__name__} of {expected[1]}"
+    elif kind == "keys":
+        before = f"a dict with the keys {', '.join(map(describe, expected))}"
+    after = f"a dict with the keys {', '.join(map(describe, found))}" if type(found) is dict else describe(found)
+    return Change(what, before, after, _OBJECT_HINT)
+
+
+def changed_number(
+    place: int, tape: ScalarTape | None, origin: Origin, names: ParameterNames, before: str, after: float, hint: str
+) -> Change:
+    """Return what became of a number at a place on the tape of a plan."""
+    sources = [*origin.kind.number_names(), *(path_name(path, names) for path in origin.guards.scalars())]
+    if tape is None:
+        return Change(sources[place], before, repr(after), hint)
+    given = [place for place, entry in enumerate(tape.entries) if entry is None]
+    by_place = dict(zip(given, sources, strict=False))
+    found = list(dict.fromkeys(_sources(place, tape, by_place)))
+    what = by_place.get(place) or f"a number computed from {' and '.join(found) or 'others'}"
+    return Change(what, before, repr(after), hint)
+
+
+def _sources(place: int, tape: ScalarTape, by_place: dict[int, str]) -> Iterator[str]:
+    entry = tape.entries[place]
+    if entry is None:
+        yield by_place.get(place, "a number")
+    for is_place, operand in () if entry is None else entry[1]:
+        if is_place:
+            yield from _sources(operand, tape, by_place)
+
+
+def path_name(path: Path, names: ParameterNames) -> str:
+    """Return a path as the user would write it."""
+    if path.parent is None:
+        if path.kind == "constant":
+            named = isinstance(path.key, BY_IDENTITY) and not isinstance(path.key, enum.Enum)
+            return str(getattr(path.key, "__qualname__", path.key.__name__)) if named else describe(path.key)
+        return f"argument {names.at(path.key) if path.kind == 'argument' else path.key}"
+    if path.kind == "global":
+        return f"global {path.key}"
+    if path.kind == "cell":
+        return f"closure variable {path.key}"
+    owner = path_name(path.parent, names)
+    return owner + {"attribute": f".{path.key}", "item": f"[{path.key!r}]", "function": ".__func__",
+                    "self": ".__self__"}.get(path.kind, "")

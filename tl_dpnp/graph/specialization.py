@@ -1,0 +1,116 @@
+"""A plan with what it depends on besides the key of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.graph.guards import Check, same_value
+from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.observation import Observer
+from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
+from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
+from tl_dpnp.graph.trace import Trace, extent_of
+from tl_dpnp.graph.traced_scalars import bucket
+
+__all__ = ["Specialization"]
+
+
+@dataclass
+class Specialization:
+    """What a trace left: the plan, what it depends on besides the key, and what it takes from each call.
+
+    `numbers` are the values that numbers of the call have to have, by their position, and `buckets` those of integers
+    that kernels are given.  Where the plan writes to arrays of the call, `overlaps` says which of them share memory.
+    `held` are objects whose identity is part of the key, `origin` is the call that was traced.
+    """
+
+    plan: Plan
+    guards: Check | None
+    numbers: tuple[tuple[int, float], ...]
+    buckets: tuple[tuple[int, int], ...]
+    overlaps: tuple[tuple[int, int], ...] | None
+    held: list[Any]
+    origin: Origin
+
+    @classmethod
+    def of_trace(
+        cls, trace: Trace, observer: Observer, key: CallKey, make: Make, origin: Origin
+    ) -> Specialization:
+        """Return what a trace has left; `make` makes the result."""
+        tape = trace.tape
+        plain = all(entry is None for entry in tape.entries)
+        overlaps = None
+        if _writes(trace.steps):
+            overlaps = _overlapping([*key.arrays, *(trace.registers[slot] for slot in observer.inputs)])
+        plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
+        numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
+        buckets = tuple((place, bucket(value)) for place, value in enumerate(tape.values)
+                        if place in tape.integers - tape.fixed and type(value) is int)
+        return cls(plan, observer.guards.compiled(), numbers, buckets, overlaps, key.held, origin)
+
+    def run(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bool, Any]:
+        """Run the plan for a call with the same key, if it fits; return whether it did, and the result."""
+        arrays, originals, scalars = key.arrays, key.originals, key.scalars
+        if self.guards is not None:
+            arrays, originals, scalars = list(arrays), list(originals), list(scalars)
+            if not self.guards(arguments, keywords, arrays, originals, scalars):
+                return False, None
+        tape = self.plan.tape
+        if tape is not None:
+            try:
+                scalars = tape.replay(scalars)
+            except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
+                return False, None
+        for place, value in self.numbers:
+            if not same_value(scalars[place], value):
+                return False, None
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
+                return False, None
+        if self.overlaps is not None and self.overlaps != _overlapping(arrays):
+            return False, None
+        self.plan.calls += 1
+        return True, self.plan.run(arrays, originals, scalars, arguments, keywords)
+
+    def misfit(
+        self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], names: ParameterNames
+    ) -> Change | None:
+        """Return why the plan does not fit a call with the same key, None if it does."""
+        arrays, scalars = list(key.arrays), list(key.scalars)
+        path = self.origin.guards.failing(arguments, keywords, arrays, list(key.originals), scalars)
+        if path is not None:
+            return changed_guard(path, names, arguments, keywords)
+        tape = self.plan.tape
+        try:
+            scalars = scalars if tape is None else tape.replay(scalars)
+        except (ArithmeticError, ValueError) as error:
+            return Change("what is computed from numbers", "a float", f"an error: {error}")
+        for place, value in self.numbers:
+            if not same_value(scalars[place], value):
+                return changed_number(place, tape, self.origin, names, repr(value), scalars[place], LOOKED_AT)
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]
+                before = "an integer that other types have"
+                return changed_number(place, tape, self.origin, names, before, scalars[place], "")
+        if self.overlaps is not None and self.overlaps != _overlapping(arrays):
+            return Change("which arrays share memory", f"{len(self.overlaps)} pairs", "others")
+        return None
+
+
+def _overlapping(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of arrays that share memory."""
+    extents = [extent_of(array) for array in arrays]
+    return tuple(
+        (i, j) for i, (low, high) in enumerate(extents) for j, (other_low, other_high) in enumerate(extents[:i])
+        if low < other_high and other_low < high
+    )
+
+
+def _writes(steps: Sequence[Step]) -> bool:
+    """Return whether steps may write to an array that existed before."""
+    return any(
+        isinstance(step, CallStep)
+        or (isinstance(step, KernelStep) and len(step.allocations) < len(step.report.region.outputs)) for step in steps
+    )
