@@ -190,11 +190,34 @@ add(2, "attention", "f4(2,5,4) f4(2,6,4) f4(2,6,3)", """
     (a @ b.swapaxes(1, 2)) / xp.sum(xp.exp(a @ b.swapaxes(1, 2)), axis=2, keepdims=True) @ c
 """)
 
+for t in "f4 f8 f2 i4 u1 ?".split():
+    add(2, f"deviations and norms {t}", f"{t}(3,4,5) {t}(3,4,5)[::-1,:,::2] {t}(5) {t}()", """
+        a.std(axis=-1); a.var(axis=(0, 2)); xp.std(a, axis=1, ddof=1); xp.var(a, axis=-2, ddof=1.5, keepdims=True);
+        xp.var(c); c.std(ddof=5); c.std(ddof=7); xp.std(b, axis=(1, -1)); xp.var(xp.broadcast_to(c, (3, 4, 5)), axis=0);
+        xp.var(d); xp.var(a, axis=()); (a - a.mean(-1, keepdims=True)) / (a.std(-1, keepdims=True) + 1);
+        xp.linalg.norm(a, axis=-1); xp.linalg.norm(a, 1, -2, True); xp.linalg.norm(b, xp.inf, 1);
+        xp.linalg.norm(a, -xp.inf, 0); xp.linalg.norm(c, 0); xp.linalg.norm(a, axis=(1, 2));
+        xp.linalg.norm(b, 'fro', (0, -1), keepdims=True); xp.linalg.norm(a, 1, (0, 2)); xp.linalg.norm(a, -1, (2, 0));
+        xp.linalg.norm(b, xp.inf, (-1, 1), True); xp.linalg.norm(a, -xp.inf, (2, 1)); xp.linalg.norm(c, 2, 0)
+    """)
+for t in ("f4", "f8", "i4", "?"):
+    add(2, f"norms of whole arrays {t}", f"{t}(3,4,5) {t}(4,5).T {t}(5) {t}()", """
+        xp.linalg.norm(a); xp.linalg.norm(b); xp.linalg.norm(b, 'fro', keepdims=True); xp.linalg.norm(c, 2);
+        xp.linalg.norm(d); a / xp.linalg.norm(a, axis=(0, 1, 2)[:1], keepdims=True).max(); xp.linalg.norm(b, 1)
+    """)
+add(2, "deviations and norms of odd values", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*1e200 f4(3,0)", """
+    a.std(axis=1); b.var(axis=0); c.std(axis=1); xp.linalg.norm(a, axis=0); xp.linalg.norm(b, 1, 1);
+    xp.linalg.norm(a, xp.inf, 1); xp.linalg.norm(b, -xp.inf, 0); xp.linalg.norm(c, axis=1); xp.linalg.norm(b, 0, 1)
+""")
 # --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
 
+add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
+    a.var(dtype='f8'); a.std(axis=[0, 1]); xp.linalg.norm(a, 2); xp.linalg.norm(a, 3, axis=0); a.var(axis=0, ddof=True);
+    c.var(axis=0); c.std(); xp.linalg.norm(c); xp.linalg.norm(d, axis=1); d.var(axis=1); xp.linalg.norm(a, 2.5, 1)
+""")
 add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
     xp.kron(a, b); xp.cumsum(a, axis=1); a[c > 0]; a.sum(axis=0)[c]; xp.sort(a @ b); xp.linalg.det(a @ b);
-    xp.concatenate([a, b.T]); xp.std(a, axis=0); a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
+    xp.concatenate([a, b.T]); a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
     xp.stack([a, b.T]); xp.diagonal(a); xp.trace(a @ b); xp.zeros(3) + c; xp.argmax(a, axis=1); xp.nonzero(c);
     xp.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)]); xp.linalg.inv(b @ a + 9 * xp.eye(4, dtype='f4'));
     xp.where(c > 0)

@@ -45,6 +45,8 @@ def _possible(shapes: list[tuple[int, ...]]) -> list[tuple[tuple[Any, ...], tupl
         for axis in range(len(a)):
             found.append((("sum", i, axis, False), (*a[:axis], *a[axis + 1 :])))
             found.append((("max", i, axis, True), (*a[:axis], 1, *a[axis + 1 :])))
+            found.append((("std", i, axis, bool(axis)), (*a[:axis], *((1,) if axis else ()), *a[axis + 1 :])))
+            found.append((("norm", i, axis, False), (*a[:axis], *a[axis + 1 :])))
         for j in numbers:
             b = shapes[j]
             with contextlib.suppress(ValueError):
@@ -71,8 +73,8 @@ def run(xp: Any, steps: list[tuple[Any, ...]], values: list[Any]) -> list[Any]:
                 value = a[..., ::2]
             case "reshape":
                 value = xp.reshape(a, (a.size,))
-            case "sum" | "max":
-                value = getattr(xp, name)(a, axis=operands[1], keepdims=operands[2])
+            case "sum" | "max" | "std" | "norm":
+                value = getattr(xp.linalg if name == "norm" else xp, name)(a, axis=operands[1], keepdims=operands[2])
             case "exp":
                 value = xp.exp(-abs(a))
             case _:
