@@ -165,6 +165,8 @@ nested({arr}); (lambda x: x * {num})({arr}); (lambda x, k={num}: x - k)({arr})
 functools.reduce(dpnp.add, [{arr}, {arr}]); functools.reduce(lambda x, y: x - y, ARRAYS); sum([{arr}, {arr}])
 sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.partial(h1, k={num})({arr})
 operator.mul({arr}, {num}); {arr} - {arr}.std(-1, keepdims=True); {arr}.var(0) + {arr}
+dpnp.stack([{arr}, {arr}, {arr} * {half}], axis=-1)[..., {bit}]; dpnp.concatenate([{arr}, {arr}])[:4]
+dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr}, {arr} + {num}])[::2]
 dpnp.linalg.norm({arr}, axis=-1, keepdims=True) + {arr}; dpnp.clip(dpnp.linalg.norm({arr}, 1, 0), 0, 4)
 {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
 {arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]

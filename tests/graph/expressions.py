@@ -209,16 +209,45 @@ add(2, "deviations and norms of odd values", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3
     a.std(axis=1); b.var(axis=0); c.std(axis=1); xp.linalg.norm(a, axis=0); xp.linalg.norm(b, 1, 1);
     xp.linalg.norm(a, xp.inf, 1); xp.linalg.norm(b, -xp.inf, 0); xp.linalg.norm(c, axis=1); xp.linalg.norm(b, 0, 1)
 """)
+for t in "f4 f8 f2 i4 u1 ?".split():
+    add(2, f"arrays side by side {t}", f"{t}(3,4,5) {t}(3,2,5)[::-1,::-1] {t}(4,5) {t}(5) {t}()", """
+        xp.stack([a, a[::-1]]); xp.stack((a, a), axis=-1); xp.stack([a, a[:, :, ::-1], a], axis=1)[:, 1];
+        xp.concatenate([a, b], axis=1); xp.concatenate((b, a, b), axis=-2); xp.concatenate([c, c[:0], c[1:3]]);
+        xp.concatenate([c]); xp.concatenate([a, b, d], axis=None); xp.hstack([c, c[:, :2]]); xp.hstack((d, d, d));
+        xp.vstack([d, c]); xp.vstack([d, d]); xp.dstack((c, c)); xp.dstack([d, d]); xp.column_stack([c.T, d, d]);
+        xp.stack([e, e]); xp.hstack([e, e, e]); xp.row_stack([d, c]); xp.stack([d[:1]] * 3, axis=1);
+        xp.concatenate([xp.broadcast_to(d, (4, 5)), c]); xp.stack([c, xp.broadcast_to(d, (4, 5))], axis=-3);
+        xp.concatenate([xp.stack([d, d]), c]); xp.stack([a[:, 0], a[:, 1]], axis=1) == a[:, :2]
+    """)
+add(2, "arrays side by side of several kinds", "f4(3,4) i4(3,4) f8(3,4) ?(3,4) u1(3,4) i8(3,0)", """
+    xp.stack([a, b]); xp.stack([b, c, d], axis=1); xp.concatenate([d, e]); xp.concatenate([a, e, d], axis=1);
+    xp.vstack([b, e]); xp.concatenate([f, a], axis=1); xp.concatenate([f, f], axis=1); xp.stack([f, f]);
+    xp.stack([a > b, d]); xp.concatenate([a, f, c], axis=-1)
+""")
+add(2, "arrays side by side in kernels", "f4(6,4,5) f4(6,5,3) f4(6,4,3) f4(300,40) f4(4,3)", """
+    xp.stack([a @ b, c], axis=1); xp.concatenate([a @ b, c + 1], axis=2); xp.concatenate([a @ b, c], axis=1) @ e.T; xp.concatenate(a);
+    xp.concatenate([a, c], axis=2) @ xp.concatenate([b, c[:, :3]], axis=1); xp.stack([a @ b, c]).sum(axis=0);
+    xp.stack([(a @ b).sum(1), c.max(1)], axis=1); xp.concatenate([a @ b, c], axis=0) * 2;
+    xp.stack([d, d * 2, d + 1], axis=-1); xp.concatenate([d.T, d.T * 2], axis=0).reshape(-1);
+    xp.concatenate([d, d * 2], axis=1).T @ d; xp.stack([a @ b, a @ b]) + c; xp.stack([c[i] @ e.T for i in range(6)]);
+    xp.concatenate([c, a @ b], axis=1)[:, 3:6] * 2; xp.stack([d.sum(1), d.max(1), d[:, 0]], axis=1);
+    xp.matmul(a, b, out=c) + xp.stack([c, a @ b], axis=-1)[..., 0]
+""")
 # --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
 
 add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
     a.var(dtype='f8'); a.std(axis=[0, 1]); xp.linalg.norm(a, 2); xp.linalg.norm(a, 3, axis=0); a.var(axis=0, ddof=True);
     c.var(axis=0); c.std(); xp.linalg.norm(c); xp.linalg.norm(d, axis=1); d.var(axis=1); xp.linalg.norm(a, 2.5, 1)
 """)
+add(3, "arrays side by side left to dpnp", "f4(3,4) f4(3,4) c8(3,4)", """
+    xp.stack([a, b], dtype='f8'); xp.stack([a, c]); xp.concatenate([a, b], dtype='f8'); xp.roll(a, 1, axis=0);
+    xp.tile(a, 2); xp.stack([a, b], out=xp.empty((2, 3, 4), dtype='f4')); xp.stack([a, b], out=xp.empty((2, 3, 4)));
+    xp.concatenate([a, b], axis=1, out=xp.empty((3, 8), dtype='f4'))
+""")
 add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
     xp.kron(a, b); xp.cumsum(a, axis=1); a[c > 0]; a.sum(axis=0)[c]; xp.sort(a @ b); xp.linalg.det(a @ b);
-    xp.concatenate([a, b.T]); a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
-    xp.stack([a, b.T]); xp.diagonal(a); xp.trace(a @ b); xp.zeros(3) + c; xp.argmax(a, axis=1); xp.nonzero(c);
+    a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
+    xp.diagonal(a); xp.trace(a @ b); xp.zeros(3) + c; xp.argmax(a, axis=1); xp.nonzero(c);
     xp.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)]); xp.linalg.inv(b @ a + 9 * xp.eye(4, dtype='f4'));
     xp.where(c > 0)
 """)

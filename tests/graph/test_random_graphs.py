@@ -37,6 +37,10 @@ def _possible(shapes: list[tuple[int, ...]]) -> list[tuple[tuple[Any, ...], tupl
     numbers = [*list(range(len(shapes)))[-6:], 0, 1, 3]
     for i in numbers:
         a = shapes[i]
+        found.append((("stack", i), (2, *a)))
+        if a:
+            found.append((("concatenate", i, len(a) - 1), (*a[:-1], 2 * a[-1])))
+            found.append((("concatenate", i, 0), (2 * a[0], *a[1:])))
         found += [((name, i), a) for name in _UNARY]
         if len(a) >= 2:
             found.append((("swap", i), (*a[:-2], a[-1], a[-2])))
@@ -75,6 +79,10 @@ def run(xp: Any, steps: list[tuple[Any, ...]], values: list[Any]) -> list[Any]:
                 value = xp.reshape(a, (a.size,))
             case "sum" | "max" | "std" | "norm":
                 value = getattr(xp.linalg if name == "norm" else xp, name)(a, axis=operands[1], keepdims=operands[2])
+            case "stack":
+                value = xp.stack([a, -a])
+            case "concatenate":
+                value = xp.concatenate([a * 2, a], axis=operands[1])
             case "exp":
                 value = xp.exp(-abs(a))
             case _:

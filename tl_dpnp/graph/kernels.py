@@ -12,6 +12,7 @@ from typing import Any
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
@@ -181,6 +182,8 @@ def _signature(
                 entries.append((kind, axes, node.dtype.char, shape, places, operands))
             case View(axes=axes):
                 entries.append(("view", axes, node.dtype.char, shape, places, operands))
+            case Assemble(positions=positions):
+                entries.append((positions, node.dtype.char, shape, places, operands))
             case Reshape():
                 entries.append(("reshape", node.dtype.char, shape, places, operands))
             case Array():
@@ -203,8 +206,8 @@ def _in_place(region: Region) -> tuple[tuple[int, int], ...]:
 
 
 def _name(region: Region) -> str:
-    kinds = [node.kind if isinstance(node, Map | Reduce) else "matmul"
-             for node in topological(region.roots) if isinstance(node, Map | Reduce | Contract)]
+    kinds = [node.kind if isinstance(node, Map | Reduce) else "matmul" if isinstance(node, Contract) else "assemble"
+             for node in topological(region.roots) if isinstance(node, Map | Reduce | Contract | Assemble)]
     return "_".join(["fused", *kinds])[:60]
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Array", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Reduce", "Reshape", "View", "operands_of",
-    "reached", "topological",
+    "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position", "Reduce", "Reshape",
+    "View", "operands_of", "reached", "topological",
 ]
 
 
@@ -114,10 +114,25 @@ class Reshape(Node):
     operand: Node
 
 
+#: Where a part lies on each axis of a whole: index i of the part is at ``start + step * i``.
+Position = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Assemble(Node):
+    """The operands side by side, or one over another: each at its position, later ones over earlier ones.
+
+    Operands have as many axes as the result and are converted to its dtype; together they fill it.
+    """
+
+    operands: tuple[Node, ...]
+    positions: tuple[Position, ...]
+
+
 def operands_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that `node` is computed from."""
     match node:
-        case Map() | Contract():
+        case Map() | Contract() | Assemble():
             return node.operands
         case Reduce() | View() | Reshape():
             return (node.operand,)

@@ -7,6 +7,7 @@ called, with its own results and errors.  Dtypes are dpnp's (`inference.result_d
 from __future__ import annotations
 
 from tl_dpnp.graph import (  # noqa: F401  # they fill the table
+    assembly_operations,
     composed_operations,
     elementwise_operations,
     product_operations,

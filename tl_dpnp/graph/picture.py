@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 
 from tl_dpnp.graph.nodes import (
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
@@ -143,6 +144,8 @@ def _label(node: Node) -> str:
             return "view"
         case Reshape():
             return "reshape"
+        case Assemble():
+            return "assemble"
     return "array"
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place"]
 
@@ -116,6 +116,8 @@ def _carry(node: Node, places: Places, grid: tuple[GridAxis, ...]) -> list[tuple
             return _through_view(node, operand, axes, places, grid)
         case Reshape(operand=operand):
             return _through_reshape(node, operand, places)
+        case Assemble(operands=operands):
+            return _through_assembly(node, places)
     raise TypeError(node)
 
 
@@ -135,6 +137,14 @@ def _through_view(
             return "a part of an axis is taken that is spread over work-groups"
         result.append(target)
     return [(operand, tuple(result))]
+
+
+def _through_assembly(node: Assemble, places: Places) -> list[tuple[Node, Places]] | str:
+    for operand, position in zip(node.operands, node.positions, strict=True):
+        for axis, target in enumerate(places):
+            if target is not None and (position[axis], operand.shape[axis]) != ((0, 1), node.shape[axis]):
+                return "arrays are put together along an axis that is spread over work-groups"
+    return [(operand, places) for operand in node.operands]
 
 
 def _through_reshape(node: Node, operand: Node, places: Places) -> list[tuple[Node, Places]] | str:

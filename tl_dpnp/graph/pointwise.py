@@ -14,7 +14,19 @@ from typing import Any
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import (
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    View,
+    topological,
+)
 from tl_dpnp.graph.scalars import constant, converted
 from tl_dpnp.graph.views import broadcast, view
 from tl_dpnp.language import FunctionBuilder
@@ -74,7 +86,7 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
-        isinstance(node, Contract | Reduce | Reshape) or (isinstance(node, Array) and not fits_memref(node))
+        isinstance(node, Contract | Reduce | Reshape | Assemble) or (isinstance(node, Array) and not fits_memref(node))
         for node in topological(tuple(roots))
     ):
         return None

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from tl_dpnp.graph.nodes import (
     Array,
+    Assemble,
     Contract,
     Node,
     Number,
@@ -71,6 +72,8 @@ def _weight(node: Node) -> int:
             return _PRODUCT
         case Reduce():
             return _REDUCTION
+        case Assemble():
+            return len(node.operands)
         case Array() | Number() | Parameter() | View() | Reshape():
             return 0
     return 1

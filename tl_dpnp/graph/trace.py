@@ -25,7 +25,7 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Reduce, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -340,10 +340,18 @@ class Trace:
         if not rest:
             return
         limit = describe(queue.sycl_device).local_memory
-        for region in partition(rest, self._new_array, limit, self._renamed):
+        whole = {array.slot: array for array in rest.values()}
+
+        def new_array(node: Node) -> Array:
+            array = self._new_array(node)
+            whole[array.slot] = array
+            return array
+
+        for region in partition(rest, new_array, limit, self._renamed):
             prepared = prepare_kernel(region, queue)
             self.compilations += prepared.compiled
-            fresh = [array for array in region.outputs if self.registers[array.slot] is None]
+            fresh = [whole[slot] for slot in dict.fromkeys(array.slot for array in region.outputs)
+                     if self.registers[slot] is None]
             self._do(KernelStep(
                 prepared.launch, tuple(self._allocation(array, usm_type) for array in fresh), prepared.operands,
                 prepared.scalars, queue, prepared.fixed, KernelReport(region, prepared.kernel, prepared.compiled),
@@ -384,7 +392,7 @@ class Trace:
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
         state = target.__dict__
-        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce):
+        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce | Assemble):
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
         others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
         value = self._holder(node, state)  # it follows where memory is written that `node` would read

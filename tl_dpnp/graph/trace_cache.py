@@ -88,7 +88,7 @@ class TraceCache:
                 given[number] = traced
                 parts.append(self.parameter(traced.position))
             else:
-                part = _constant(value)
+                part = _sequence(value) if kind is list or kind is tuple else _constant(value)
                 if part is None:
                     return None
                 parts.append(part)
@@ -106,6 +106,12 @@ class TraceCache:
             self.steps.clear()
             self.replaced.clear()
         self.results[key] = entry
+
+
+def _sequence(value: Sequence[Any]) -> Any:
+    """Return a list or tuple of arrays and constants as part of a key."""
+    parts = tuple(v.__dict__["_node"] if type(v) is LazyArray else _constant(v) for v in value)
+    return None if None in parts else (type(value), parts)
 
 
 def _constant(value: Any) -> Any:

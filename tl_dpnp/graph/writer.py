@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, operands_of
+from tl_dpnp.graph.nodes import (
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    View,
+    operands_of,
+)
 from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape
 from tl_dpnp.graph.scalars import constant, converted
@@ -116,6 +128,8 @@ class _Writer:
                 self._contract(node, target)
             case Reduce():
                 self._reduce(node, target)
+            case Assemble():
+                self._assemble(node, target)
             case _:
                 self._assign(node, target)
         self.buffers[node] = target
@@ -353,6 +367,17 @@ class _Writer:
             else:
                 value = self._compute(node, places, index)
             self.b.store(value, target.memref, *(index[axis] for axis in target.axes))
+
+    def _assemble(self, node: Assemble, target: Buffer) -> None:
+        """Copy each operand to its place in `target`."""
+        places, element = self._places_of(node), scalar_type_of(node.dtype)
+        for operand, position in zip(node.operands, node.positions, strict=True):
+            shape = local_shape(operand.shape, places, self.placement.grid)
+            axes = [axis for axis in reversed(target.axes) if shape[axis] > 1]
+            with self._loops(axes, shape) as index:
+                value = converted(self.b, self._element(operand, places, index), element)
+                where = [self._position((*position[axis], axis), index) for axis in target.axes]
+                self.b.store(value, target.memref, *where)
 
     def _shape_of(self, node: Node) -> tuple[int, ...]:
         return local_shape(node.shape, self._places_of(node), self.placement.grid)
