@@ -15,7 +15,7 @@ import tl_dpnp
 #: Shapes from which values start; results of any operation join them.
 _SHAPES = ((3, 2, 4), (3, 4, 2), (2, 4), (4, 4), (3, 1, 4), (4,), (1, 2, 1))
 _UNARY = ("negative", "exp", "tanh", "square", "abs")
-_BINARY = ("add", "subtract", "multiply", "maximum")
+_BINARY = ("add", "subtract", "multiply", "maximum", "power")
 
 
 @st.composite
@@ -44,6 +44,7 @@ def _possible(shapes: list[tuple[int, ...]]) -> list[tuple[tuple[Any, ...], tupl
         found += [((name, i), a) for name in _UNARY]
         if len(a) >= 2:
             found.append((("swap", i), (*a[:-2], a[-1], a[-2])))
+            found += [((name, i, -1), a) for name in ("tril", "triu")]
             found.append((("slice", i), (*a[:-1], (a[-1] + 1) // 2)))
             found.append((("reshape", i), (int(np.prod(a)),)))
         for axis in range(len(a)):
@@ -79,6 +80,10 @@ def run(xp: Any, steps: list[tuple[Any, ...]], values: list[Any]) -> list[Any]:
                 value = xp.reshape(a, (a.size,))
             case "sum" | "max" | "std" | "norm":
                 value = getattr(xp.linalg if name == "norm" else xp, name)(a, axis=operands[1], keepdims=operands[2])
+            case "power":
+                value = xp.power(1 + abs(a) / 4, xp.tanh(values[operands[1]]) * 3)
+            case "tril" | "triu":
+                value = getattr(xp, name)(a, k=operands[1])
             case "stack":
                 value = xp.stack([a, -a])
             case "concatenate":

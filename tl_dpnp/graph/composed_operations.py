@@ -9,10 +9,21 @@ import math
 from typing import Any
 
 import dpnp
+import numpy as np
 
 from tl_dpnp.graph.inference import result_dtype
-from tl_dpnp.graph.recorders import RECORDERS, Recorder, array_axis, only_defaults, records, result_array
+from tl_dpnp.graph.nodes import Arange, Map, Node, Number
+from tl_dpnp.graph.recorders import (
+    RECORDERS,
+    Recorder,
+    array_axis,
+    only_defaults,
+    records,
+    result_array,
+    static_integer,
+)
 from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.views import broadcast, c_strides
 
 __all__: list[str] = []
 
@@ -70,6 +81,77 @@ def _written(trace: Trace, result: Any, out: Any) -> Any:
 
 
 RECORDERS["std"], RECORDERS["var"] = _deviation(root=True), _deviation(root=False)
+
+
+# --- extremes --------------------------------------------------------------------------------------------------------
+
+
+def _first_extreme(extreme: str) -> Recorder:
+    """Return the recorder of ``argmax`` or ``argmin``: the least index of an element that is the extreme, or NaN."""
+
+    def record(trace: Trace, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        node, usm_type, queue = trace.operand(a)
+        if not node.shape:
+            raise NotFused("the operand has no axis")
+        ndim = len(node.shape)
+        axes = tuple(range(ndim)) if axis is None else (array_axis(axis, ndim),)
+        counted = c_strides([node.shape[place] if place in axes else 1 for place in range(ndim)])
+        strides = tuple(stride if place in axes else 0 for place, stride in enumerate(counted))
+        numbers = Arange(node.shape, np.dtype(np.int64), strides)
+        found = _call(trace, "equal", a, _call(trace, extreme, a, axis=axes, keepdims=True))
+        if node.dtype.kind == "f":
+            found = _call(trace, "logical_or", found, _call(trace, "isnan", a))
+        behind = Number((), None, math.prod(node.shape[place] for place in axes))  # type: ignore[arg-type]
+        places = Map(node.shape, numbers.dtype, "where", (trace.operand(found)[0], numbers, behind), numbers.dtype)
+        result = _call(trace, "min", trace.lazy(places, str(usm_type), queue), axis=axes, keepdims=keepdims)
+        return result if out is None else _written(trace, result, out)
+
+    return record
+
+
+RECORDERS["argmax"], RECORDERS["argmin"] = _first_extreme("max"), _first_extreme("min")
+
+
+# --- triangles -------------------------------------------------------------------------------------------------------
+
+
+def _triangle(shape: tuple[int, ...], k: int, upper: bool = False) -> Node:
+    """Return whether each element of a matrix of that shape is on diagonal `k` or below, for `upper` above."""
+    sign = -1 if upper else 1
+    numbers = Arange(shape, np.dtype(np.int64), (sign, -sign), sign * k)
+    zero = Number((), None, 0)  # type: ignore[arg-type]
+    return Map(numbers.shape, np.dtype(bool), "greater_equal", (numbers, zero), numbers.dtype)
+
+
+def _triangular(upper: bool) -> Recorder:
+    def record(trace: Trace, m: Any, /, *, k: Any = 0) -> Any:
+        operand = trace.operand(m)
+        node = operand[0]
+        if operand[2] is None or not node.shape:
+            raise NotFused("the operand is no matrix")
+        if len(node.shape) == 1:
+            node = broadcast(node, node.shape * 2)
+        inside = _triangle(node.shape[-2:], static_integer(k), upper)
+        zero = Number((), None, 0)  # type: ignore[arg-type]
+        return result_array(trace, Map(node.shape, node.dtype, "where", (inside, node, zero), node.dtype), [operand])
+
+    return record
+
+
+RECORDERS["tril"], RECORDERS["triu"] = _triangular(upper=False), _triangular(upper=True)
+
+
+@records("tri")
+def _tri(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = dpnp.float, **keywords: Any) -> Any:
+    only_defaults(keywords, device=None, usm_type="device", sycl_queue=None)
+    if not isinstance(N, int) or not isinstance(M, int | None) or dtype not in (dpnp.float, None):
+        raise NotFused("the arguments are not fused")
+    rows, columns = static_integer(N), static_integer(N if M is None else M)
+    if rows < 0 or columns < 0:
+        raise NotFused("a size is negative")
+    like = dpnp.empty(0)
+    node = _triangle((rows, columns), static_integer(k))
+    return trace.lazy(Map(node.shape, like.dtype, "astype", (node,), like.dtype), like.usm_type, like.sycl_queue)
 
 
 # --- norms -----------------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position", "Reduce", "Reshape",
-    "View", "operands_of", "reached", "topological",
+    "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position", "Reduce",
+    "Reshape", "View", "operands_of", "reached", "topological",
 ]
 
 
@@ -42,6 +42,14 @@ class Array(Node):
     """A view of the array in register `slot` of a plan; `strides` and `offset` (from its first element) in elements."""
 
     slot: int
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Arange(Node):
+    """Numbers that count along axes: ``offset`` plus the index on each axis times its stride, in no memory."""
+
     strides: tuple[int, ...]
     offset: int = 0
 

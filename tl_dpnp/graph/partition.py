@@ -141,7 +141,8 @@ class _Partition:
 
     def apart(self, node: Assemble) -> list[Node]:
         """Return the operands as results of their own, which are written to their places in the result."""
-        whole, parts = self.arrays[node], []
+        whole = self.arrays[node]
+        parts: list[Node] = []
         for operand, position in zip(node.operands, node.positions, strict=True):
             part = Map(operand.shape, node.dtype, "astype", (operand,), node.dtype)
             self.renamed(node, part)

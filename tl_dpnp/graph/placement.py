@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.nodes import Arange, Array, Assemble, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place"]
 
@@ -35,12 +35,16 @@ class GridAxis:
 
 @dataclass
 class Placement:
-    """The grid and the nodes of a region; `leaves` are the arrays that it reads, `cuts` computed nodes outside."""
+    """The grid and the nodes of a region; `leaves` are the arrays that it reads, `cuts` computed nodes outside.
+
+    Work-groups need their index on the grid axes `counted`.
+    """
 
     grid: tuple[GridAxis, ...]
     places: dict[Node, Places] = field(default_factory=dict)
     leaves: dict[tuple[Array, Places], None] = field(default_factory=dict)
     cuts: dict[Node, str] = field(default_factory=dict)
+    counted: set[int] = field(default_factory=set)
 
     @property
     def groups(self) -> int:
@@ -68,6 +72,10 @@ def place(roots: Sequence[Node], grid: tuple[GridAxis, ...], cuts: Mapping[Node,
                 continue
             case Array():
                 result.leaves[node, places] = None
+                continue
+            case Arange():
+                result.counted.update(target for target, stride in zip(places, node.strides, strict=True)
+                                      if target is not None and stride)
                 continue
         if node in given:
             result.cuts[node] = given[node]

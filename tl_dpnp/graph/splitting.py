@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Arange,
     Array,
     Assemble,
     Contract,
+    Map,
     Node,
     Number,
     Parameter,
@@ -72,9 +75,11 @@ def _weight(node: Node) -> int:
             return _PRODUCT
         case Reduce():
             return _REDUCTION
+        case Map():
+            return FUNCTIONS[node.kind].code
         case Assemble():
             return len(node.operands)
-        case Array() | Number() | Parameter() | View() | Reshape():
+        case Arange() | Array() | Number() | Parameter() | View() | Reshape():
             return 0
     return 1
 
@@ -108,7 +113,7 @@ def _last_uses(order: Sequence[Node]) -> dict[Node, int]:
             operand = pending.pop()
             if isinstance(operand, View):
                 pending += operands_of(operand)
-            elif not isinstance(operand, Array | Number | Parameter):
+            elif not isinstance(operand, Arange | Array | Number | Parameter):
                 last_use[operand] = position
     return last_use
 

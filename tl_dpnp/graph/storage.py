@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Arange,
     Array,
     Assemble,
     Contract,
@@ -47,7 +48,7 @@ def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
                 base = operand
                 while isinstance(base, View) and isinstance(node, Contract):
                     base = base.operand
-                if not isinstance(base, Array | Number | Parameter) and base not in placement.cuts:
+                if not isinstance(base, Arange | Array | Number | Parameter) and base not in placement.cuts:
                     stored.add(base)
                     if base is not operand and not _readable(operand):
                         stored.add(operand)

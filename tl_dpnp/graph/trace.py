@@ -197,15 +197,19 @@ class Trace:
         if entry is not None:
             node, usm_type, queue, base = entry
             return self.lazy(node, usm_type, queue, None if base is None else arguments[base])
-        before = len(self.registers), len(self.steps), len(self.breaks)
+        before = self._progress()
         result = recorder(self, *arguments, **keywords)
         self._remember(key, arguments, result, before)
         return result
 
-    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, int, int]) -> None:
+    def _progress(self) -> tuple[int, ...]:
+        """Return how far the trace has come in everything that a recorder may add to besides nodes."""
+        return len(self.registers), len(self.steps), len(self.breaks), len(self.tape.values)
+
+    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, ...]) -> None:
         """Keep a recorded operation that did nothing else."""
         state = getattr(result, "__dict__", {})
-        done = len(self.registers), len(self.steps), len(self.breaks)
+        done = self._progress()
         if state.get("_trace") is not self or self._dirty or done != before or any(result is a for a in arguments):
             return
         base = next((number for number, value in enumerate(arguments)

@@ -80,7 +80,7 @@ class TraceCache:
             kind = type(value)
             if kind is LazyArray:
                 parts.append(value.__dict__["_node"])
-            elif numeric and kind is TracedFloat and value.tape is tape:
+            elif (numeric or name == "power") and kind is TracedFloat and value.tape is tape:
                 parts.append(self.parameter(value.position))
             elif numeric and kind is float:
                 traced = tape.fixed_number(value)

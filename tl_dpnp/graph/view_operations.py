@@ -19,7 +19,7 @@ from tl_dpnp.graph.recorders import (
 from tl_dpnp.graph.trace import NotFused, Trace
 from tl_dpnp.graph.views import broadcast, permute, reshape, slice_axes
 
-__all__: list[str] = []
+__all__ = ["basic_entries"]
 
 
 # --- views -----------------------------------------------------------------------------------------------------------
@@ -163,28 +163,31 @@ def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
 def _getitem(trace: Trace, a: Any, key: Any) -> Any:
     """Record basic indexing: integers, slices, new axes and an ellipsis."""
     keys = key if isinstance(key, tuple) else (key,)
+    return viewed(trace, a, lambda node: slice_axes(node, basic_entries(node.shape, keys)))
 
-    def make(node: Node) -> Node:
-        entries: list[Any] = []
-        consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
-        missing = len(node.shape) - consumed
-        if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:
-            raise NotFused("there are too many indices")
-        sizes = iter(node.shape)
-        for entry in (*keys, Ellipsis) if not any(entry is Ellipsis for entry in keys) else keys:
-            if entry is None:
-                entries.append(None)
-            elif entry is Ellipsis:
-                entries += [(0, 1, next(sizes)) for _ in range(missing)]
-            elif isinstance(entry, slice):
-                size = next(sizes)
-                start, stop, step = entry.indices(size)
-                length = len(range(start, stop, step))
-                entries.append((start if length else 0, step, length))
-            elif isinstance(entry, int | np.integer) and not isinstance(entry, bool):
-                entries.append(array_axis(entry, next(sizes)))
-            else:
-                raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
-        return slice_axes(node, entries)
 
-    return viewed(trace, a, make)
+def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[int, int, int] | int | None]:
+    """Return the entries of basic indexing as `slice_axes` takes them; raises `NotFused` for other indices."""
+    entries: list[tuple[int, int, int] | int | None] = []
+    if any(not (entry is None or entry is Ellipsis or isinstance(entry, slice | int | np.integer)) for entry in keys):
+        raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
+    missing = len(shape) - consumed
+    if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:
+        raise NotFused("there are too many indices")
+    sizes = iter(shape)
+    for entry in (*keys, Ellipsis) if not any(entry is Ellipsis for entry in keys) else keys:
+        if entry is None:
+            entries.append(None)
+        elif entry is Ellipsis:
+            entries += [(0, 1, next(sizes)) for _ in range(missing)]
+        elif isinstance(entry, slice):
+            size = next(sizes)
+            start, stop, step = entry.indices(size)
+            length = len(range(start, stop, step))
+            entries.append((start if length else 0, step, length))
+        elif isinstance(entry, bool):
+            raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+        else:
+            entries.append(array_axis(entry, next(sizes)))
+    return entries

@@ -6,14 +6,16 @@ are written straight to their result; all others are computed where they are use
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
+    Arange,
     Array,
     Assemble,
     Contract,
@@ -64,22 +66,25 @@ class Buffer:
 def write_region(
     region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
     grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+    counted: Mapping[int, int] = MappingProxyType({}),
 ) -> Module:
     """Return the module with the kernel of a region.
 
-    Its parameters are the scalars, the arrays that are read, then those that are written.
+    Its parameters are the scalars, the arrays that are read, then those that are written.  `grid_sizes` are of the runs
+    of grid axes that are counted through together; `counted` has the run of an axis whose index is needed.
     """
     types: dict[str, Type] = {f"s{i}": type for i, (_, type) in enumerate(parameters)}
     types |= {f"in{i}": bound.type for i, (_, _, bound) in enumerate(leaves)}
     types |= {f"out{i}": bound.type for i, bound in enumerate(outputs)}
     builder = FunctionBuilder(name, types)
-    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters).write()
+    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted).write()
 
 
 class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
         outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+        counted: Mapping[int, int],
     ) -> None:
         self.b = b
         self.region = region
@@ -91,6 +96,7 @@ class _Writer:
         arguments = [(next(values), bound) for _, _, bound in leaves]
         targets = [(next(values), bound) for bound in outputs]
         groups = self._grid_indices(targets[0], grid_sizes) if grid_sizes else []
+        self.group_index = {axis: groups[run] for axis, run in counted.items()}
         self.leaves = {
             (array, places): self._local(value, bound, groups)
             for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
@@ -291,7 +297,22 @@ class _Writer:
                                      tuple(self._position(entry, index) for entry in axes))
             case Map():
                 return self._map(node, places, index)
+            case Arange():
+                return self._count(node, places, index)
         raise AssertionError(f"{node} is stored")
+
+    def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
+        """Return one of the numbers that count along axes."""
+        total: Index = node.offset
+        for stride, target, position in zip(node.strides, places, index, strict=True):
+            if stride:
+                if target in self.group_index:
+                    first = self.b.mul(self.group_index[target], self.placement.grid[target].chunk)
+                    position = self._plus(first, position)
+                step = position * stride if isinstance(position, int) else self.b.mul(position, stride)
+                total = self._plus(total, step)
+        element = scalar_type_of(node.dtype)
+        return constant(self.b, total, element) if isinstance(total, int) else self.b.cast(total, element)
 
     def _view_places(self, node: View, places: Places) -> Places:
         return tuple(None if out is None else places[out] for _, _, out in node.axes)
