@@ -171,6 +171,8 @@ dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr},
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
 dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4); dpnp.argmax({arr}, axis=-1, keepdims=True) * {arr}
 {arr} + dpnp.argmin({arr}, axis=0)
+dpnp.clip(dpnp.cumsum({arr}, axis=-1), -4, 4); {arr}[dpnp.asarray([2, 0, -1])]; dpnp.clip({arr}.cumsum(0), -4, 4)
+{arr}[:, dpnp.argmax({arr}, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)
 dpnp.linalg.norm({arr}, axis=-1, keepdims=True) + {arr}; dpnp.clip(dpnp.linalg.norm({arr}, 1, 0), 0, 4)
 {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
 {arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]

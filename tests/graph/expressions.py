@@ -271,6 +271,18 @@ add(2, "places of odd extremes", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*0 f4(3,4
     xp.argmin(b); xp.argmax(c, axis=0); xp.argmin(xp.where(d == d.max(1, keepdims=True), xp.nan, d)[:1], axis=0);
     xp.argmax(xp.where(d == d.max(), xp.nan, d)); xp.argmax(b, axis=1); xp.tril(a); xp.triu(b)
 """)
+for t in "f4 f8 i4 u1 f2 ?".split():
+    add(2, f"running sums {t}", f"{t}(3,4,5) {t}(4,5)[::-1,::-1] {t}(5)", """
+        xp.cumsum(a, axis=1); a.cumsum(axis=-1); xp.cumsum(b, axis=0); xp.cumsum(b); c.cumsum();
+        xp.cumsum(c, axis=0)[::-1];        xp.cumprod(b, axis=1); xp.cumsum(a, axis=0) * 2; xp.cumsum(a[:, :1], axis=1); xp.cumsum(b.T, axis=1).max(axis=0)
+    """)
+for t in "i8 i4 u1".split():
+    add(2, f"elements at places {t}", f"f4(3,4,5) {t}(7) f8(5) {t}(2,3) i4(6,4)", """
+        a[b]; a[:, b]; xp.take(a, b, axis=-1); c[b]; xp.take(c, b, mode='clip'); c.take(b); a[:, d] * 2; a[d]; c[d];
+        a[:, :, b]; (a @ a.swapaxes(1, 2))[:, b]; a[b] @ c; (a * 2 + 1)[..., 0][:, b]; c[b * 3 - 5]; e[b][:, b % 3 + 1];
+        xp.take(e, b * 100 - 100, axis=1); a[:, b].sum(axis=1); xp.take(a, b, axis=0, mode='clip'); c[b][::-1];
+        c[xp.argmax(e, axis=1)]; c[d].T + d.T
+    """)
 
 # --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
 
@@ -288,7 +300,8 @@ add(3, "powers left to dpnp", "i4(3,4) u1(3,4) ?(3,4) c8(3,4) f4(3,4)", """
     a ** e; a ** 0.5; a ** -1.0;    b ** 0.5; c ** 0.5; c ** 1.5
 """)
 add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
-    xp.kron(a, b); xp.cumsum(a, axis=1); a[c > 0]; a.sum(axis=0)[c]; xp.sort(a @ b); xp.linalg.det(a @ b);
+    xp.kron(a, b); xp.cumsum(a[:0], axis=1); a[c > 0]; a[c, c]; a[c, 0]; a[c[:0]]; xp.take(a, c[:0], axis=0);
+    xp.cumsum(xp.sum(a)); xp.sort(a @ b); xp.linalg.det(a @ b);
     xp.floor(a); xp.arctan(a);
     xp.diagonal(a); xp.trace(a @ b);
     xp.zeros(3) + c; xp.tri(3, dtype='i4'); xp.argmax(c[:0][:, None], axis=1); xp.nonzero(c);

@@ -48,6 +48,8 @@ def _possible(shapes: list[tuple[int, ...]]) -> list[tuple[tuple[Any, ...], tupl
             found.append((("slice", i), (*a[:-1], (a[-1] + 1) // 2)))
             found.append((("reshape", i), (int(np.prod(a)),)))
         for axis in range(len(a)):
+            found.append((("cumsum", i, axis), a))
+            found.append((("take", i, axis), (*a[:axis], 3, *a[axis + 1 :])))
             found.append((("sum", i, axis, False), (*a[:axis], *a[axis + 1 :])))
             found.append((("max", i, axis, True), (*a[:axis], 1, *a[axis + 1 :])))
             found.append((("std", i, axis, bool(axis)), (*a[:axis], *((1,) if axis else ()), *a[axis + 1 :])))
@@ -84,6 +86,10 @@ def run(xp: Any, steps: list[tuple[Any, ...]], values: list[Any]) -> list[Any]:
                 value = xp.power(1 + abs(a) / 4, xp.tanh(values[operands[1]]) * 3)
             case "tril" | "triu":
                 value = getattr(xp, name)(a, k=operands[1])
+            case "cumsum":
+                value = xp.cumsum(a, axis=operands[1])
+            case "take":
+                value = xp.take(a, xp.asarray([0, a.shape[operands[1]] - 1, -1]), axis=operands[1])
             case "stack":
                 value = xp.stack([a, -a])
             case "concatenate":

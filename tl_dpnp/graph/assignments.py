@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dpnp
@@ -124,7 +125,8 @@ def _with_part(node: Node, entries: Sequence[Any], part: Node) -> Node | None:
         shared += 1
     if math.prod(node.shape[shared:]) > _MOST_IN_A_GROUP:
         return None
-    below, places = (node,), (tuple((0, 1) for _ in node.shape),)
+    over = slice_axes(part, flips)
     if isinstance(node, Assemble):
-        below, places = node.operands, node.positions
-    return Assemble(node.shape, node.dtype, (*below, slice_axes(part, flips)), (*places, tuple(positions)))
+        return replace(node, operands=(*node.operands, over), positions=(*node.positions, tuple(positions)))
+    whole = tuple((0, 1) for _ in node.shape)
+    return Assemble(node.shape, node.dtype, (node, over), (whole, tuple(positions)))

@@ -13,7 +13,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import scalar_type_of
-from tl_dpnp.graph.nodes import Map, Node, Number, Parameter, Reduce
+from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -255,4 +255,25 @@ def _reduction(kind: str, function: Any) -> Recorder:
 
 for _kind in ("sum", "prod", "max", "min", "mean", "any", "all"):
     RECORDERS[_kind] = _reduction(_kind, getattr(dpnp, _kind))
+def _accumulation(kind: str, function: Any) -> Recorder:
+    def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        operand = trace.operand(a)
+        node, _, queue = operand
+        if queue is None or not node.shape:
+            raise NotFused("the operand has no axis")
+        if axis is None and len(node.shape) > 1:
+            operand = trace.operand(RECORDERS["reshape"](trace, a, -1))
+            node = operand[0]
+        place = 0 if axis is None else array_axis(axis, len(node.shape))
+        if not node.size or node.shape[place] > _MOST_REDUCED:
+            raise NotFused("a single work-group would have to accumulate many elements, or there are none")
+        result = result_dtype(function, (node.dtype,), queue, **({} if dtype is None else {"dtype": dtype}))
+        if result is None or not fusable(result) or result.kind == "b":
+            raise NotFused(f"{function.__name__} of {node.dtype} is not fused")
+        return result_array(trace, Accumulate(node.shape, result, kind, node, place), [operand], out)
+
+    return record
+
+
+RECORDERS["cumsum"], RECORDERS["cumprod"] = _accumulation("sum", dpnp.cumsum), _accumulation("prod", dpnp.cumprod)
 RECORDERS["amax"], RECORDERS["amin"] = RECORDERS["max"], RECORDERS["min"]

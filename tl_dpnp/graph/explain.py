@@ -12,6 +12,7 @@ from typing import Any
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.fused import FusedFunction, fuse
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Array,
     Assemble,
     Contract,
@@ -21,6 +22,7 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     operands_of,
     topological,
 )
@@ -55,7 +57,7 @@ class KernelSummary:
         self.name: str = report.kernel.name
         self.groups = region.groups
         self.compiled = report.compiled
-        kinds = Map | Contract | Reduce | Reshape | Assemble
+        kinds = Map | Contract | Reduce | Reshape | Assemble | Accumulate | Take
         nodes = [node for node in topological(region.roots) if isinstance(node, kinds)]
         self.operations = tuple(_operation(node, trace) for node in nodes)
         self.flops = 2 * sum(map(flops_of, nodes))
@@ -203,8 +205,8 @@ def _operation(node: Node, trace: Trace) -> Operation:
             label = f"product {','.join(node.operand_letters)}->{node.letters}"
         case Reshape():
             label = "reshape"
-        case Assemble():
-            label = "assemble"
+        case Assemble() | Accumulate() | Take():
+            label = type(node).__name__.lower()
     if not line:
         inner = [trace.origins[other] for other in trace.origins if node in operands_of(other)]
         _, file, line = inner[0] if inner else ("", "", 0)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Arange,
     Array,
     Assemble,
@@ -21,6 +22,7 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
     topological,
@@ -189,6 +191,10 @@ def _signature(
                 entries.append(("view", axes, node.dtype.char, shape, places, operands))
             case Assemble(positions=positions):
                 entries.append((positions, node.dtype.char, shape, places, operands))
+            case Accumulate(kind=kind, axis=axis):
+                entries.append(("accumulate", kind, axis, node.dtype.char, shape, places, operands))
+            case Take(axis=axis):
+                entries.append(("take", axis, node.dtype.char, shape, places, operands))
             case Reshape():
                 entries.append(("reshape", node.dtype.char, shape, places, operands))
             case Arange(strides=strides, offset=offset):
@@ -213,8 +219,9 @@ def _in_place(region: Region) -> tuple[tuple[int, int], ...]:
 
 
 def _name(region: Region) -> str:
-    kinds = [node.kind if isinstance(node, Map | Reduce) else "matmul" if isinstance(node, Contract) else "assemble"
-             for node in topological(region.roots) if isinstance(node, Map | Reduce | Contract | Assemble)]
+    names = {Contract: "matmul", Assemble: "assemble", Accumulate: "accumulate", Take: "take"}
+    kinds = [node.kind if isinstance(node, Map | Reduce) else names[type(node)]
+             for node in topological(region.roots) if isinstance(node, Map | Reduce) or type(node) in names]
     return "_".join(["fused", *kinds])[:60]
 
 

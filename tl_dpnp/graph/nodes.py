@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position", "Reduce",
-    "Reshape", "View", "operands_of", "reached", "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position",
+    "Reduce", "Reshape", "Take", "View", "operands_of", "reached", "topological",
 ]
 
 
@@ -102,6 +102,24 @@ class Reduce(Node):
     axes: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Accumulate(Node):
+    """``cumsum`` or ``cumprod``: reductions, of kind ``sum`` or ``prod``, of all elements up to each one on `axis`."""
+
+    kind: str
+    operand: Node
+    axis: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Take(Node):
+    """The operand at `indices` on `axis`; axes of the indices come in its place.  All indices are within the axis."""
+
+    operand: Node
+    indices: Node
+    axis: int
+
+
 #: Where an axis of the operand of a view is read: at ``offset + step * i``, with i the index of axis `out` of the
 #: result, or at ``offset`` where `out` is None.
 AxisMap = tuple[int, int, int | None]
@@ -142,8 +160,10 @@ def operands_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Map() | Contract() | Assemble():
             return node.operands
-        case Reduce() | View() | Reshape():
+        case Reduce() | Accumulate() | View() | Reshape():
             return (node.operand,)
+        case Take():
+            return node.operand, node.indices
     return ()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Array,
     Assemble,
     Contract,
@@ -21,6 +22,7 @@ from tl_dpnp.graph.nodes import (
     Position,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
     reached,
@@ -70,7 +72,7 @@ def flops_of(node: Node) -> int:
             return node.operand.size
         case Map():
             return node.size * FUNCTIONS[node.kind].cost
-        case Assemble():
+        case Assemble() | Accumulate() | Take():
             return node.size
     return 0
 
@@ -214,7 +216,8 @@ def _is_better_apart(node: Assemble) -> bool:
 
 def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
     """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
-    return not any(isinstance(node, Contract | Reduce | Reshape | Assemble) for node in reached((root,), before))
+    return not any(isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
+                   for node in reached((root,), before))
 
 
 class _Cycle(Exception):
@@ -264,8 +267,10 @@ def substitute(
                 memo[current] = view(operands[0], current.shape, current.axes)
             case Reshape():
                 memo[current] = reshape(operands[0], current.shape)
-            case Reduce():
+            case Reduce() | Accumulate():
                 memo[current] = replace(current, operand=operands[0])
+            case Take():
+                memo[current] = replace(current, operand=operands[0], indices=operands[1])
         renamed(current, memo[current])
     return memo[node]
 

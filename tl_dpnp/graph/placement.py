@@ -12,9 +12,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tl_dpnp.graph.nodes import Arange, Array, Assemble, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+)
 
-__all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place"]
+__all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]
 
 #: For each axis of a node the number of the grid axis that it is, or None.
 Places = tuple[int | None, ...]
@@ -124,8 +138,14 @@ def _carry(node: Node, places: Places, grid: tuple[GridAxis, ...]) -> list[tuple
             return _through_view(node, operand, axes, places, grid)
         case Reshape(operand=operand):
             return _through_reshape(node, operand, places)
-        case Assemble(operands=operands):
+        case Assemble():
             return _through_assembly(node, places)
+        case Accumulate(operand=operand, axis=axis):
+            return "an axis is accumulated that is spread over work-groups" if places[axis] is not None else [
+                (operand, places)
+            ]
+        case Take(operand=operand, indices=indices):
+            return list(zip((operand, indices), take_places(node, places), strict=True))
     raise TypeError(node)
 
 
@@ -145,6 +165,12 @@ def _through_view(
             return "a part of an axis is taken that is spread over work-groups"
         result.append(target)
     return [(operand, tuple(result))]
+
+
+def take_places(node: Take, places: Places) -> tuple[Places, Places]:
+    """Return the places of the operand and of the indices of a node."""
+    end = node.axis + len(node.indices.shape)
+    return (*places[: node.axis], None, *places[end:]), places[node.axis : end]
 
 
 def _through_assembly(node: Assemble, places: Places) -> list[tuple[Node, Places]] | str:

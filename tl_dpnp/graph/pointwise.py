@@ -15,6 +15,7 @@ from typing import Any
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Arange,
     Array,
     Assemble,
@@ -25,6 +26,7 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     View,
     topological,
 )
@@ -92,7 +94,8 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
-        isinstance(node, Contract | Reduce | Reshape | Assemble) or (isinstance(node, Array) and not fits_memref(node))
+        isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
+        or (isinstance(node, Array) and not fits_memref(node))
         for node in topological(tuple(roots))
     ):
         return None

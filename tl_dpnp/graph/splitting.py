@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Arange,
     Array,
     Assemble,
@@ -73,7 +74,7 @@ def _weight(node: Node) -> int:
     match node:
         case Contract():
             return _PRODUCT
-        case Reduce():
+        case Reduce() | Accumulate():
             return _REDUCTION
         case Map():
             return FUNCTIONS[node.kind].code

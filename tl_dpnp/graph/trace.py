@@ -25,7 +25,19 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
-from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+    topological,
+)
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -396,7 +408,7 @@ class Trace:
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
         state = target.__dict__
-        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce | Assemble):
+        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take):
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
         others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
         value = self._holder(node, state)  # it follows where memory is written that `node` would read

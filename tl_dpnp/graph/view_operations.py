@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dpnp
 import numpy as np
 
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, Reshape, Take, View
 from tl_dpnp.graph.recorders import (
     array_axis,
     only_defaults,
     records,
+    result_array,
     static_integer,
     viewed,
 )
@@ -163,7 +165,49 @@ def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
 def _getitem(trace: Trace, a: Any, key: Any) -> Any:
     """Record basic indexing: integers, slices, new axes and an ellipsis."""
     keys = key if isinstance(key, tuple) else (key,)
+    gathered = [place for place, entry in enumerate(keys) if isinstance(entry, dpnp.ndarray)]
+    others = [entry for entry in keys if not isinstance(entry, dpnp.ndarray)]
+    if len(gathered) == 1 and all(isinstance(entry, slice) and entry == slice(None) for entry in others):
+        return _taken(trace, a, keys[gathered[0]], gathered[0], "wrap")
     return viewed(trace, a, lambda node: slice_axes(node, basic_entries(node.shape, keys)))
+
+
+#: Elements of a vector that are taken in a kernel; few work-groups would share a longer one.
+_LONGEST_TAKEN = 1 << 14
+
+
+@records("take")
+def _take(trace: Trace, x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: Any = "wrap") -> Any:
+    ndim = getattr(x, "ndim", 0)
+    if out is not None or mode not in ("wrap", "clip") or (axis is None and ndim != 1):
+        raise NotFused("the arguments are not fused")
+    if getattr(indices, "ndim", 0) != 1:
+        raise NotFused("the indices are no vector")
+    return _taken(trace, x, indices, 0 if axis is None else array_axis(axis, ndim), mode)
+
+
+def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
+    """Record the elements at an array of indices on one axis; those outside are the last, or the first, element."""
+    operands = [trace.operand(x), trace.operand(indices)]
+    node, where = operands[0][0], operands[1][0]
+    if any(queue is None for _, _, queue in operands) or where.dtype.kind not in "iu" or where.dtype == np.uint64:
+        raise NotFused("an index is no array of integers", "use dpnp.where")
+    if axis >= len(node.shape) or not where.shape:
+        raise NotFused("the indices do not fit")
+    shape = (*node.shape[:axis], *where.shape, *node.shape[axis + 1 :])
+    size = node.shape[axis]
+    if not size or 0 in shape or (len(shape) == 1 and shape[0] > _LONGEST_TAKEN):
+        raise NotFused("the indices, or the elements, are none or many")
+    place = np.dtype(np.int64)
+
+    def apply(kind: str, *values: Any, dtype: Any = place) -> Node:
+        given = [value if isinstance(value, Node) else Number((), place, value) for value in values]
+        return Map(where.shape, dtype, kind, tuple(given), place)
+
+    within = apply("clip", where, -size if mode == "wrap" else 0, size - 1)
+    if mode == "wrap":
+        within = apply("where", apply("less", within, 0, dtype=np.dtype(bool)), apply("add", within, size), within)
+    return result_array(trace, Take(shape, node.dtype, node, within, axis), operands)
 
 
 def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[int, int, int] | int | None]:

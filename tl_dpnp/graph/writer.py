@@ -15,6 +15,7 @@ from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contracti
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Arange,
     Array,
     Assemble,
@@ -25,11 +26,12 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
 )
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import Places, local_shape
+from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
@@ -37,7 +39,7 @@ from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
 from tl_dpnp.language.types import Type
-from tl_dpnp.scalars import I1, ScalarType, is_lossless
+from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
 
@@ -136,6 +138,8 @@ class _Writer:
                 self._reduce(node, target)
             case Assemble():
                 self._assemble(node, target)
+            case Accumulate():
+                self._accumulate(node, target)
             case _:
                 self._assign(node, target)
         self.buffers[node] = target
@@ -299,6 +303,11 @@ class _Writer:
                 return self._map(node, places, index)
             case Arange():
                 return self._count(node, places, index)
+            case Take(operand=operand, indices=indices, axis=axis):
+                of_operand, of_indices = take_places(node, places)
+                end = axis + len(indices.shape)
+                where = self.b.cast(self._element(indices, of_indices, index[axis:end]), INDEX)
+                return self._element(operand, of_operand, (*index[:axis], where, *index[end:]))
         raise AssertionError(f"{node} is stored")
 
     def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
@@ -511,6 +520,26 @@ class _Writer:
             where = [index[axis] for axis in target.axes]
             value = FUNCTIONS[reduction.function].emit(b, type_, [b.load(target.memref, *where), element])
             b.store(value, target.memref, *where)
+
+    def _accumulate(self, node: Accumulate, target: Buffer) -> None:
+        """Put each element together with the result before it: the axis outside, as that of a reduction."""
+        b, places, shape = self.b, self._places_of(node), self._shape_of(node)
+        type_, function = scalar_type_of(node.dtype), FUNCTIONS[REDUCTIONS[node.kind].function]
+        order = [axis for axis in reversed(target.axes) if axis != node.axis]
+
+        def element(index: tuple[Index, ...]) -> tuple[Value, list[Index]]:
+            value = converted(b, self._element(node.operand, places, index), type_)
+            return value, [index[axis] for axis in target.axes]
+
+        with self._loops(order, shape) as index:
+            value, where = element(index)
+            b.store(value, target.memref, *where)
+        if shape[node.axis] > 1:
+            with b.for_(1, shape[node.axis]) as step, self._loops(order, shape) as index:
+                value, where = element((*index[: node.axis], step, *index[node.axis + 1 :]))
+                before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
+                value = function.emit(b, type_, [b.load(target.memref, *before), value])
+                b.store(value, target.memref, *where)
 
     def _contract(self, node: Contract, target: Buffer, accumulate: bool = False, alpha: Value | float = 1.0) -> None:
         element = scalar_type_of(node.dtype)
