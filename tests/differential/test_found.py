@@ -1,5 +1,7 @@
 """Programs that campaigns of random tests have found: each was wrong once, or was not built."""
 
+import re
+
 import dpnp
 import numpy as np
 import pytest
@@ -90,3 +92,24 @@ def test_kernels_that_the_driver_does_not_vectorize():
     with pytest.raises(tl_dpnp.LoweringError, match="does not vectorize tl_kernel: the 8 lanes"):
         kernel(array, group_size=1)
     np.testing.assert_array_equal(array.asnumpy(), x)
+
+
+#: The position among three sub-groups is a switch, of two bits if LLVM may choose.
+POSITION_OF_TWO_BITS = """
+func @f(%x: memref<i64x19>, %y: memref<i16x8>) work_group_size(48,3) subgroup_size(16) {
+  %s = subview %y[2] : memref<i16x8>
+  sum.t 0, %y, 1, %s : u8, memref<i16x8>, i8, memref<i16>
+  %t = alloca -> memref<i64x19>
+  axpby.t 0, %x, 0, %t : u16, memref<i64x19>, i32, memref<i64x19>
+}
+"""
+
+
+def test_integers_of_widths_that_devices_lack():
+    """Intel's CPU runtime ended the process where it vectorized the switch."""
+    kernel = tl_dpnp.compile(POSITION_OF_TWO_BITS, form="subgroup", cache=False)
+    y = dpnp.arange(8, dtype="i2")
+    kernel(dpnp.zeros(19, dtype="i8"), y, group_size=1)
+    (text,) = kernel.inspect_llvm().values()
+    assert {int(width) for width in re.findall(r"\bi(\d+)\b", text)} <= {1, 8, 16, 32, 64}
+    np.testing.assert_array_equal(y.asnumpy(), np.arange(8))

@@ -274,7 +274,8 @@ add(2, "places of odd extremes", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*0 f4(3,4
 for t in "f4 f8 i4 u1 f2 ?".split():
     add(2, f"running sums {t}", f"{t}(3,4,5) {t}(4,5)[::-1,::-1] {t}(5)", """
         xp.cumsum(a, axis=1); a.cumsum(axis=-1); xp.cumsum(b, axis=0); xp.cumsum(b); c.cumsum();
-        xp.cumsum(c, axis=0)[::-1];        xp.cumprod(b, axis=1); xp.cumsum(a, axis=0) * 2; xp.cumsum(a[:, :1], axis=1); xp.cumsum(b.T, axis=1).max(axis=0)
+        xp.cumsum(c, axis=0)[::-1]; xp.cumprod(b, axis=1); xp.cumsum(a, axis=0) * 2;
+        xp.cumsum(a[:, :1], axis=1); xp.cumsum(b.T, axis=1).max(axis=0)
     """)
 for t in "i8 i4 u1".split():
     add(2, f"elements at places {t}", f"f4(3,4,5) {t}(7) f8(5) {t}(2,3) i4(6,4)", """

@@ -73,6 +73,8 @@ class Memory(Expressions):
 
     def allocate(self, element: ScalarType, shape: Sequence[int]) -> Ref:
         """Emit an alloca, packed or padded; the caller writes all of it before anything reads it."""
+        if 0 in shape:  # as an argument may be
+            raise Retry
         strides, stride = [], 1
         for size in shape:
             strides.append(stride)

@@ -12,7 +12,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
 __all__ = ["Template", "builder_of"]
@@ -28,8 +28,11 @@ def builder_of(trace: Trace, value: Any) -> Build:
     if type(value) is LazyArray:
         place = trace.place_of(value)
         return lambda registers, scalars: dpnp_array_of(array_at(place, registers))
-    if type(value) is TracedFloat and value.tape is trace.tape:
-        position = value.position
+    if type(value) in TRACED and value.tape is trace.tape:
+        position = trace.tape.operand(value)
+        if position is None:
+            fixed = trace.tape.fix(value)
+            return lambda registers, scalars: fixed
         return lambda registers, scalars: scalars[position]
     if type(value) in (list, tuple):
         parts = [builder_of(trace, part) for part in value]
@@ -66,7 +69,7 @@ _NUMERIC = frozenset((*FUNCTIONS, "power", "float_power", "remainder", "floor_di
 
 
 def _fixed(trace: Trace, value: Any) -> Any:
-    if type(value) is TracedFloat:
+    if type(value) in TRACED:
         return trace.tape.fix(value)
     if type(value) in (list, tuple):
         return type(value)([_fixed(trace, part) for part in value])

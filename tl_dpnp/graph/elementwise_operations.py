@@ -24,6 +24,7 @@ from tl_dpnp.graph.recorders import (
     result_array,
 )
 from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import slice_axes
 
 __all__: list[str] = []
@@ -58,8 +59,10 @@ def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any],
     kinds = FUNCTIONS[kind].only
     if scalar_type_of(compute).kind not in kinds:
         raise NotFused(f"{kind} of {compute} is not fused")
-    for node in nodes:
-        _check_number(node, compute)
+    for value in (node.value if isinstance(node, Number) else plain(value)
+                  for node, value in zip(nodes, values, strict=True) if isinstance(node, Number | Parameter)):
+        for type in (compute, *(node.dtype for node in nodes if node.dtype is not None)):
+            _check_number(value, type)
     try:
         shape = np.broadcast_shapes(*(node.shape for node in nodes))
     except ValueError:
@@ -80,12 +83,13 @@ def _computing_dtype(
     return np.dtype(np.int8) if common.kind == "b" else common
 
 
-def _check_number(node: Node, compute: np.dtype[Any]) -> None:
-    if not isinstance(node, Number) or compute.kind not in "iu":
-        return
-    limits = np.iinfo(compute)
-    if not limits.min <= node.value <= limits.max:
-        raise NotFused(f"{node.value} is no value of {compute}")
+def _check_number(value: Any, type: np.dtype[Any]) -> None:
+    """Raise `NotFused` for an integer that has another value in the type of the computation or of an operand.
+
+    dpnp converts it to the latter first, also where the result is a float.
+    """
+    if type.kind in "iu" and isinstance(value, int) and not np.iinfo(type).min <= value <= np.iinfo(type).max:
+        raise NotFused(f"{value} is no value of {type}")
 
 
 for _kind in FUNCTIONS:

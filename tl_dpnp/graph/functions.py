@@ -16,7 +16,7 @@ from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["FUNCTIONS", "REDUCTIONS", "Function"]
+__all__ = ["FUNCTIONS", "REDUCTIONS", "TAKE_NUMBERS", "Function"]
 
 Emitter = Callable[[FunctionBuilder, ScalarType, list[Value]], Value]
 
@@ -132,6 +132,10 @@ FUNCTIONS: dict[str, Function] = {
     "bitwise_xor": Function(2, _arith("xor"), only=("signed", "unsigned", "boolean")),
     "invert": Function(1, _arith("not"), only=("signed", "unsigned", "boolean")),
 }
+#: The functions whose kernels are given numbers; of others the value of a number is a part.
+TAKE_NUMBERS = frozenset(
+    name for name in FUNCTIONS if name not in ("where", "astype") and not name.startswith("logical_")
+)
 
 
 @dataclass(frozen=True)

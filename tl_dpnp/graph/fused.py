@@ -13,7 +13,7 @@ import threading
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.rewriting import rewritten
 from tl_dpnp.graph.trace import Break, Trace, active_trace, extent_of, refusal
 from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.graph.traced_scalars import bucket
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
@@ -40,19 +41,23 @@ __all__ = ["FusedFunction", "fuse"]
 _BREAKS = ("quiet", "warn", "error")
 #: Keys that a function remembers; the oldest go first.
 _MOST_KEYS = 512
+#: Values of a number with plans of their own after which it is said that there are many.
+_MANY_VALUES = 64
 
 
 @dataclass
 class Specialization:
     """What a trace left: the plan, what it depends on besides the key, and what it takes from each call.
 
-    `numbers` are the values that numbers of the call have to have, by their position.  Where the plan writes to arrays
-    of the call, `overlaps` says which of them share memory.  `held` are objects whose identity is part of the key.
+    `numbers` are the values that numbers of the call have to have, by their position, and `buckets` those of integers
+    that kernels are given.  Where the plan writes to arrays of the call, `overlaps` says which of them share memory.
+    `held` are objects whose identity is part of the key.
     """
 
     plan: Plan
     guards: Check | None
     numbers: tuple[tuple[int, float], ...]
+    buckets: tuple[tuple[int, int], ...]
     overlaps: tuple[tuple[int, int], ...] | None
     held: list[Any]
 
@@ -71,6 +76,9 @@ class Specialization:
                 return False, None
         for place, value in self.numbers:
             if not same_value(scalars[place], value):
+                return False, None
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
                 return False, None
         if self.overlaps is not None and self.overlaps != overlapping(arrays):
             return False, None
@@ -99,6 +107,8 @@ class FusedFunction:
         self.recompile_limit = recompile_limit
         self.enabled: bool = config.get("FUSE")
         self._specializations: OrderedDict[Any, list[Specialization]] = OrderedDict()
+        self._deciding: dict[Any, tuple[int, ...]] = {}
+        self._values: dict[Any, int] = {}
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
         self._compilations = 0
@@ -135,7 +145,7 @@ class FusedFunction:
         if not self.enabled:
             return self.function(*arguments, **keywords)
         key = self._key(arguments, keywords)
-        for specialization in self._specializations.get(tuple(key.parts), ()):
+        for specialization in self._specializations.get(self._full_key(key), ()):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
                 return result
@@ -160,6 +170,11 @@ class FusedFunction:
             key.add(value)
         key.finish()
         return key
+
+    def _full_key(self, key: CallKey) -> tuple[Any, ...]:
+        """Return the key of a call with the values of those numbers that decided what earlier traces did."""
+        parts = tuple(key.parts)
+        return parts, tuple(_exactly(key.scalars[place]) for place in self._deciding.get(parts, ()))
 
     # --- tracing -----------------------------------------------------------------------------------------------------
 
@@ -190,13 +205,22 @@ class FusedFunction:
         with self._lock:
             self._compilations += trace.compilations > 0
             if trace.compilations:
-                self._note_kinds(arguments, keywords)
+                self._note_kinds(trace.tape.fixed, arguments, keywords)
             if specialization is not None:
-                found = self._specializations.setdefault(parts, [])
+                deciding = {place for place in trace.tape.fixed if place < len(key.scalars)}
+                self._deciding[parts] = tuple(sorted(deciding.union(self._deciding.get(parts, ()))))
+                full = self._full_key(key)
+                if full not in self._specializations and full[1]:
+                    self._count_values(parts, arguments, keywords)
+                found = self._specializations.setdefault(full, [])
                 found.append(specialization)
                 del found[:-8]
                 while len(self._specializations) > _MOST_KEYS:
                     self._specializations.popitem(last=False)
+                while len(self._deciding) > _MOST_KEYS:
+                    oldest = next(iter(self._deciding))
+                    del self._deciding[oldest]
+                    self._values.pop(oldest, None)
             elif observer is not None:
                 self._again[parts] = trace.cache
                 while len(self._again) > _MOST_KEYS:
@@ -213,10 +237,11 @@ class FusedFunction:
         trace.finish()
         if specialization is not None:
             trace.registers = []
-            return value, trace, again
-        if observer is not None:
-            observer.forget()
-        release(trace)
+        else:
+            if observer is not None:
+                observer.forget()
+            release(trace)
+        trace.tape.let_go()
         return value, trace, again
 
     def _interceptor(self, trace: Trace) -> Interceptor:
@@ -233,8 +258,8 @@ class FusedFunction:
     ) -> Any:
         with trace:
             if observer is None:
-                given = [trace.argument(a) if type(a) is dpnp.ndarray else a for a in arguments]
-                named = {name: trace.argument(a) if type(a) is dpnp.ndarray else a for name, a in keywords.items()}
+                given = [_stand_in(trace, value) for value in arguments]
+                named = {name: _stand_in(trace, value) for name, value in keywords.items()}
             else:
                 observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
@@ -264,7 +289,9 @@ class FusedFunction:
             overlaps = overlapping([*key.arrays, *(trace.registers[slot] for slot in observer.inputs)])
         plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
         numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
-        return Specialization(plan, observer.guards.compiled(), numbers, overlaps, key.held)
+        buckets = tuple((place, bucket(value)) for place, value in enumerate(tape.values)
+                        if place in tape.integers - tape.fixed and type(value) is int)
+        return Specialization(plan, observer.guards.compiled(), numbers, buckets, overlaps, key.held)
 
     def _changing(self) -> str:
         """Return, for a message, which arguments were of how many kinds when something was compiled."""
@@ -272,15 +299,37 @@ class FusedFunction:
         texts = [f"argument {name} was of {len(found)} kinds" for name, found in kinds if len(found) > 1]
         return f", and {', '.join(texts)}" if texts else ""
 
-    def _note_kinds(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+    def _named(
+        self, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Iterator[tuple[str, list[Any], dict[int, float]]]:
+        """Yield the name of each argument, its kind, and its numbers by their position."""
+        before = 0
         names = self.code.__code__.co_varnames
         numbered = {names[i] if i < self.code.__code__.co_argcount else str(i + 1): a for i, a in enumerate(arguments)}
         for name, argument in {**numbered, **keywords}.items():
             key = CallKey()
             key.add(argument)
+            yield name, key.parts, dict(enumerate(key.scalars, before))
+            before += len(key.scalars)
+
+    def _count_values(self, parts: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        """Count the plans for values of numbers, and say once that there are many."""
+        self._values[parts] = count = self._values.get(parts, 0) + 1
+        if count >= _MANY_VALUES and "values" not in self._warned:
+            self._warned.add("values")
+            names = [name for name, _, numbers in self._named(arguments, keywords)
+                     if any(place in numbers for place in self._deciding[parts])]
+            warnings.warn(
+                f"{self.name} has been traced for {count} values of {', '.join(names)}: it looks at the value, as a "
+                "size, an index or in a comparison, so that each needs a plan of its own", FusionWarning, stacklevel=5)
+
+    def _note_kinds(self, fixed: set[int], arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
+        """Remember of what kind each argument was; of numbers, the values of those that are `fixed`."""
+        for name, parts, numbers in self._named(arguments, keywords):
+            values = [value for place, value in numbers.items() if place in fixed]
             kinds = self._kinds.setdefault(name, [])
-            if key.parts not in kinds:
-                kinds.append(key.parts)
+            if [parts, values] not in kinds:
+                kinds.append([parts, values])
 
     def _in_dpnp(
         self, unknown: bool, arguments: Sequence[Any], keywords: dict[str, Any]
@@ -335,6 +384,18 @@ def function_of(function: Any) -> types.FunctionType | None:
 
 def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+
+
+def _exactly(value: float) -> Any:
+    """Return what a number has in common with those that are the same: zeros have signs, and NaN is the same as NaN."""
+    return value if type(value) is int else (float, repr(value))
+
+
+def _stand_in(trace: Trace, value: Any) -> Any:
+    """Return what stands for an argument where a function is traced at each call: kernels are given the integers."""
+    if type(value) is int:
+        return trace.tape.fixed_number(value)
+    return trace.argument(value) if type(value) is dpnp.ndarray else value
 
 
 def overlapping(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:

@@ -61,7 +61,7 @@ _GUARDS = {
     "type": "if type({v}) is not {e}: return False",
     "length": "if type({v}) is not {e}[0] or len({v}) != {e}[1]: return False",
     "keys": "if type({v}) is not dict or tuple({v}) != {e}: return False",
-    "scalar": "if type({v}) is not float: return False\n    scalars.append({v})",
+    "scalar": "if type({v}) is not {e}: return False\n    scalars.append({v})",
     "array": "if type({v}) is not array_type: return False\n    u = usm_array_of({v})\n"
              "    if array_facts(u) != {e}: return False\n    arrays.append(u); originals.append({v})",
     "same": "if {v} is not originals[{e}]: return False",

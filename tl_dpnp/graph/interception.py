@@ -20,7 +20,7 @@ from tl_dpnp.graph.namespace import recording
 from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, TracedFloat, TracedInteger, plain
 
 __all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
 
@@ -60,6 +60,9 @@ _BUILTIN_KINDS = (
     types.ClassMethodDescriptorType,
 )
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
+
+#: The types that stand-ins have for the user.
+_STANDS_FOR: dict[type, type] = {LazyArray: dpnp.ndarray, TracedFloat: float, TracedInteger: int}
 
 
 class Interceptor:
@@ -254,8 +257,8 @@ class Interceptor:
         return made
 
     def _float(self, *values: Any) -> Any:
-        if len(values) == 1 and type(values[0]) is TracedFloat:
-            return values[0]
+        if len(values) == 1 and type(values[0]) in TRACED:
+            return values[0] if type(values[0]) is TracedFloat else self.trace.tape.derived(float, values)
         return float(*values)
 
     def builtin(self, function: Any) -> Any:
@@ -333,7 +336,7 @@ class Interceptor:
         ):
             return function(*arguments, **keywords)
         with self.trace.outside():
-            return function(*arguments, **keywords)
+            return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})
 
     def captured(self, array: Any) -> Any:
         """Return the lazy array for one that was met in some other way than as an argument."""
@@ -348,7 +351,7 @@ def _parts(function: types.FunctionType) -> tuple[Any, ...]:
 def _type_of(*arguments: Any) -> Any:
     if len(arguments) == 1:
         kind = type(arguments[0])
-        return dpnp.ndarray if kind is LazyArray else float if kind is TracedFloat else kind
+        return _STANDS_FOR.get(kind, kind)
     return type(*arguments)
 
 

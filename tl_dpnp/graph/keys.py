@@ -1,8 +1,8 @@
 """The key of a call: what a plan depends on of its arguments, and the arrays and numbers that it does not.
 
-Arrays count by shape, strides, dtype, USM type and queue; Python floats by their type, unless a trace has used the
-value; other simple values by value, lists, tuples and dicts by what is in them.  Of other objects only the type counts:
-guards (`tl_dpnp.graph.guards`) see to what a function reads of them.
+Arrays count by shape, strides, dtype, USM type and queue; Python floats and ints by their type, unless a trace has used
+the value; other simple values by value, lists, tuples and dicts by what is in them.  Of other objects only the type
+counts: guards (`tl_dpnp.graph.guards`) see to what a function reads of them.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class CallKey:
             self.arrays.append(usm)
             self.originals.append(value)
             self.parts.append(array_facts(usm))
-        elif kind is float:
+        elif kind is float or kind is int:
             self.scalars.append(value)
-            self.parts.append(float)
+            self.parts.append(kind)
         elif kind in BY_VALUE:
             self.parts.append((kind, value))
         elif kind is usm_ndarray:

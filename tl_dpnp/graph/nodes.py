@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Position",
-    "Reduce", "Reshape", "Take", "View", "operands_of", "reached", "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter",
+    "Position", "Reduce", "Reshape", "Take", "View", "operands_of", "reached", "topological",
 ]
 
 

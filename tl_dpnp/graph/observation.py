@@ -16,14 +16,14 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.interception import PLAIN_HOOKS, Interceptor, called_method, hashable, makers
+from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable, makers
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import CHANGING_METHODS, MATHEMATICS, PURE_TYPES, dpnp_name, is_pure_function, trusted
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_plain
 from tl_dpnp.graph.rewriting import hook_cells, rewritten
 from tl_dpnp.graph.trace import Break, Trace
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger
 
 __all__ = ["Observer"]
 
@@ -67,7 +67,7 @@ class Observer(Reader, Interceptor):
         kind = type(owner)
         if kind is dpnp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
-        if kind is TracedFloat:
+        if kind in TRACED:
             owner = self.trace.tape.fix(owner)
         if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
             return super().attribute(owner, name)
@@ -194,17 +194,12 @@ class Observer(Reader, Interceptor):
                 name in ("eq", "ne") and isinstance(value, BY_IDENTITY)
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
-        if type(one) is TracedFloat or type(other) is TracedFloat:
-            one, other = self._numbers(one, other)
+        if type(one) in TRACED or type(other) in TRACED:
+            if type(one) in _OPERANDS and type(other) in _OPERANDS:
+                return self.trace.tape.derived(OPERATORS[name], (one, other))
+            if not isinstance(one, LazyArray | dpnp.ndarray) and not isinstance(other, LazyArray | dpnp.ndarray):
+                one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
         return super().binary(name, one, other)
-
-    def _numbers(self, one: Any, other: Any) -> tuple[Any, Any]:
-        """Fix a number that meets something other than numbers and arrays."""
-        numeric = (LazyArray, dpnp.ndarray, int, float)
-        if isinstance(one, numeric) and isinstance(other, numeric) and not isinstance(one, np.generic) \
-                and not isinstance(other, np.generic):
-            return one, other
-        return self.trace.tape.fix(one), self.trace.tape.fix(other)
 
     def _comparing(self, value: Any) -> None:
         if type(value) in CONTAINERS:
@@ -266,7 +261,8 @@ class Observer(Reader, Interceptor):
         if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
                 and not isinstance(owner, LazyArray):
             self.effect(f"{type(owner).__name__}.{name}", "how it is assigned is not followed")
-        super().set_attribute(self._settled(value, owner), owner, name)
+        settled = self.deeply(value) if isinstance(owner, LazyArray | dpnp.ndarray) else self._settled(value, owner)
+        super().set_attribute(settled, owner, name)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element; a container that was there before gets plain numbers."""
@@ -383,12 +379,15 @@ class Observer(Reader, Interceptor):
         if kind in (str, int, bool, bytes, complex, set, frozenset):
             for value in arguments:
                 self._comparing(value)
+        keywords = keywords if kind is dict else {name: self.deeply(value) for name, value in keywords.items()}
         if kind in (list, tuple, dict, zip, enumerate, reversed, map, filter):
             return make(*[self._spread(value) for value in arguments], **keywords)
         return make(*[value if kind is float else self.deeply(value) for value in arguments], **keywords)
 
     def _spread(self, value: Any) -> Any:
         """Return what stands for a container from outside whose elements are used."""
+        if type(value) in TRACED:
+            return self.trace.tape.fix(value)
         if id(value) in self._known and type(value) in (list, tuple):
             return list(self.elements(value, self._known[id(value)][1]))
         if id(value) in self._known and type(value) is dict:
@@ -416,10 +415,13 @@ class Observer(Reader, Interceptor):
         return getattr(self.mapping(owner), name)(*map(self.deeply, arguments))
 
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
-        if isinstance(function, np.ufunc) or (hashable(function) and function in MATHEMATICS):
-            if not keywords and not isinstance(function, np.ufunc) and all(map(is_number, arguments)):
-                return self.trace.tape.derived(function, arguments)
+        mathematics = hashable(function) and function in MATHEMATICS
+        if not keywords and all(map(is_number, arguments)) and (mathematics or (
+                is_pure_function(function) and any(type(value) in TRACED for value in arguments))):
+            return self.trace.tape.derived(function, arguments)
+        if mathematics or isinstance(function, np.ufunc):
             arguments = tuple(map(self.deeply, arguments))
+        keywords = {name: self.deeply(value) for name, value in keywords.items()}
         for value in (*arguments, *keywords.values()):
             if _is_lazy_iterable(value):
                 self.iterate(value)
@@ -430,16 +432,29 @@ class Observer(Reader, Interceptor):
             if function in _COMPARING and "key" not in keywords:
                 arguments = tuple(map(self._compared, arguments))
             return super()._computed(function, *map(self._passed, arguments), **keywords)
-        settled = [value if type(value) in CONTAINERS and id(value) not in self._known else self._settled(
-            value, getattr(function, "__self__", None)) for value in arguments]
-        return super()._computed(function, *settled, **keywords)
+        owner = getattr(function, "__self__", None)
+        return super()._computed(function, *[self._settled_argument(value, owner) for value in arguments], **keywords)
+
+    def _settled_argument(self, value: Any, owner: Any) -> Any:
+        """Return an argument of a method written in C, which takes the value of an integer as it is."""
+        if type(value) in CONTAINERS and id(value) not in self._known:
+            return value
+        return self.trace.tape.fix(value) if type(value) is TracedInteger else self._settled(value, owner)
+
+    def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        if function.__name__ != "append":
+            arguments = tuple(self._settled_argument(value, None) for value in arguments)
+        return super()._stored(function, *arguments, **keywords)
 
     def _passed(self, value: Any) -> Any:
         if id(value) in self._known and type(value) in (list, tuple):
             return type(value)(self.elements(value, self._known[id(value)][1]))
-        if type(value) is TracedFloat:
-            return value
+        if _is_lazy_iterable(value):
+            return map(self._settled_element, value)
         return super()._passed(self.deeply(value))
+
+    def _settled_element(self, value: Any) -> Any:
+        return self.trace.tape.fix(value) if type(value) is TracedInteger else value
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
         if default and not is_plain(owner) and not hasattr(owner, name):
@@ -474,12 +489,14 @@ class Observer(Reader, Interceptor):
 
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
+#: Numbers whose arithmetic is that of Python.
+_OPERANDS = frozenset((bool, int, float, *TRACED))
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value is one of Python's or NumPy's numbers."""
-    return type(value) in (bool, int, float, complex, TracedFloat) or isinstance(value, np.generic)
+    return type(value) in (complex, *_OPERANDS) or isinstance(value, np.generic)
 
 
 def is_named_tuple(kind: type) -> bool:

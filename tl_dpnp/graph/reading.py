@@ -19,7 +19,7 @@ from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Break, Trace, refusal, user_place
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, plain
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
 __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
@@ -27,7 +27,7 @@ __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 NUMBERS = (bool, int, float, complex, np.generic)
 #: Types of values that are what they are; classes made of them may be anything.
 _PLAIN = frozenset((
-    LazyArray, TracedFloat, bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice,
+    LazyArray, *TRACED, bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice,
 ))
 CONTAINERS = (list, tuple, dict)
 #: Elements of containers that are looked at; more are not followed.
@@ -56,7 +56,7 @@ class Reader:
         self._known: dict[int, tuple[Any, Path]] = {}
         self._places: dict[int, int] = {}
         self._waiting: dict[int, tuple[Any, Path]] = {}
-        self._floats: dict[Any, TracedFloat] = {}
+        self._traced: dict[Any, Any] = {}
         for number, original in enumerate(key.originals):
             self._places.setdefault(id(original), number)
         self._originals = len(key.originals)
@@ -78,7 +78,7 @@ class Reader:
 
     def forget(self) -> None:
         """Forget the numbers that stand for others."""
-        self._floats.clear()
+        self._traced.clear()
 
     def effect(self, what: str, reason: str, hint: str = "") -> None:
         """Note something that has to happen at each call, or cannot be seen to stay the same."""
@@ -97,15 +97,15 @@ class Reader:
         kind = type(value)
         if kind is dpnp.ndarray:
             return self.trace.argument(value)
-        if kind is float:
+        if kind is float or kind is int:
             return self.trace.tape.given(value)
         if kind in CONTAINERS:
             path.covered = True
             self._register(value, path)
             for key, part in value.items() if kind is dict else enumerate(value):
                 stands = self.cover(part, self.guards.child(path, "item", key))
-                if type(stands) is TracedFloat:
-                    self._floats[self.guards.child(path, "item", key)] = stands
+                if type(stands) in TRACED:
+                    self._traced[self.guards.child(path, "item", key)] = stands
         elif kind is usm_ndarray:
             self.trace.argument(value)
         elif isinstance(value, BY_IDENTITY):
@@ -141,15 +141,15 @@ class Reader:
     def read(self, value: Any, path: Path) -> Any:
         """Take in a value that was found at the end of a path; return what stands for it."""
         kind = type(value)
-        if kind is LazyArray or kind is TracedFloat or self.trace.ended:
+        if kind is LazyArray or kind in TRACED or self.trace.ended:
             return value  # this trace has put it there
         if path.guard is not None and not self._as_before(value, path):
             self.effect("a variable", "it changes while the function runs")
             return self.trace.argument(value) if kind is dpnp.ndarray else value
         if kind is dpnp.ndarray:
             return self._array(value, path)
-        if kind is float:
-            return self._float_at(value, path)
+        if kind is float or kind is int:
+            return self._number_at(value, path)
         self._guard(value, kind, path)
         return value
 
@@ -160,10 +160,10 @@ class Reader:
         if kind == "is":
             return value is expected
         if kind == "scalar":
-            return type(value) is float and same_value(value, expected)
+            return type(value) is expected and same_value(value, plain(self._traced[path]))
         if kind in ("array", "same"):
             return type(value) is dpnp.ndarray and id(value) in self._places
-        return not isinstance(value, dpnp.ndarray | float)
+        return not isinstance(value, dpnp.ndarray | float) and type(value) is not int
 
     def _guard(self, value: Any, kind: type, path: Path) -> None:
         if path.guard is not None or path.covered:
@@ -219,15 +219,15 @@ class Reader:
         self.effect("an array", "it is neither an argument nor a variable of the function", "pass it as an argument")
         return self.trace.argument(array)
 
-    def _float_at(self, value: float, path: Path) -> TracedFloat:
-        if path not in self._floats:
-            self._floats[path] = self.trace.tape.given(value)
-            self.guards.require(path, "scalar", value)
-        return self._floats[path]
+    def _number_at(self, value: float, path: Path) -> Any:
+        if path not in self._traced:
+            self._traced[path] = self.trace.tape.given(value)
+            self.guards.require(path, "scalar", type(value))
+        return self._traced[path]
 
     def deeply(self, value: Any) -> Any:
         """Take in all that a container from outside holds, by value; return what stands for a number."""
-        if type(value) is TracedFloat:
+        if type(value) in TRACED:
             return self.trace.tape.fix(value)
         known = self._known.get(id(value))
         if known is not None and type(value) in CONTAINERS:
@@ -256,8 +256,8 @@ class Reader:
     def element(self, value: Any, path: Path, key: Any) -> Any:
         child = self.guards.child(path, "item", key)
         child.covered = path.covered and not is_object(value)
-        known = self._floats.get(child)
-        return self.read(value, child) if known is None or not same_value(known, value) else known
+        known = self._traced.get(child)
+        return self.read(value, child) if known is None or not same_value(plain(known), value) else known
 
     def elements(self, values: Any, path: Path) -> Iterator[Any]:
         for number, value in enumerate(values):

@@ -12,6 +12,7 @@ import numpy as np
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Node, Number, Parameter
 from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.traced_scalars import plain
 
 __all__ = [
     "RECORDERS", "Recorder", "array_axis", "descriptor", "only_defaults", "records", "result_array", "static_integer",
@@ -73,7 +74,7 @@ def result_array(
 def descriptor(node: Node, value: Any) -> Any:
     """Return what stands for an operand where dpnp is asked for a dtype."""
     if isinstance(node, Parameter):
-        return 1.0
+        return plain(value) if isinstance(value, int) else 1.0
     if isinstance(node, Number):
         return value if isinstance(value, np.generic) else node.value
     return node.dtype

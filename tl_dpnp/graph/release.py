@@ -1,6 +1,6 @@
 """What a trace may leave behind: stand-ins of arrays and numbers in objects that outlive it.
 
-While a function is traced, lazy arrays stand for the caller's own ones, and `TracedFloat` objects for numbers.  Where
+While a function is traced, lazy arrays stand for the caller's own ones, and traced numbers for plain ones.  Where
 the function has put one into a container, an attribute or a variable of an outer scope, what it stands for takes its
 place.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
 
 __all__ = ["release", "restored"]
 
@@ -37,8 +37,8 @@ def restored(trace: Trace, value: Any) -> Any:
         kind = type(value)
         if kind is LazyArray:
             return own.get(id(value), value)
-        if kind is TracedFloat:
-            return float.__float__(value)
+        if kind in TRACED:
+            return plain(value)
         if id(value) in seen:
             return value
         if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_make")):
@@ -63,7 +63,7 @@ def release(trace: Trace) -> None:
         return
     own = {id(lazy): array for array, lazy in trace.known()}
     trace.forget()
-    real = {id(value): float.__float__(value) if type(value) is TracedFloat else own[id(value)] for value in kept}
+    real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value in kept}
     ours: list[Any] = [kept, real, own]
     for _ in range(_ROUNDS):
         ours.append(kept)
@@ -85,7 +85,8 @@ def release(trace: Trace) -> None:
 def _kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
     kept = [entry[1] for entry in trace.standing() if sys.getrefcount(entry[1]) > _OWN]
-    return kept + [number for number in trace.tape.left() if sys.getrefcount(number) > _OWN + 1]
+    return kept + [number for number in trace.tape.left()
+                   if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]
 
 
 def _again(holder: tuple[Any, ...], real: dict[int, Any]) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED
 
 __all__ = ["result_of"]
 
@@ -44,7 +44,7 @@ class _Maker:
 
     def made(self, value: Any) -> Make:
         """Return what makes a value; raises `_Unknown`."""
-        if type(value) is TracedFloat and value.tape is self.trace.tape:
+        if type(value) in TRACED and value.tape is self.trace.tape:
             place = value.position
             return lambda call: call.scalars[place]
         if type(value) in BY_VALUE or isinstance(value, float | complex | np.generic | np.dtype | type | enum.Enum):

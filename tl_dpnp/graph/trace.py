@@ -22,6 +22,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
@@ -41,7 +42,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedInteger
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpctl_adapter import address_of
@@ -199,6 +200,8 @@ class Trace:
         self, name: str, recorder: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]
     ) -> Any:
         """Call a recorder, or return what it has recorded before for the same operation."""
+        if name not in TAKE_NUMBERS:  # sizes, axes and exponents: a plan is made for their values
+            arguments, keywords = self.without_integers(arguments), self.without_integers(keywords)
         if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
             return recorder(self, *arguments, **keywords)
         found = self.cache.key_of(self.tape, name, arguments, keywords)
@@ -213,6 +216,19 @@ class Trace:
         result = recorder(self, *arguments, **keywords)
         self._remember(key, arguments, result, before)
         return result
+
+    def without_integers(self, value: Any) -> Any:
+        """Return arguments with plain integers in the place of traced ones."""
+        kind = type(value)
+        if kind is TracedInteger:
+            return self.tape.fix(value)
+        if kind is tuple or kind is list:
+            return kind(map(self.without_integers, value))
+        if kind is dict:
+            return {key: self.without_integers(part) for key, part in value.items()}
+        if kind is slice:
+            return slice(*map(self.without_integers, (value.start, value.stop, value.step)))
+        return value
 
     def _progress(self) -> tuple[int, ...]:
         """Return how far the trace has come in everything that a recorder may add to besides nodes."""
@@ -261,8 +277,11 @@ class Trace:
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
-        if type(value) is TracedFloat and value.tape is self.tape:
-            return self.cache.parameter(value.position), None, None
+        if type(value) in TRACED:
+            position = self.tape.operand(value) if value.tape is self.tape else None
+            if position is not None:
+                return self.cache.parameter(position), None, None
+            value = self.tape.fix(value)
         if type(value) is float:  # all values of it share a kernel
             return self.cache.parameter(self.tape.fixed_number(value).position), None, None
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Node, Number, Parameter
-from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
+from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedFloat, bucket
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.plan import Step
@@ -73,15 +73,20 @@ class TraceCache:
 
         Numbers among the operands of an element-wise function become numbers of the call.
         """
-        numeric = name in FUNCTIONS
+        numeric = name in TAKE_NUMBERS
         parts: list[Any] = [name]
         given: list[Any] | None = None
         for number, value in enumerate(arguments):
             kind = type(value)
             if kind is LazyArray:
                 parts.append(value.__dict__["_node"])
-            elif (numeric or name == "power") and kind is TracedFloat and value.tape is tape:
+            elif (
+                (numeric or (name == "power" and kind is TracedFloat)) and kind in TRACED and value.tape is tape
+                and tape.operand(value) is not None
+            ):
                 parts.append(self.parameter(value.position))
+                if value.position in tape.integers:
+                    parts.append(bucket(tape.values[value.position]))
             elif numeric and kind is float:
                 traced = tape.fixed_number(value)
                 given = given or list(arguments)

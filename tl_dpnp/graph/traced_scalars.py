@@ -1,68 +1,107 @@
 """Numbers that may change from call to call: they are arguments of kernels, and so is what is computed from them.
 
-A `TracedFloat` is a float to everything that looks at it.  Arithmetic with other numbers is written down and done again
-at each call; any other use fixes its value: the plan then holds for calls with that value only.
+A `TracedFloat` is a float to everything that looks at it, a `TracedInteger` an int.  Arithmetic with other numbers is
+written down and done again at each call; any other use fixes its value: the plan then holds for calls with that value
+only.  C code takes the value of an int, or of one that meets a float, without a word, so the hooks of traced code
+(`tl_dpnp.graph.observation`) do such arithmetic here, and fix integers before anything else gets them.
+
+What dpnp does with an integer depends on the types that have its value, so those of one `bucket` share a plan.
 """
 
 from __future__ import annotations
 
 import operator
 import weakref
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ScalarTape", "TracedFloat"]
+__all__ = ["TRACED", "ScalarTape", "TracedFloat", "TracedInteger", "bucket", "plain"]
 
 #: A number of a call, or a function of numbers: (whether it is a position, the position or the number) for each.
 Entry = tuple[Callable[..., float], tuple[tuple[bool, Any], ...]] | None
+#: Where the ranges of integer types begin and end, and those of integers that are exact in f64.
+_LIMITS = sorted({-(1 << 53), 0, (1 << 53) + 1, *(
+    limit for bits in (8, 16, 32, 64) for limit in (-(1 << (bits - 1)), 1 << (bits - 1), 1 << bits))})
+#: The integers that kernels are given: those that are exact in f64.
+_SMALLEST, _LARGEST = -(1 << 53), 1 << 53
+
+
+def bucket(value: int) -> int:
+    """Return a number that integers share which all types either have or lack."""
+    return bisect_right(_LIMITS, value)
 
 
 @dataclass
 class ScalarTape:
-    """The numbers of one trace: `values` by position, where they come from, and which of them are `fixed`."""
+    """The numbers of one trace: `values` by position, and where they come from.
+
+    A plan depends on the values of those that are `fixed`, and on the buckets of `integers`, which kernels are given.
+    """
 
     values: list[float] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
+    integers: set[int] = field(default_factory=set)
     _changing: list[tuple[int, Entry]] | None = None
-    _left: list[weakref.ref[TracedFloat]] = field(default_factory=list)
+    _floats: list[weakref.ref[Any]] = field(default_factory=list)
+    _integers: list[Any] = field(default_factory=list)
 
-    def left(self) -> list[TracedFloat]:
-        """Return the numbers that somebody still holds."""
-        return [number for reference in self._left if (number := reference()) is not None]
+    def left(self) -> list[Any]:
+        """Return the numbers that somebody may still hold: integers have no weak references, so the tape holds them."""
+        return [*(number for reference in self._floats if (number := reference()) is not None), *self._integers]
 
-    def given(self, value: float) -> TracedFloat:
+    def let_go(self) -> None:
+        """Forget the numbers themselves; their values stay."""
+        self._floats.clear()
+        self._integers.clear()
+
+    def given(self, value: float) -> Any:
         """Return a number that each call gives, in the order in which this is called."""
         return self._add(value, None)
 
-    def fixed_number(self, value: float) -> TracedFloat:
+    def fixed_number(self, value: float) -> Any:
         """Return a number that is the same at each call."""
-        return self._add(value, (float, ((False, value),)))
+        return self._add(value, (type(value), ((False, value),)))
 
-    def derived(self, function: Callable[..., float], operands: Sequence[Any]) -> float:
+    def derived(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return ``function(*operands)``, to be done again at each call where an operand may change."""
-        value = function(*map(_plain, operands))
-        if type(value) is not float:
+        value = function(*map(plain, operands))
+        if type(value) is not float and type(value) is not int:
             for operand in operands:
                 self.fix(operand)
             return value
-        parts = tuple((True, o.position) if type(o) is TracedFloat else (False, o) for o in operands)
+        parts = tuple((True, o.position) if type(o) in TRACED else (False, o) for o in operands)
         return self._add(value, (function, parts))
 
     def fix(self, value: Any) -> Any:
         """Return a number as a plain one, whose value the plan depends on from now on."""
-        if type(value) is not TracedFloat:
+        if type(value) not in TRACED:
             return value
         if value.tape is self:
             self.fixed.add(value.position)
-        return float.__float__(value)
+        return plain(value)
 
-    def _add(self, value: float, entry: Entry) -> TracedFloat:
-        result = TracedFloat(value)
+    def operand(self, value: Any) -> int | None:
+        """Return the position of a number that becomes an operand of dpnp; None for an integer that is too large."""
+        if type(value) is TracedInteger:
+            if not _SMALLEST <= value.tape.values[value.position] <= _LARGEST:
+                return None
+            self.integers.add(value.position)
+        position: int = value.position
+        return position
+
+    def _add(self, value: float, entry: Entry) -> Any:
+        result: Any
+        if type(value) is float:
+            result = TracedFloat(value)
+            self._floats.append(weakref.ref(result))
+        else:
+            result = TracedInteger(value)
+            self._integers.append(result)
         result.tape, result.position = self, len(self.values)
-        self._left.append(weakref.ref(result))
-        self.values.append(float(value))
+        self.values.append(plain(result))
         self.entries.append(entry)
         return result
 
@@ -77,7 +116,7 @@ class ScalarTape:
             value = values[place] = next(numbers) if entry is None else entry[0](
                 *[values[operand] if is_position else operand for is_position, operand in entry[1]]
             )
-            if type(value) is not float:
+            if type(value) is not type(self.values[place]):
                 raise ArithmeticError("a number has become another kind of number")
         return values
 
@@ -88,51 +127,65 @@ class TracedFloat(float):
     tape: ScalarTape
     position: int
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return float, (_plain(self),)
 
-    def __copy__(self) -> float:
-        return self
+class TracedInteger(int):
+    """An int that may be another one at the next call."""
 
-    def __deepcopy__(self, memo: Any) -> float:
-        return self
+    tape: ScalarTape
+    position: int
 
 
-def _plain(value: Any) -> Any:
-    return float.__float__(value) if type(value) is TracedFloat else value
+TRACED = frozenset((TracedFloat, TracedInteger))
+_NUMBERS = (int, float, bool, TracedFloat, TracedInteger)
 
 
-def _arithmetic(name: str, reflected: bool) -> Callable[..., Any]:
+def plain(value: Any) -> Any:
+    """Return a number without what is known of where it comes from."""
+    return (float.__float__(value) if type(value) is TracedFloat
+            else int.__int__(value) if type(value) is TracedInteger else value)
+
+
+def _arithmetic(kind: Any, name: str, reflected: bool) -> Callable[..., Any]:
     function = getattr(operator, name)
 
-    def method(self: TracedFloat, *others: Any) -> Any:
-        if any(type(other) not in (int, float, bool, TracedFloat) for other in others):
+    def method(self: Any, *others: Any) -> Any:
+        if any(type(other) not in _NUMBERS for other in others):
             if any(hasattr(other, "__array_ufunc__") or hasattr(other, "sycl_queue") for other in others):
                 return NotImplemented  # an array's operator records the number
-            return getattr(float, f"__{'r' if reflected else ''}{name}__")(self.tape.fix(self), *others)
+            return getattr(kind, f"__{'r' if reflected else ''}{name.strip('_')}__")(self.tape.fix(self), *others)
         return self.tape.derived(function, (*others, self) if reflected else (self, *others))
 
     return method
 
 
-def _fixing(name: str) -> Callable[..., Any]:
-    plain = getattr(float, name)
+def _fixing(kind: Any, name: str) -> Callable[..., Any]:
+    original = getattr(kind, name)
 
-    def method(self: TracedFloat, *others: Any) -> Any:
+    def method(self: Any, *others: Any) -> Any:
         for other in others:
-            if type(other) is TracedFloat:
+            if type(other) in TRACED:
                 other.tape.fix(other)
-        return plain(self.tape.fix(self), *map(_plain, others))
+        return original(self.tape.fix(self), *map(plain, others))
 
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    setattr(TracedFloat, f"__{_name}__", _arithmetic(_name, False))
-    setattr(TracedFloat, f"__r{_name}__", _arithmetic(_name, True))
-for _name in ("neg", "pos", "abs"):
-    setattr(TracedFloat, f"__{_name}__", _arithmetic(_name, False))
-for _name in ("eq ne lt le gt ge bool int hash repr format round trunc floor ceil divmod rdivmod").split():
-    setattr(TracedFloat, f"__{_name}__", _fixing(f"__{_name}__"))
-for _name in ("is_integer", "hex", "as_integer_ratio", "conjugate", "__str__"):
-    setattr(TracedFloat, _name, _fixing(_name))
+def _equip(kind: Any, traced: Any, arithmetic: str, unary: str, fixing: str, methods: str) -> None:
+    """Give a traced kind of number what its kind of number has."""
+    for name in arithmetic.split():
+        setattr(traced, f"__{name.strip('_')}__", _arithmetic(kind, name, False))
+        setattr(traced, f"__r{name.strip('_')}__", _arithmetic(kind, name, True))
+    for name in unary.split():
+        setattr(traced, f"__{name}__", _arithmetic(kind, name, False))
+    for name in (*(f"__{name}__" for name in fixing.split()), *methods.split()):
+        setattr(traced, name, _fixing(kind, name))
+    traced.__reduce__ = lambda self: (kind, (plain(self),))
+    traced.__copy__ = lambda self: self
+    traced.__deepcopy__ = lambda self, memo: self
+
+
+_COMMON = "eq ne lt le gt ge bool hash repr format round trunc floor ceil divmod rdivmod str"
+_equip(float, TracedFloat, "add sub mul truediv floordiv mod pow", "neg pos abs", f"{_COMMON} int",
+       "is_integer hex as_integer_ratio conjugate")
+_equip(int, TracedInteger, "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor", "neg pos abs invert",
+       f"{_COMMON} int float index", "bit_length bit_count as_integer_ratio conjugate to_bytes")

@@ -15,8 +15,8 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "builtin",
-    "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "new_module",
+    "CACHE_LINE", "DATA_LAYOUT", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
+    "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "new_module",
     "private_array", "shuffle", "splat", "storage_type", "value_type", "vector_of",
 ]
 
@@ -25,9 +25,11 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 PRIVATE, GLOBAL, LOCAL = 0, 1, 3
-#: Sizes and alignments of 64-bit SPIR: vectors of three elements take the space of four.
-_DATA_LAYOUT = (
-    "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024"
+#: Sizes and alignments of 64-bit SPIR: vectors of three elements take the space of four.  The last part says which
+#: integers there are: without it LLVM makes some of 2 or 33 bits, which SPIR-V has as an extension only and whose
+#: switches end Intel's CPU runtime (2024.2).
+DATA_LAYOUT = (
+    "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64"
 )
 #: Lanes of the widest vector of SPIR-V.
 MOST_LANES = 16
@@ -61,7 +63,7 @@ def new_module(name: str) -> ir.Module:
     """Return an empty module for 64-bit SPIR."""
     module = ir.Module(name)
     module.triple = "spir64-unknown-unknown"
-    module.data_layout = _DATA_LAYOUT
+    module.data_layout = DATA_LAYOUT
     return module
 
 

@@ -5,6 +5,7 @@ Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts 
 - ``SPIRVKernelDispatcher._compiler._compile_core``: Numba's pipeline up to an LLVM library;
 - ``SPIRVTargetContext.prepare_spir_kernel``: the kernel around the device function;
 - ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation;
+- ``codegen.SPIR_DATA_LAYOUT``, which says nothing of the integers that a device has;
 - ``infer``, ``infer_global`` and ``AbstractTemplate``, which ``numba.extending.intrinsic`` is made of.
 
 What Numba is told of a function it keeps for ever, with all that the function leads to, so kernels share a few
@@ -37,8 +38,10 @@ from numba.core.target_extension import target_override  # noqa: E402
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global  # noqa: E402
 from numba.extending import lower_builtin  # noqa: E402
 from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa: E402
+from numba_dpex.kernel_api_impl.spirv import codegen  # noqa: E402
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E402
 
+from tl_dpnp.kernels.llvm import DATA_LAYOUT  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
 from tl_dpnp.runtime.device_code import (  # noqa: E402
     DeviceCode,
@@ -58,6 +61,7 @@ _INLINE_THRESHOLD = 2
 #: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
 _SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
 
+codegen.SPIR_DATA_LAYOUT[64] = DATA_LAYOUT
 _lock = threading.Lock()
 
 
