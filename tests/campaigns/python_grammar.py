@@ -164,7 +164,17 @@ make({num})({arr}); g({arr}); LAYERS[{index}]({arr}); Sub({num}, {arr}).forward(
 nested({arr}); (lambda x: x * {num})({arr}); (lambda x, k={num}: x - k)({arr})
 functools.reduce(dpnp.add, [{arr}, {arr}]); functools.reduce(lambda x, y: x - y, ARRAYS); sum([{arr}, {arr}])
 sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.partial(h1, k={num})({arr})
-operator.mul({arr}, {num}); {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
+operator.mul({arr}, {num}); {arr} - {arr}.std(-1, keepdims=True); {arr}.var(0) + {arr}
+dpnp.stack([{arr}, {arr}, {arr} * {half}], axis=-1)[..., {bit}]; dpnp.concatenate([{arr}, {arr}])[:4]
+dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr}, {arr} + {num}])[::2]
+{arr} // {pos}; {arr} // 2; {num} // {arr}; {arr} % {num}; {num} % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
+dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
+dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4); dpnp.argmax({arr}, axis=-1, keepdims=True) * {arr}
+{arr} + dpnp.argmin({arr}, axis=0)
+dpnp.clip(dpnp.cumsum({arr}, axis=-1), -4, 4); {arr}[dpnp.asarray([2, 0, -1])]; dpnp.clip({arr}.cumsum(0), -4, 4)
+{arr}[:, dpnp.argmax({arr}, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)
+dpnp.linalg.norm({arr}, axis=-1, keepdims=True) + {arr}; dpnp.clip(dpnp.linalg.norm({arr}, 1, 0), 0, 4)
+{arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
 {arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]
 sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
 Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); ({arr} ** 2 % 5); (y := {arr}) + y
@@ -216,7 +226,9 @@ STATEMENTS = """
 {newa} = {arr}; {newa} = {arr}; {newa} = {arr}; {newa} = {arr}; {newn} = {num}; {newn} = {num}; {newn} = {num}
 {avar} = {arr}; {nvar} += {num}; {nvar} *= {half}; {nvar} = {num}; {newa}, {newn} = {arr}, {num}
 {newn} = {newn2} = {num}; {avar} += {num}; {avar} *= {half}; {avar} += {arr}; {avar} -= {arr}; {avar}[...] = {arr}
-{avar}[0] = {num}; {avar}[..., 0] -= {num}; {avar}[:] = {num}; dpnp.add({arr}, {num}, out={avar})
+{avar}[0] = {num}; {avar}[..., 0] -= {num}; {avar}[..., {bit}] = {arr}[..., 0]; {avar}[{avar} > {num}] = {num}
+{avar}[::-1, 1:] = {num}; {avar}[1:] = {arr}[:-1]; {avar}[{avar} < {num}] = {float}; {avar}[..., ::2] = {arr}[..., 1::2]
+ {avar}[:] = {num}; dpnp.add({arr}, {num}, out={avar})
 dpnp.maximum({avar}, {num}, out={avar}); {avar}[..., ::-1][...] = {arr}; W0[...] = {arr}; ARRAYS[0] -= {num}
 VIEW[0] = {num}; {newa} = {avar}[..., ::-1]; {newa} = {avar}.swapaxes(-1, -2); {newa} = {avar}[0:1]; {newa} = {avar}
 {newa} = {avar}.reshape({avar}.shape); {newl} = [{arr}, {arr}]; {lvar}.append({arr}); {lvar}[0] = {arr}

@@ -190,12 +190,122 @@ add(2, "attention", "f4(2,5,4) f4(2,6,4) f4(2,6,3)", """
     (a @ b.swapaxes(1, 2)) / xp.sum(xp.exp(a @ b.swapaxes(1, 2)), axis=2, keepdims=True) @ c
 """)
 
+for t in "f4 f8 f2 i4 u1 ?".split():
+    add(2, f"deviations and norms {t}", f"{t}(3,4,5) {t}(3,4,5)[::-1,:,::2] {t}(5) {t}()", """
+        a.std(axis=-1); a.var(axis=(0, 2)); xp.std(a, axis=1, ddof=1); xp.var(a, axis=-2, ddof=1.5, keepdims=True);
+        xp.var(c); c.std(ddof=5); c.std(ddof=7); xp.std(b, axis=(1, -1)); xp.var(xp.broadcast_to(c, (3, 4, 5)), axis=0);
+        xp.var(d); xp.var(a, axis=()); (a - a.mean(-1, keepdims=True)) / (a.std(-1, keepdims=True) + 1);
+        xp.linalg.norm(a, axis=-1); xp.linalg.norm(a, 1, -2, True); xp.linalg.norm(b, xp.inf, 1);
+        xp.linalg.norm(a, -xp.inf, 0); xp.linalg.norm(c, 0); xp.linalg.norm(a, axis=(1, 2));
+        xp.linalg.norm(b, 'fro', (0, -1), keepdims=True); xp.linalg.norm(a, 1, (0, 2)); xp.linalg.norm(a, -1, (2, 0));
+        xp.linalg.norm(b, xp.inf, (-1, 1), True); xp.linalg.norm(a, -xp.inf, (2, 1)); xp.linalg.norm(c, 2, 0)
+    """)
+for t in ("f4", "f8", "i4", "?"):
+    add(2, f"norms of whole arrays {t}", f"{t}(3,4,5) {t}(4,5).T {t}(5) {t}()", """
+        xp.linalg.norm(a); xp.linalg.norm(b); xp.linalg.norm(b, 'fro', keepdims=True); xp.linalg.norm(c, 2);
+        xp.linalg.norm(d); a / xp.linalg.norm(a, axis=(0, 1, 2)[:1], keepdims=True).max(); xp.linalg.norm(b, 1)
+    """)
+add(2, "deviations and norms of odd values", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*1e200 f4(3,0)", """
+    a.std(axis=1); b.var(axis=0); c.std(axis=1); xp.linalg.norm(a, axis=0); xp.linalg.norm(b, 1, 1);
+    xp.linalg.norm(a, xp.inf, 1); xp.linalg.norm(b, -xp.inf, 0); xp.linalg.norm(c, axis=1); xp.linalg.norm(b, 0, 1)
+""")
+for t in "f4 f8 f2 i4 u1 ?".split():
+    add(2, f"arrays side by side {t}", f"{t}(3,4,5) {t}(3,2,5)[::-1,::-1] {t}(4,5) {t}(5) {t}()", """
+        xp.stack([a, a[::-1]]); xp.stack((a, a), axis=-1); xp.stack([a, a[:, :, ::-1], a], axis=1)[:, 1];
+        xp.concatenate([a, b], axis=1); xp.concatenate((b, a, b), axis=-2); xp.concatenate([c, c[:0], c[1:3]]);
+        xp.concatenate([c]); xp.concatenate([a, b, d], axis=None); xp.hstack([c, c[:, :2]]); xp.hstack((d, d, d));
+        xp.vstack([d, c]); xp.vstack([d, d]); xp.dstack((c, c)); xp.dstack([d, d]); xp.column_stack([c.T, d, d]);
+        xp.stack([e, e]); xp.hstack([e, e, e]); xp.row_stack([d, c]); xp.stack([d[:1]] * 3, axis=1);
+        xp.concatenate([xp.broadcast_to(d, (4, 5)), c]); xp.stack([c, xp.broadcast_to(d, (4, 5))], axis=-3);
+        xp.concatenate([xp.stack([d, d]), c]); xp.stack([a[:, 0], a[:, 1]], axis=1) == a[:, :2]
+    """)
+add(2, "arrays side by side of several kinds", "f4(3,4) i4(3,4) f8(3,4) ?(3,4) u1(3,4) i8(3,0)", """
+    xp.stack([a, b]); xp.stack([b, c, d], axis=1); xp.concatenate([d, e]); xp.concatenate([a, e, d], axis=1);
+    xp.vstack([b, e]); xp.concatenate([f, a], axis=1); xp.concatenate([f, f], axis=1); xp.stack([f, f]);
+    xp.stack([a > b, d]); xp.concatenate([a, f, c], axis=-1)
+""")
+add(2, "arrays side by side in kernels", "f4(6,4,5) f4(6,5,3) f4(6,4,3) f4(300,40) f4(4,3)", """
+    xp.stack([a @ b, c], axis=1); xp.concatenate([a @ b, c + 1], axis=2); xp.concatenate([a @ b, c], axis=1) @ e.T;
+    xp.concatenate(a); xp.concatenate([a, c], axis=2) @ xp.concatenate([b, c[:, :3]], axis=1);
+    xp.stack([a @ b, c]).sum(axis=0);
+    xp.stack([(a @ b).sum(1), c.max(1)], axis=1); xp.concatenate([a @ b, c], axis=0) * 2;
+    xp.stack([d, d * 2, d + 1], axis=-1); xp.concatenate([d.T, d.T * 2], axis=0).reshape(-1);
+    xp.concatenate([d, d * 2], axis=1).T @ d; xp.stack([a @ b, a @ b]) + c; xp.stack([c[i] @ e.T for i in range(6)]);
+    xp.concatenate([c, a @ b], axis=1)[:, 3:6] * 2; xp.stack([d.sum(1), d.max(1), d[:, 0]], axis=1);
+    xp.matmul(a, b, out=c) + xp.stack([c, a @ b], axis=-1)[..., 0]
+""")
+for t in "i1 u2 i4 u8 f4 f8 ?".split():
+    add(2, f"division with remainder {t}", f"{t}(6,7) {t}(6,7)[::-1,::-1] {t}(7) {t}()", """
+        a // 2; a % 2; a // b; a % b; 7 // a; 7 % a; c % a; d % a; xp.mod(a, 3); a % 2.5; a // 0.5; a // d; a % 0
+    """)
+for t in "i2 i8 f2 f4".split():
+    add(2, f"signed division with remainder {t}", f"{t}(6,7) {t}(6,7)[::-1,::-1] {t}(7)", """
+        a // -2; a % -2; -7 // a; -7 % b; (a - b) // (b - c); (a - b) % (b - c); a % -1; a // -1
+    """)
+for s, t in (pair.split("+") for pair in "i4+f4 i4+u4 u1+i2 ?+i4 i8+u8".split()):
+    add(2, f"division of {s} and {t}", f"{s}(5,6) {t}(5,6)", "a // b; a % b; b // a; b % a")
+for t in FLOATS:
+    add(2, f"powers by products {t}", f"{t}(5,6) {t}()", """
+        a ** 0.5; abs(a) ** 0.5; a ** -1; a ** -2.0; abs(a) ** 1.5; abs(a) ** -0.5; a ** -3; abs(a) ** 3.5; a ** 4.0;
+        a ** 5; (a @ a.T) ** 2.0; b ** 7
+    """)
+    add(2, f"powers {t}", f"{t}(5,6) {t}(5,6)[::-1] {t}(6) i2(5,6) {t}()", """
+        a ** b; abs(a) ** c; a ** d; abs(a) ** 2.2; a ** 0; a ** e; 2.5 ** a; (-2) ** xp.sign(a); abs(a) ** (1 / 3)
+    """)
+for t in "f4 f8 f2 i4 u1 ?".split():
+    add(2, f"triangles and places of extremes {t}", f"{t}(3,4,5) {t}(4,5)[::-1,::-1] {t}(5) {t}(300,7)", """
+        xp.tril(a); xp.triu(a, k=1); xp.tril(b, k=-2); xp.triu(b.T, k=-1); xp.tril(c); xp.triu(c, k=7);
+        xp.tril(a[:, 1:2]);
+        xp.tril(a, k=2).sum(axis=1); a * xp.tri(4, 5); xp.argmax(a); xp.argmin(a, axis=1); a.argmax(axis=-1);
+        xp.argmin(b); xp.argmax(b.T, axis=0, keepdims=True); c.argmin(); xp.argmax(a.swapaxes(0, 2), axis=1);
+        xp.argmax(d, axis=1); xp.triu(d, k=-200);
+        xp.argmax(d); xp.argmin(d, axis=0)
+    """)
+add(2, "triangles and places of extremes in kernels", "f4(6,5,4) f4(6,4,5) f4(6,6) f4(400,400)", """
+    xp.tril(a @ b); xp.triu(a @ b, k=1) @ a; xp.where(xp.tri(5) > 0, a @ b, -xp.inf); xp.argmax(a @ b, axis=-1);
+    xp.exp(xp.where(xp.tril(c) != 0, c, -9)) @ c; xp.tril(d)[::-1] + xp.triu(d, k=3); xp.argmin(xp.tril(c) - c, axis=0);
+    xp.tri(3, 5, -1); xp.tri(4, k=2) * 2; xp.tri(0); xp.tri(3, 0); xp.tril(a @ b)[:, ::-1, 1:]; xp.triu(c[:, None]);
+    xp.triu(c).T + xp.tril(c.T); xp.tril(d[:, :3]).sum(axis=1)
+""")
+add(2, "places of odd extremes", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*0 f4(3,4)", """
+    xp.argmin(b); xp.argmax(c, axis=0); xp.argmin(xp.where(d == d.max(1, keepdims=True), xp.nan, d)[:1], axis=0);
+    xp.argmax(xp.where(d == d.max(), xp.nan, d)); xp.argmax(b, axis=1); xp.tril(a); xp.triu(b)
+""")
+for t in "f4 f8 i4 u1 f2 ?".split():
+    add(2, f"running sums {t}", f"{t}(3,4,5) {t}(4,5)[::-1,::-1] {t}(5)", """
+        xp.cumsum(a, axis=1); a.cumsum(axis=-1); xp.cumsum(b, axis=0); xp.cumsum(b); c.cumsum();
+        xp.cumsum(c, axis=0)[::-1]; xp.cumprod(b, axis=1); xp.cumsum(a, axis=0) * 2;
+        xp.cumsum(a[:, :1], axis=1); xp.cumsum(b.T, axis=1).max(axis=0)
+    """)
+for t in "i8 i4 u1".split():
+    add(2, f"elements at places {t}", f"f4(3,4,5) {t}(7) f8(5) {t}(2,3) i4(6,4)", """
+        a[b]; a[:, b]; xp.take(a, b, axis=-1); c[b]; xp.take(c, b, mode='clip'); c.take(b); a[:, d] * 2; a[d]; c[d];
+        a[:, :, b]; (a @ a.swapaxes(1, 2))[:, b]; a[b] @ c; (a * 2 + 1)[..., 0][:, b]; c[b * 3 - 5]; e[b][:, b % 3 + 1];
+        xp.take(e, b * 100 - 100, axis=1); a[:, b].sum(axis=1); xp.take(a, b, axis=0, mode='clip'); c[b][::-1];
+        c[xp.argmax(e, axis=1)]; c[d].T + d.T
+    """)
+
 # --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
 
+add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
+    a.var(dtype='f8'); a.std(axis=[0, 1]); xp.linalg.norm(a, 2); xp.linalg.norm(a, 3, axis=0); a.var(axis=0, ddof=True);
+    c.var(axis=0); c.std(); xp.linalg.norm(c); xp.linalg.norm(d, axis=1); d.var(axis=1); xp.linalg.norm(a, 2.5, 1)
+""")
+add(3, "arrays side by side left to dpnp", "f4(3,4) f4(3,4) c8(3,4)", """
+    xp.stack([a, b], dtype='f8'); xp.stack([a, c]); xp.concatenate([a, b], dtype='f8'); xp.roll(a, 1, axis=0);
+    xp.tile(a, 2); xp.stack([a, b], out=xp.empty((2, 3, 4), dtype='f4')); xp.stack([a, b], out=xp.empty((2, 3, 4)));
+    xp.concatenate([a, b], axis=1, out=xp.empty((3, 8), dtype='f4'))
+""")
+add(3, "powers left to dpnp", "i4(3,4) u1(3,4) ?(3,4) c8(3,4) f4(3,4)", """
+    a ** b; a ** abs(a); 2 ** abs(a); a ** 17; a ** -1; a ** 0; a ** 5; b ** 16; c ** 2; d ** 0.5;
+    a ** e; a ** 0.5; a ** -1.0;    b ** 0.5; c ** 0.5; c ** 1.5
+""")
 add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
-    xp.kron(a, b); xp.cumsum(a, axis=1); a[c > 0]; a.sum(axis=0)[c]; xp.sort(a @ b); xp.linalg.det(a @ b);
-    xp.concatenate([a, b.T]); xp.std(a, axis=0); a // 2 + 1; a % 2; a ** 0.5; xp.floor(a); xp.arctan(a);
-    xp.stack([a, b.T]); xp.diagonal(a); xp.trace(a @ b); xp.zeros(3) + c; xp.argmax(a, axis=1); xp.nonzero(c);
+    xp.kron(a, b); xp.cumsum(a[:0], axis=1); a[c > 0]; a[c, c]; a[c, 0]; a[c[:0]]; xp.take(a, c[:0], axis=0);
+    xp.cumsum(xp.sum(a)); xp.sort(a @ b); xp.linalg.det(a @ b);
+    xp.floor(a); xp.arctan(a);
+    xp.diagonal(a); xp.trace(a @ b);
+    xp.zeros(3) + c; xp.tri(3, dtype='i4'); xp.argmax(c[:0][:, None], axis=1); xp.nonzero(c);
     xp.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)]); xp.linalg.inv(b @ a + 9 * xp.eye(4, dtype='f4'));
     xp.where(c > 0)
 """)

@@ -241,3 +241,58 @@ def test_products_of_several_matrices_take_results_in_c_order_only(count):
     out = dpnp.empty(shape, dtype="f4")
     assert fused(arrays, out) is out
     compare("product", out, dpnp.linalg.multi_dot(arrays))
+
+
+def _floors(a, n, x):
+    a //= n
+    a %= 5
+    x **= 2
+    x //= 0.3
+    return a, x, n // a, n % (a + 7)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8"])
+def test_integers_divide_as_in_dpnp(dtype):
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, limits.max, 0, 1, 7, limits.min + 1, 5], dtype=dtype)
+    x = dpnp.asarray(values)[:, None]
+    negative = [] if dtype[0] == "u" else [-2, -3, limits.min]
+    divisors = dpnp.asarray(np.array([0, 1, 2, 3, limits.max, *negative], dtype=dtype))
+    _same(lambda x, y: (x // y, x % y, x[1:] // 3, x[1:] % y), x, divisors)
+    _same(_floors, dpnp.asarray(values[1:]), 3, _random(5))
+
+
+def test_the_least_integer_divided_by_minus_one_is_itself():
+    least = np.iinfo("i4").min
+    quotient = tl_dpnp.fuse(lambda x, y: (x // y, x % y))
+    for size in (1, 7, 64):
+        x, y = dpnp.full(size, least, dtype="i4"), dpnp.full(size, -1, dtype="i4")
+        whole, rest = quotient(x, y)
+        assert (whole == least).all()
+        assert not rest.any()
+
+
+def test_exponents_that_change_share_a_kernel():
+    function = tl_dpnp.fuse(lambda x, p: abs(x) ** p + x ** 2.5)
+    x = abs(_random(3, 5))
+    for exponent in (0.3, 2.0, -1.5, 3.0, 0.0, 0.25, 7.5, 1.0, -0.1, 40.0, 2.25):
+        compare(f"exponent {exponent}", function(x, exponent), abs(x) ** exponent + x ** 2.5)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", ["power", "floor_divide", "remainder"])
+def test_odd_floats_give_what_they_give_in_dpnp(name, dtype):
+    x = dpnp.asarray(np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -2, 0.5, -2.5, 1000, 0.1], dtype=dtype))
+    y = dpnp.asarray(np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -3, 0.5, -2.5, 65, -70], dtype=dtype))
+
+    def function(x, y):
+        result = getattr(dpnp, name)(x[:, None], y)
+        return result, 1 / result  # the signs of zeros
+
+    _same(function, x, y)
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, -1, -2, 3, 3.5])
+def test_powers_by_products_of_odd_floats(exponent):
+    x = dpnp.asarray(np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, 1e200, 1e-200]))
+    _same(lambda x: (x ** exponent, 1 / x ** exponent), x)

@@ -15,7 +15,7 @@ import tl_dpnp
 #: Shapes from which values start; results of any operation join them.
 _SHAPES = ((3, 2, 4), (3, 4, 2), (2, 4), (4, 4), (3, 1, 4), (4,), (1, 2, 1))
 _UNARY = ("negative", "exp", "tanh", "square", "abs")
-_BINARY = ("add", "subtract", "multiply", "maximum")
+_BINARY = ("add", "subtract", "multiply", "maximum", "power")
 
 
 @st.composite
@@ -37,14 +37,23 @@ def _possible(shapes: list[tuple[int, ...]]) -> list[tuple[tuple[Any, ...], tupl
     numbers = [*list(range(len(shapes)))[-6:], 0, 1, 3]
     for i in numbers:
         a = shapes[i]
+        found.append((("stack", i), (2, *a)))
+        if a:
+            found.append((("concatenate", i, len(a) - 1), (*a[:-1], 2 * a[-1])))
+            found.append((("concatenate", i, 0), (2 * a[0], *a[1:])))
         found += [((name, i), a) for name in _UNARY]
         if len(a) >= 2:
             found.append((("swap", i), (*a[:-2], a[-1], a[-2])))
+            found += [((name, i, -1), a) for name in ("tril", "triu")]
             found.append((("slice", i), (*a[:-1], (a[-1] + 1) // 2)))
             found.append((("reshape", i), (int(np.prod(a)),)))
         for axis in range(len(a)):
+            found.append((("cumsum", i, axis), a))
+            found.append((("take", i, axis), (*a[:axis], 3, *a[axis + 1 :])))
             found.append((("sum", i, axis, False), (*a[:axis], *a[axis + 1 :])))
             found.append((("max", i, axis, True), (*a[:axis], 1, *a[axis + 1 :])))
+            found.append((("std", i, axis, bool(axis)), (*a[:axis], *((1,) if axis else ()), *a[axis + 1 :])))
+            found.append((("norm", i, axis, False), (*a[:axis], *a[axis + 1 :])))
         for j in numbers:
             b = shapes[j]
             with contextlib.suppress(ValueError):
@@ -71,8 +80,20 @@ def run(xp: Any, steps: list[tuple[Any, ...]], values: list[Any]) -> list[Any]:
                 value = a[..., ::2]
             case "reshape":
                 value = xp.reshape(a, (a.size,))
-            case "sum" | "max":
-                value = getattr(xp, name)(a, axis=operands[1], keepdims=operands[2])
+            case "sum" | "max" | "std" | "norm":
+                value = getattr(xp.linalg if name == "norm" else xp, name)(a, axis=operands[1], keepdims=operands[2])
+            case "power":
+                value = xp.power(1 + abs(a) / 4, xp.tanh(values[operands[1]]) * 3)
+            case "tril" | "triu":
+                value = getattr(xp, name)(a, k=operands[1])
+            case "cumsum":
+                value = xp.cumsum(a, axis=operands[1])
+            case "take":
+                value = xp.take(a, xp.asarray([0, a.shape[operands[1]] - 1, -1]), axis=operands[1])
+            case "stack":
+                value = xp.stack([a, -a])
+            case "concatenate":
+                value = xp.concatenate([a * 2, a], axis=operands[1])
             case "exp":
                 value = xp.exp(-abs(a))
             case _:

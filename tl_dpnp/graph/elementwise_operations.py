@@ -13,7 +13,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import scalar_type_of
-from tl_dpnp.graph.nodes import Map, Node, Number, Parameter, Reduce
+from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -93,34 +93,71 @@ def _check_number(value: Any, type: np.dtype[Any]) -> None:
 
 
 for _kind in FUNCTIONS:
-    if _kind not in ("where", "astype", "clip") and hasattr(dpnp, _kind):
+    if _kind not in ("where", "astype", "clip", "pow") and hasattr(dpnp, _kind):
         RECORDERS[_kind] = _elementwise(_kind, getattr(dpnp, _kind))
-for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert"}.items():
+for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert", "mod": "remainder"}.items():
     RECORDERS[_alias] = RECORDERS[_name]
+
+
+#: The largest exponents that are written as products, of factors x and of factors sqrt(x).
+_MOST_FACTORS, _MOST_ROOTS = 16, 7
 
 
 @records("power")
 def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: Any) -> Any:
-    """Record small integer powers as products; others are left to dpnp."""
+    """Record powers: products, square roots and reciprocals for small constant exponents, else a function of floats."""
     only_defaults(keywords, where=True, order="K", subok=True, dtype=None)
-    if isinstance(exponent, bool) or type(exponent) not in (int, float) or exponent not in (1, 2, 3, 4):
-        raise NotFused("only powers with the exponents 1 to 4 are fused", "write a product")
-    operand = trace.operand(base)
-    node, _, queue = operand
-    if queue is None:
-        raise NotFused("no operand is an array")
-    dtype = result_dtype(dpnp.power, (node.dtype, exponent), queue)
+    operands = [(trace.cache.number(value), None, None) if type(value) is float else trace.operand(value)
+                for value in (base, exponent)]
+    nodes = [node for node, _, _ in operands]
+    queue = trace.placed(operands)[1]
+    described = tuple(descriptor(node, value) for node, value in zip(nodes, (base, exponent), strict=True))
+    dtype = result_dtype(dpnp.power, described, queue)
     if dtype is None or dtype.kind == "b" or not fusable(dtype):
-        raise NotFused(f"power of {node.dtype} is not fused")
-    result: Node = node if node.dtype == dtype else Map(node.shape, dtype, "astype", (node,), dtype)
-    if exponent == 1:
-        result = Map(node.shape, dtype, "positive", (result,), dtype)
-    elif exponent == 3:
-        result = Map(node.shape, dtype, "multiply", (Map(node.shape, dtype, "square", (result,), dtype), result), dtype)
-    else:
-        for _ in range(int(exponent) // 2):
-            result = Map(node.shape, dtype, "square", (result,), dtype)
-    return result_array(trace, result, [operand], out)
+        raise NotFused(f"power of {', '.join(map(str, described))} is not fused")
+    halves = 2 * exponent if type(exponent) in (int, float) else 0
+    is_root = halves % 2 == 1
+    if operands[0][2] is not None and 0 < abs(halves) <= (_MOST_ROOTS if is_root else 2 * _MOST_FACTORS) and (
+        halves == int(halves) and (dtype.kind == "f" or (halves > 0 and not is_root))
+    ):
+        return result_array(trace, _product_of(nodes[0], int(halves), dtype), operands[:1], out)
+    if dtype.kind != "f":
+        raise NotFused(f"of integers, only powers with the exponents 1 to {_MOST_FACTORS} are fused", "write a product")
+    if not queue.sycl_device.has_aspect_fp64:
+        raise NotFused("powers are computed in float64")
+    node = _map("pow", dpnp.power, nodes, (base, exponent), queue)
+    return result_array(trace, node, operands, out)
+
+
+def _product_of(node: Node, halves: int, dtype: np.dtype[Any]) -> Node:
+    """Return a node to the power of ``halves / 2``."""
+
+    def apply(kind: str, *operands: Node) -> Node:
+        return Map(node.shape, dtype, kind, operands, dtype)
+
+    factor = node if node.dtype == dtype else apply("astype", node)
+    if halves % 2:  # pow, unlike sqrt, gives infinity of minus infinity, and no minus zero
+        endless = _constant(math.inf)
+        minus = Map(node.shape, np.dtype(bool), "equal", (factor, _constant(-math.inf)), dtype)
+        root = apply("where", minus, endless, apply("sqrt", factor))
+        zero = Map(node.shape, np.dtype(bool), "equal", (factor, _constant(0.0)), dtype)
+        factor = apply("where", zero, _constant(0.0), root)
+    count = abs(halves) if halves % 2 else abs(halves) // 2
+    if halves < 0:
+        factor = apply("reciprocal", factor)
+    result: Node | None = None
+    while count:
+        if count % 2:
+            result = factor if result is None else apply("multiply", result, factor)
+        count //= 2
+        if count:
+            factor = apply("square", factor)
+    assert result is not None
+    return result if result is not node else apply("positive", node)
+
+
+def _constant(value: float) -> Number:
+    return Number((), None, value)  # type: ignore[arg-type]
 
 
 @records("where")
@@ -222,4 +259,25 @@ def _reduction(kind: str, function: Any) -> Recorder:
 
 for _kind in ("sum", "prod", "max", "min", "mean", "any", "all"):
     RECORDERS[_kind] = _reduction(_kind, getattr(dpnp, _kind))
+def _accumulation(kind: str, function: Any) -> Recorder:
+    def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        operand = trace.operand(a)
+        node, _, queue = operand
+        if queue is None or not node.shape:
+            raise NotFused("the operand has no axis")
+        if axis is None and len(node.shape) > 1:
+            operand = trace.operand(RECORDERS["reshape"](trace, a, -1))
+            node = operand[0]
+        place = 0 if axis is None else array_axis(axis, len(node.shape))
+        if not node.size or node.shape[place] > _MOST_REDUCED:
+            raise NotFused("a single work-group would have to accumulate many elements, or there are none")
+        result = result_dtype(function, (node.dtype,), queue, **({} if dtype is None else {"dtype": dtype}))
+        if result is None or not fusable(result) or result.kind == "b":
+            raise NotFused(f"{function.__name__} of {node.dtype} is not fused")
+        return result_array(trace, Accumulate(node.shape, result, kind, node, place), [operand], out)
+
+    return record
+
+
+RECORDERS["cumsum"], RECORDERS["cumprod"] = _accumulation("sum", dpnp.cumsum), _accumulation("prod", dpnp.cumprod)
 RECORDERS["amax"], RECORDERS["amin"] = RECORDERS["max"], RECORDERS["min"]

@@ -12,7 +12,21 @@ from typing import Any
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.breaks import Break, listing
 from tl_dpnp.graph.fused import FusedFunction, fuse
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, operands_of, topological
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    Take,
+    operands_of,
+    topological,
+)
 from tl_dpnp.graph.partition import flops_of
 from tl_dpnp.graph.plan import CallStep, KernelStep
 from tl_dpnp.graph.trace import KernelReport, Trace
@@ -44,7 +58,8 @@ class KernelSummary:
         self.name: str = report.kernel.name
         self.groups = region.groups
         self.compiled = report.compiled
-        nodes = [node for node in topological(region.roots) if isinstance(node, Map | Contract | Reduce | Reshape)]
+        kinds = Map | Contract | Reduce | Reshape | Assemble | Accumulate | Take
+        nodes = [node for node in topological(region.roots) if isinstance(node, kinds)]
         self.operations = tuple(_operation(node, trace) for node in nodes)
         self.flops = 2 * sum(map(flops_of, nodes))
         self.bytes = sum(_bytes(leaf) for leaf in dict.fromkeys(leaf for leaf, _ in region.placement.leaves))
@@ -193,6 +208,8 @@ def _operation(node: Node, trace: Trace) -> Operation:
             label = f"product {','.join(node.operand_letters)}->{node.letters}"
         case Reshape():
             label = "reshape"
+        case Assemble() | Accumulate() | Take():
+            label = type(node).__name__.lower()
     if not line:
         inner = [trace.origins[other] for other in trace.origins if node in operands_of(other)]
         _, file, line = inner[0] if inner else ("", "", 0)

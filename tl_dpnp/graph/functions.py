@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from tl_dpnp.graph import arithmetic
+from tl_dpnp.graph.scalars import select
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["FUNCTIONS", "REDUCTIONS", "TAKE_NUMBERS", "Function", "select"]
+__all__ = ["FUNCTIONS", "REDUCTIONS", "TAKE_NUMBERS", "Function"]
 
 Emitter = Callable[[FunctionBuilder, ScalarType, list[Value]], Value]
 
@@ -24,13 +26,15 @@ class Function:
     """One element-wise function.
 
     `computes` says the dtype of the computation: that of the result, or the common one of the operands, which is that
-    of their sum.  `cost` is in multiply-adds.  `only` restricts the computing types to those with that kind.
+    of their sum.  `cost` is in multiply-adds, `code` in additions.  `only` restricts the computing types
+    to those with that kind.
     """
 
     operands: int
     emit: Emitter
     computes: Literal["result", "operands"] = "result"
     cost: int = 1
+    code: int = 1
     only: tuple[str, ...] = ("signed", "unsigned", "float", "boolean")
 
 
@@ -47,15 +51,6 @@ def _math(kind: str) -> Emitter:
 
 def _compare(kind: str) -> Emitter:
     return lambda b, type, x: b.cmp(kind, *x)
-
-
-def select(b: FunctionBuilder, type: ScalarType, condition: Value, then: Value, otherwise: Value) -> Value:
-    """Write ``condition ? then : otherwise`` for values of one type."""
-    with b.if_(condition, type) as branch:
-        b.yield_(then)
-    with b.else_():
-        b.yield_(otherwise)
-    return branch.results[0]
 
 
 def _where(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
@@ -103,6 +98,9 @@ FUNCTIONS: dict[str, Function] = {
     "subtract": Function(2, _arith("sub"), only=_NUMBERS),
     "multiply": Function(2, _arith("mul", "and")),
     "divide": Function(2, _arith("div"), only=_FLOAT, cost=4),
+    "floor_divide": Function(2, arithmetic.floor_divide, only=_NUMBERS, cost=16, code=5),
+    "remainder": Function(2, arithmetic.remainder, only=_NUMBERS, cost=16, code=5),
+    "pow": Function(2, arithmetic.power, only=_FLOAT, cost=150, code=40),
     "negative": Function(1, _arith("neg"), only=_NUMBERS),
     "positive": Function(1, lambda b, type, x: x[0]),
     "astype": Function(1, lambda b, type, x: x[0]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, topological
+from tl_dpnp.graph.nodes import Arange, Array, Map, Node, Number, Parameter, topological
 
 __all__ = ["safe_in_place"]
 
@@ -22,7 +22,7 @@ def safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -
                     return False
             case Map(operands=operands):
                 stack += operands
-            case Number() | Parameter():
+            case Number() | Parameter() | Arange():
                 pass
             case _:
                 if any(isinstance(below, Array) and overlaps(below) for below in topological((current,))):

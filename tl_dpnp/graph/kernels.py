@@ -11,7 +11,10 @@ from typing import Any
 
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
@@ -19,6 +22,7 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
     topological,
@@ -65,13 +69,15 @@ def prepare_kernel(region: Region, queue: Any) -> PreparedKernel:
     leaves = list(placement.leaves)
     outputs = [(array, front_places(root, placement.grid))
                for root, array in zip(region.roots, region.outputs, strict=True)]
-    bound, grid_sizes = bind_arrays([*leaves, *outputs], placement.grid)
+    bound, grid_sizes, runs = bind_arrays([*leaves, *outputs], placement.grid, sorted(placement.counted))
+    counted = {axis: number for number, run in enumerate(runs) for axis in run
+               if axis in placement.counted and placement.grid[axis].groups > 1}
     read, written = bound[: len(leaves)], bound[len(leaves) :]
     parameters = _parameters(region)
-    key = _signature(region, read, written, len(grid_sizes), parameters)
+    key = _signature(region, read, written, len(grid_sizes), parameters), tuple(counted.items())
     named = [(array, places, own) for (array, places), own in zip(leaves, read, strict=True)]
     kernel, compiled = _kernel(
-        key, lambda: write_region(region, _name(region), named, written, grid_sizes, parameters)
+        key, lambda: write_region(region, _name(region), named, written, grid_sizes, parameters, counted)
     )
     shapes = [None] * len(parameters) + [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
     return PreparedKernel(
@@ -109,6 +115,8 @@ def _expression_key(
                 entries.append((type(value), repr(value)))
             case Parameter(position=position):
                 entries.append(("parameter", scalars[position]))
+            case Arange():
+                entries.append("arange")  # the kernel's signature has the rest
             case Map(kind=kind, compute=compute):
                 operands = tuple(numbers[operand] for operand in node.operands)
                 entries.append((kind, compute.char, node.dtype.char, operands))
@@ -181,8 +189,16 @@ def _signature(
                 entries.append((kind, axes, node.dtype.char, shape, places, operands))
             case View(axes=axes):
                 entries.append(("view", axes, node.dtype.char, shape, places, operands))
+            case Assemble(positions=positions):
+                entries.append((positions, node.dtype.char, shape, places, operands))
+            case Accumulate(kind=kind, axis=axis):
+                entries.append(("accumulate", kind, axis, node.dtype.char, shape, places, operands))
+            case Take(axis=axis):
+                entries.append(("take", axis, node.dtype.char, shape, places, operands))
             case Reshape():
                 entries.append(("reshape", node.dtype.char, shape, places, operands))
+            case Arange(strides=strides, offset=offset):
+                entries.append(("arange", strides, offset, tuple(size == 1 for size in node.shape)))
             case Array():
                 entries.append("array")
     leaves = tuple(  # shapes, too: the axes along which an array is broadcast are no modes of its memref
@@ -203,8 +219,9 @@ def _in_place(region: Region) -> tuple[tuple[int, int], ...]:
 
 
 def _name(region: Region) -> str:
-    kinds = [node.kind if isinstance(node, Map | Reduce) else "matmul"
-             for node in topological(region.roots) if isinstance(node, Map | Reduce | Contract)]
+    names = {Contract: "matmul", Assemble: "assemble", Accumulate: "accumulate", Take: "take"}
+    kinds = [node.kind if isinstance(node, Map | Reduce) else names[type(node)]
+             for node in topological(region.roots) if isinstance(node, Map | Reduce) or type(node) in names]
     return "_".join(["fused", *kinds])[:60]
 
 

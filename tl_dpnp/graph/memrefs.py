@@ -10,7 +10,7 @@ last, which are read at computed places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -87,17 +87,21 @@ def _span(modes: Sequence[Mode]) -> int:
 
 
 def bind_arrays(
-    arrays: Sequence[tuple[Array, Places]], grid: tuple[GridAxis, ...]
-) -> tuple[list[Bound], tuple[int, ...]]:
-    """Bind arrays for a grid; returns them and the sizes of the grid axes that are left after joining."""
+    arrays: Sequence[tuple[Array, Places]], grid: tuple[GridAxis, ...], counted: Collection[int] = ()
+) -> tuple[list[Bound], tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Bind arrays for a grid; returns them, and the sizes of the runs of grid axes that are joined, and the runs.
+
+    Axes in `counted` are joined with none but those of size 1.
+    """
     strides = [_group_strides(array, places, grid) for array, places in arrays]
-    joined = _joined([axis.groups for axis in grid], strides)
+    apart = [[int(number == axis) for number in range(len(grid))] for axis in counted]
+    joined = _joined([axis.groups for axis in grid], [*strides, *apart])
     sizes = tuple(int(np.prod([grid[axis].groups for axis in axes])) for axes in joined)
     bound = [
         _bind(array, places, grid, [(size, own[axes[-1]]) for size, axes in zip(sizes, joined, strict=True)])
         for (array, places), own in zip(arrays, strides, strict=True)
     ]
-    return bound, sizes
+    return bound, sizes, tuple(map(tuple, joined))
 
 
 def _group_strides(array: Array, places: Places, grid: tuple[GridAxis, ...]) -> list[int]:

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import dpnp
-import numpy as np
 
+from tl_dpnp.graph.assignments import assign_item
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Map
 from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.trace import NotFused, Trace, active_trace
-from tl_dpnp.graph.views import broadcast
 
 __all__ = ["Namespace", "NAMESPACE", "dispatch", "recording"]
 
@@ -159,7 +157,8 @@ def _binary(name: str, reflected: bool, in_place: bool) -> Callable[..., Any]:
 
 for _symbol, _name in _OPERATORS.items():
     setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
-    setattr(LazyArray, f"__r{_symbol}__", _binary(_name, True, False))
+    # dpnp 0.15 computes ``array // number`` for ``number // array``.
+    setattr(LazyArray, f"__r{_symbol}__", _binary(_name, _symbol != "floordiv", False))
     if hasattr(dpnp.ndarray, f"__i{_symbol}__"):
         setattr(LazyArray, f"__i{_symbol}__", _binary(_name, False, True))
 for _symbol, _name in _COMPARISONS.items():
@@ -223,19 +222,11 @@ LazyArray.__getitem__ = _method("__getitem__")
 
 def _setitem(self: LazyArray, key: Any, value: Any) -> None:
     trace = self.__dict__["_trace"]
-    if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
-        try:
-            node = trace.operand(value)[0]
-            if trace.is_writable(self) and node.dtype is not None \
-                    and np.broadcast_shapes(node.shape, self.shape) == self.shape \
-                    and np.can_cast(node.dtype, self.dtype, "same_kind"):
-                whole = broadcast(node, self.shape)
-                trace.assign(self, Map(self.shape, self.dtype, "astype", (whole,), self.dtype))
-                return
-        except (NotFused, ValueError):
-            pass
-    trace.note("assignment", "a part of an array is assigned", "use dpnp.where")
-    leave(trace, "setitem", operator.setitem, (self, key, value), {})
+    try:
+        assign_item(trace, self, key, value)
+    except NotFused as problem:
+        trace.note("assignment", problem.reason, problem.hint or "use dpnp.where")
+        leave(trace, "setitem", operator.setitem, (self, key, value), {})
 
 
 LazyArray.__setitem__ = _setitem

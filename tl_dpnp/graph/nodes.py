@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Array", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter", "Reduce", "Reshape", "View", "operands_of",
-    "reached", "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter",
+    "Position", "Reduce", "Reshape", "Take", "View", "operands_of", "reached", "topological",
 ]
 
 
@@ -42,6 +42,14 @@ class Array(Node):
     """A view of the array in register `slot` of a plan; `strides` and `offset` (from its first element) in elements."""
 
     slot: int
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Arange(Node):
+    """Numbers that count along axes: ``offset`` plus the index on each axis times its stride, in no memory."""
+
     strides: tuple[int, ...]
     offset: int = 0
 
@@ -94,6 +102,24 @@ class Reduce(Node):
     axes: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Accumulate(Node):
+    """``cumsum`` or ``cumprod``: reductions, of kind ``sum`` or ``prod``, of all elements up to each one on `axis`."""
+
+    kind: str
+    operand: Node
+    axis: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Take(Node):
+    """The operand at `indices` on `axis`; axes of the indices come in its place.  All indices are within the axis."""
+
+    operand: Node
+    indices: Node
+    axis: int
+
+
 #: Where an axis of the operand of a view is read: at ``offset + step * i``, with i the index of axis `out` of the
 #: result, or at ``offset`` where `out` is None.
 AxisMap = tuple[int, int, int | None]
@@ -114,13 +140,30 @@ class Reshape(Node):
     operand: Node
 
 
+#: Where a part lies on each axis of a whole: index i of the part is at ``start + step * i``.
+Position = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Assemble(Node):
+    """The operands side by side, or one over another: each at its position, later ones over earlier ones.
+
+    Operands have as many axes as the result and are converted to its dtype; together they fill it.
+    """
+
+    operands: tuple[Node, ...]
+    positions: tuple[Position, ...]
+
+
 def operands_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that `node` is computed from."""
     match node:
-        case Map() | Contract():
+        case Map() | Contract() | Assemble():
             return node.operands
-        case Reduce() | View() | Reshape():
+        case Reduce() | Accumulate() | View() | Reshape():
             return (node.operand,)
+        case Take():
+            return node.operand, node.indices
     return ()
 
 

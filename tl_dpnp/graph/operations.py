@@ -6,7 +6,13 @@ called, with its own results and errors.  Dtypes are dpnp's (`inference.result_d
 
 from __future__ import annotations
 
-from tl_dpnp.graph import elementwise_operations, product_operations, view_operations  # noqa: F401  # fill the table
+from tl_dpnp.graph import (  # noqa: F401  # they fill the table
+    assembly_operations,
+    composed_operations,
+    elementwise_operations,
+    product_operations,
+    view_operations,
+)
 from tl_dpnp.graph.recorders import RECORDERS, Recorder
 
 __all__ = ["RECORDERS", "Recorder"]

@@ -13,12 +13,16 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Accumulate,
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
+    Position,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
     reached,
@@ -29,7 +33,7 @@ from tl_dpnp.graph.splitting import Parts, split
 from tl_dpnp.graph.storage import stored_nodes, temporaries
 from tl_dpnp.graph.views import reshape, view
 
-__all__ = ["Region", "flops_of", "partition", "substitute"]
+__all__ = ["Region", "flops_of", "part_of", "partition", "substitute"]
 
 #: Elements of results that a single work-group may compute beside others.
 _SMALL = 2048
@@ -68,6 +72,8 @@ def flops_of(node: Node) -> int:
             return node.operand.size
         case Map():
             return node.size * FUNCTIONS[node.kind].cost
+        case Assemble() | Accumulate() | Take():
+            return node.size
     return 0
 
 
@@ -112,6 +118,9 @@ class _Partition:
         while pending:
             last = max(pending, key=self.order.__getitem__)
             pending.remove(last)
+            if isinstance(last, Assemble) and _is_better_apart(last):
+                pending += self.apart(last)
+                continue
             before = self.parts.before(last)
             placement = _placed(last, before, self.local_memory)
             roots = [last]
@@ -132,6 +141,21 @@ class _Partition:
             ))
         return regions
 
+    def apart(self, node: Assemble) -> list[Node]:
+        """Return the operands as results of their own, which are written to their places in the result."""
+        whole = self.arrays[node]
+        parts: list[Node] = []
+        for operand, position in zip(node.operands, node.positions, strict=True):
+            part = Map(operand.shape, node.dtype, "astype", (operand,), node.dtype)
+            self.renamed(node, part)
+            self.arrays[part] = part_of(whole, operand.shape, position)
+            self.order[part] = self.order[node]
+            self.below[part] = self.below.get(operand, 0)
+            if node in self.parts.number:
+                self.parts.number[part] = self.parts.number[node]
+            parts.append(part)
+        return parts
+
     def with_siblings(
         self, placement: Placement, roots: list[Node], pending: Sequence[Node], before: Mapping[Node, str]
     ) -> tuple[Placement, list[Node]]:
@@ -149,7 +173,9 @@ class _Partition:
             if inside is not None and inside != front_places(node, grid):
                 continue
             if inside is None:
-                small = bool(grid) or max(node.size, *(root.size for root in roots)) <= _SMALL
+                small = bool(grid) or max(node.size, *(root.size for root in roots)) <= _SMALL or (
+                    elementwise and self.arrays[node].slot == self.arrays[roots[0]].slot  # parts of one result
+                )
                 if not small or any(self.needs(node, root) for root in roots) or any(
                     self.needs(cut, node) for cut in placement.cuts
                 ):
@@ -165,9 +191,33 @@ class _Partition:
         return bool(self.below[node] >> self.order[other] & 1)
 
 
+def part_of(whole: Array, shape: tuple[int, ...], position: Position) -> Array:
+    """Return the memory of a part of an array."""
+    offset = whole.offset + sum(start * stride for (start, _), stride in zip(position, whole.strides, strict=True))
+    strides = tuple(step * stride for (_, step), stride in zip(position, whole.strides, strict=True))
+    return Array(shape, whole.dtype, whole.slot, strides, offset)
+
+
+def _is_better_apart(node: Assemble) -> bool:
+    """Return whether work-groups that put the operands together would have much to do each: few share the result.
+
+    What lies one over another is put together by one kernel, because kernels have no order.
+    """
+    if sum(operand.size for operand in node.operands) > node.size:
+        return False
+    shared = 0
+    while shared < len(node.shape) and all(
+        (position[shared], operand.shape[shared]) == ((0, 1), node.shape[shared])
+        for operand, position in zip(node.operands, node.positions, strict=True)
+    ):
+        shared += 1
+    return math.prod(node.shape[shared:]) > _SMALL
+
+
 def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
     """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
-    return not any(isinstance(node, Contract | Reduce | Reshape) for node in reached((root,), before))
+    return not any(isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
+                   for node in reached((root,), before))
 
 
 class _Cycle(Exception):
@@ -176,13 +226,16 @@ class _Cycle(Exception):
 
 def _in_order(regions: Sequence[Region]) -> list[Region]:
     """Sort regions so that each comes after those that compute its inputs; raises `_Cycle`."""
-    owner = {array: region for region in regions for array in region.outputs}
+    owners: dict[int, list[Region]] = {}  # by register: parts of an array may be written by several regions
+    for region in regions:
+        for slot in {array.slot for array in region.outputs}:
+            owners.setdefault(slot, []).append(region)
     done: dict[Region, None] = {}
     open_: set[Region] = set()
     stack = list(regions)  # the last one found is the first to run
     while stack:
         region = stack[-1]
-        missing = [owner[array] for array in region.inputs if owner[array] not in done]
+        missing = [owner for array in region.inputs for owner in owners[array.slot] if owner not in done]
         if region in done or not missing:
             done[region] = None
             open_.discard(region)
@@ -206,7 +259,7 @@ def substitute(
             memo[current] = current
             continue
         match current:
-            case Map():
+            case Map() | Assemble():
                 memo[current] = replace(current, operands=operands)
             case Contract():
                 memo[current] = replace(current, operands=(operands[0], operands[1]))
@@ -214,8 +267,10 @@ def substitute(
                 memo[current] = view(operands[0], current.shape, current.axes)
             case Reshape():
                 memo[current] = reshape(operands[0], current.shape)
-            case Reduce():
+            case Reduce() | Accumulate():
                 memo[current] = replace(current, operand=operands[0])
+            case Take():
+                memo[current] = replace(current, operand=operands[0], indices=operands[1])
         renamed(current, memo[current])
     return memo[node]
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
@@ -14,6 +17,7 @@ from tl_dpnp.graph.nodes import (
     Parameter,
     Reduce,
     Reshape,
+    Take,
     View,
     operands_of,
     topological,
@@ -143,6 +147,8 @@ def _label(node: Node) -> str:
             return "view"
         case Reshape():
             return "reshape"
+        case Assemble() | Accumulate() | Arange() | Take():
+            return type(node).__name__.lower()
     return "array"
 
 

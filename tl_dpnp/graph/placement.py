@@ -12,9 +12,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+)
 
-__all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place"]
+__all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]
 
 #: For each axis of a node the number of the grid axis that it is, or None.
 Places = tuple[int | None, ...]
@@ -35,12 +49,16 @@ class GridAxis:
 
 @dataclass
 class Placement:
-    """The grid and the nodes of a region; `leaves` are the arrays that it reads, `cuts` computed nodes outside."""
+    """The grid and the nodes of a region; `leaves` are the arrays that it reads, `cuts` computed nodes outside.
+
+    Work-groups need their index on the grid axes `counted`.
+    """
 
     grid: tuple[GridAxis, ...]
     places: dict[Node, Places] = field(default_factory=dict)
     leaves: dict[tuple[Array, Places], None] = field(default_factory=dict)
     cuts: dict[Node, str] = field(default_factory=dict)
+    counted: set[int] = field(default_factory=set)
 
     @property
     def groups(self) -> int:
@@ -68,6 +86,10 @@ def place(roots: Sequence[Node], grid: tuple[GridAxis, ...], cuts: Mapping[Node,
                 continue
             case Array():
                 result.leaves[node, places] = None
+                continue
+            case Arange():
+                result.counted.update(target for target, stride in zip(places, node.strides, strict=True)
+                                      if target is not None and stride)
                 continue
         if node in given:
             result.cuts[node] = given[node]
@@ -116,6 +138,14 @@ def _carry(node: Node, places: Places, grid: tuple[GridAxis, ...]) -> list[tuple
             return _through_view(node, operand, axes, places, grid)
         case Reshape(operand=operand):
             return _through_reshape(node, operand, places)
+        case Assemble():
+            return _through_assembly(node, places)
+        case Accumulate(operand=operand, axis=axis):
+            return "an axis is accumulated that is spread over work-groups" if places[axis] is not None else [
+                (operand, places)
+            ]
+        case Take(operand=operand, indices=indices):
+            return list(zip((operand, indices), take_places(node, places), strict=True))
     raise TypeError(node)
 
 
@@ -135,6 +165,20 @@ def _through_view(
             return "a part of an axis is taken that is spread over work-groups"
         result.append(target)
     return [(operand, tuple(result))]
+
+
+def take_places(node: Take, places: Places) -> tuple[Places, Places]:
+    """Return the places of the operand and of the indices of a node."""
+    end = node.axis + len(node.indices.shape)
+    return (*places[: node.axis], None, *places[end:]), places[node.axis : end]
+
+
+def _through_assembly(node: Assemble, places: Places) -> list[tuple[Node, Places]] | str:
+    for operand, position in zip(node.operands, node.positions, strict=True):
+        for axis, target in enumerate(places):
+            if target is not None and (position[axis], operand.shape[axis]) != ((0, 1), node.shape[axis]):
+                return "arrays are put together along an axis that is spread over work-groups"
+    return [(operand, places) for operand in node.operands]
 
 
 def _through_reshape(node: Node, operand: Node, places: Places) -> list[tuple[Node, Places]] | str:

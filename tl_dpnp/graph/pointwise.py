@@ -14,7 +14,22 @@ from typing import Any
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+    topological,
+)
 from tl_dpnp.graph.scalars import constant, converted
 from tl_dpnp.graph.views import broadcast, view
 from tl_dpnp.language import FunctionBuilder
@@ -51,13 +66,17 @@ class Argument:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """A kernel of element-wise functions: expressions over arrays of one shape, and where they are written."""
+    """A kernel of element-wise functions: expressions over arrays of one shape, and where they are written.
+
+    `counters` are the nodes that count, each with its stride on every joined axis.
+    """
 
     expressions: tuple[Node, ...]
     arguments: tuple[Argument, ...]
     outputs: int
     axes: tuple[_Axis, ...]
     chunk: int
+    counters: tuple[tuple[Arange, tuple[int, ...]], ...]
 
     @property
     def groups(self) -> int:
@@ -67,14 +86,16 @@ class Pointwise:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What generated code depends on."""
-        return len(self.axes), self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments)
+        counters = tuple((node.offset, strides) for node, strides in self.counters)
+        return len(self.axes), self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments), counters
 
 
 def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | None:
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
-        isinstance(node, Contract | Reduce | Reshape) or (isinstance(node, Array) and not fits_memref(node))
+        isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
+        or (isinstance(node, Array) and not fits_memref(node))
         for node in topological(tuple(roots))
     ):
         return None
@@ -82,10 +103,12 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     expressions = tuple(_spread(root, shape, memo) for root in roots)
     read = [node for node in topological(expressions) if isinstance(node, Array)]
     arrays = [*read, *outputs]
-    axes = _joined_axes(shape, arrays, outputs[0])
+    counters = [node for node in topological(expressions) if isinstance(node, Arange)]
+    axes = _joined_axes(shape, [*counters, *arrays])
     inner = math.prod(axis.size for axis in axes[1:])
-    arguments = tuple(_argument(array, number, axes) for number, array in enumerate(arrays))
-    return Pointwise(expressions, arguments, len(outputs), axes, max(1, _ELEMENTS // inner))
+    arguments = tuple(_argument(array, len(counters) + number, axes) for number, array in enumerate(arrays))
+    counted = tuple((node, tuple(axis.strides[number] for axis in axes)) for number, node in enumerate(counters))
+    return Pointwise(expressions, arguments, len(outputs), axes, max(1, _ELEMENTS // inner), counted)
 
 
 def _spread(node: Node, shape: tuple[int, ...], memo: dict[Node, Node]) -> Node:
@@ -93,6 +116,8 @@ def _spread(node: Node, shape: tuple[int, ...], memo: dict[Node, Node]) -> Node:
     match node:
         case Number() | Parameter():
             return node
+        case Arange():
+            return broadcast(node, shape)
         case Array():
             return _known(broadcast(node, shape), memo)
         case Map():
@@ -134,7 +159,7 @@ def _moved(node: Node, shape: tuple[int, ...], axes: tuple[tuple[int, int, int |
     return replace(node, shape=shape, operands=tuple(operands))
 
 
-def _joined_axes(shape: tuple[int, ...], arrays: Sequence[Array], output: Array) -> tuple[_Axis, ...]:
+def _joined_axes(shape: tuple[int, ...], arrays: Sequence[Array | Arange]) -> tuple[_Axis, ...]:
     axes = [_Axis(size, tuple(array.strides[place] for array in arrays))
             for place, size in enumerate(shape) if size > 1]
     order = sorted(range(len(axes)), key=lambda place: -abs(axes[place].strides[-1]))
@@ -210,6 +235,7 @@ class _Elements:
         read = len(kernel.arguments) - kernel.outputs  # what is written may be the same array, but is another argument
         self.arguments = {argument.array: (memref, argument)
                           for memref, argument in zip(memrefs[:read], kernel.arguments[:read], strict=True)}
+        self.counters = dict(kernel.counters)
         self.known: dict[Node, Value] = {}
 
     def indices(self, memref: Value, argument: Argument) -> list[Value]:
@@ -228,10 +254,22 @@ class _Elements:
             if isinstance(node, Array):
                 memref, argument = self.arguments[node]
                 self.known[node] = self.b.load(memref, *self.indices(memref, argument))
+            elif isinstance(node, Arange):
+                self.known[node] = self.count(node)
             else:
                 assert isinstance(node, Map)
                 self.known[node] = self.map(node)
         return self.known[node]
+
+    def count(self, node: Arange) -> Value:
+        """Return one of the numbers that count along axes."""
+        total: Value | int = node.offset
+        for position, stride in zip(self.index, self.counters[node], strict=True):
+            if stride:
+                step = self.b.mul(position, stride)
+                total = self.b.add(step, total) if total != 0 else step
+        element = scalar_type_of(node.dtype)
+        return constant(self.b, total, element) if isinstance(total, int) else self.b.cast(total, element)
 
     def map(self, node: Map) -> Value:
         """Return the element of an element-wise function."""

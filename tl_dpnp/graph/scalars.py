@@ -12,7 +12,7 @@ from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["constant", "converted", "rounding"]
+__all__ = ["constant", "converted", "rounding", "select"]
 
 
 def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
@@ -31,6 +31,15 @@ def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) ->
 def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
     """Return a value in another type."""
     return value if value.type == type else b.cast(value, type)
+
+
+def select(b: FunctionBuilder, type: ScalarType, condition: Value, then: Value, otherwise: Value) -> Value:
+    """Write ``condition ? then : otherwise`` for values of one type."""
+    with b.if_(condition, type) as branch:
+        b.yield_(then)
+    with b.else_():
+        b.yield_(otherwise)
+    return branch.results[0]
 
 
 def rounding(type: ScalarType) -> Callable[[float], float]:

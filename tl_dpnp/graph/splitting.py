@@ -12,9 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
     Array,
+    Assemble,
     Contract,
+    Map,
     Node,
     Number,
     Parameter,
@@ -69,9 +74,13 @@ def _weight(node: Node) -> int:
     match node:
         case Contract():
             return _PRODUCT
-        case Reduce():
+        case Reduce() | Accumulate():
             return _REDUCTION
-        case Array() | Number() | Parameter() | View() | Reshape():
+        case Map():
+            return FUNCTIONS[node.kind].code
+        case Assemble():
+            return len(node.operands)
+        case Arange() | Array() | Number() | Parameter() | View() | Reshape():
             return 0
     return 1
 
@@ -105,7 +114,7 @@ def _last_uses(order: Sequence[Node]) -> dict[Node, int]:
             operand = pending.pop()
             if isinstance(operand, View):
                 pending += operands_of(operand)
-            elif not isinstance(operand, Array | Number | Parameter):
+            elif not isinstance(operand, Arange | Array | Number | Parameter):
                 last_use[operand] = position
     return last_use
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
     Array,
+    Assemble,
     Contract,
     Map,
     Node,
@@ -36,7 +39,7 @@ def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
     costs: dict[Node, int] = {}
     order = [node for node in reached(roots, placement.cuts) if node in placement.places]
     for node in order:
-        if isinstance(node, Contract | Reduce | Reshape):  # a reshape is its operand's memory
+        if isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate):  # a reshape is its operand's memory
             stored.add(node)
         for operand in operands_of(node):
             uses[operand] = uses.get(operand, 0) + (1 if operand.size >= node.size else 2)
@@ -46,7 +49,7 @@ def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
                 base = operand
                 while isinstance(base, View) and isinstance(node, Contract):
                     base = base.operand
-                if not isinstance(base, Array | Number | Parameter) and base not in placement.cuts:
+                if not isinstance(base, Arange | Array | Number | Parameter) and base not in placement.cuts:
                     stored.add(base)
                     if base is not operand and not _readable(operand):
                         stored.add(operand)

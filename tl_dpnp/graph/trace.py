@@ -23,7 +23,19 @@ from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, topological
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+    topological,
+)
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
@@ -170,7 +182,7 @@ class Trace:
     ) -> Any:
         """Call a recorder, or return what it has recorded before for the same operation."""
         if name not in TAKE_NUMBERS:  # sizes, axes and exponents: a plan is made for their values
-            arguments, keywords = self._without_integers(arguments), self._without_integers(keywords)
+            arguments, keywords = self.without_integers(arguments), self.without_integers(keywords)
         if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
             return recorder(self, *arguments, **keywords)
         found = self.cache.key_of(self.tape, name, arguments, keywords)
@@ -181,28 +193,32 @@ class Trace:
         if entry is not None:
             node, usm_type, queue, base = entry
             return self.lazy(node, usm_type, queue, None if base is None else arguments[base])
-        before = len(self.registers), len(self.steps), len(self.breaks)
+        before = self._progress()
         result = recorder(self, *arguments, **keywords)
         self._remember(key, arguments, result, before)
         return result
 
-    def _without_integers(self, value: Any) -> Any:
+    def without_integers(self, value: Any) -> Any:
         """Return arguments with plain integers in the place of traced ones."""
         kind = type(value)
         if kind is TracedInteger:
             return self.tape.fix(value)
         if kind is tuple or kind is list:
-            return kind(map(self._without_integers, value))
+            return kind(map(self.without_integers, value))
         if kind is dict:
-            return {key: self._without_integers(part) for key, part in value.items()}
+            return {key: self.without_integers(part) for key, part in value.items()}
         if kind is slice:
-            return slice(*map(self._without_integers, (value.start, value.stop, value.step)))
+            return slice(*map(self.without_integers, (value.start, value.stop, value.step)))
         return value
 
-    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, int, int]) -> None:
+    def _progress(self) -> tuple[int, ...]:
+        """Return how far the trace has come in everything that a recorder may add to besides nodes."""
+        return len(self.registers), len(self.steps), len(self.breaks), len(self.tape.values)
+
+    def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, ...]) -> None:
         """Keep a recorded operation that did nothing else."""
         state = getattr(result, "__dict__", {})
-        done = len(self.registers), len(self.steps), len(self.breaks)
+        done = self._progress()
         if state.get("_trace") is not self or self._dirty or done != before or any(result is a for a in arguments):
             return
         base = next((number for number, value in enumerate(arguments)
@@ -343,11 +359,19 @@ class Trace:
         if not rest:
             return
         limit = describe(queue.sycl_device).local_memory
-        for region in partition(rest, self._new_array, limit, self._renamed):
+        whole = {array.slot: array for array in rest.values()}
+
+        def new_array(node: Node) -> Array:
+            array = self._new_array(node)
+            whole[array.slot] = array
+            return array
+
+        for region in partition(rest, new_array, limit, self._renamed):
             prepared = prepare_kernel(region, queue)
             self.compilations += prepared.compiled
             self.compiling.done = self.compilations
-            fresh = [array for array in region.outputs if self.registers[array.slot] is None]
+            fresh = [whole[slot] for slot in dict.fromkeys(array.slot for array in region.outputs)
+                     if self.registers[slot] is None]
             self._do(KernelStep(
                 prepared.launch, tuple(self._allocation(array, usm_type) for array in fresh), prepared.operands,
                 prepared.scalars, queue, prepared.fixed, KernelReport(region, prepared.kernel, prepared.compiled),
@@ -388,7 +412,7 @@ class Trace:
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
         state = target.__dict__
-        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce):
+        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take):
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
         others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
         value = self._holder(node, state)  # it follows where memory is written that `node` would read

@@ -15,7 +15,7 @@ import numpy as np
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Node, Number, Parameter
-from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, bucket
+from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedFloat, bucket
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.plan import Step
@@ -82,7 +82,10 @@ class TraceCache:
             kind = type(value)
             if kind is LazyArray:
                 parts.append(value.__dict__["_node"])
-            elif numeric and kind in TRACED and value.tape is tape and tape.operand(value) is not None:
+            elif (
+                (numeric or (name == "power" and kind is TracedFloat)) and kind in TRACED and value.tape is tape
+                and tape.operand(value) is not None
+            ):
                 parts.append(self.parameter(value.position))
                 if value.position in tape.integers:
                     parts.append(bucket(tape.values[value.position]))
@@ -92,7 +95,7 @@ class TraceCache:
                 given[number] = traced
                 parts.append(self.parameter(traced.position))
             else:
-                part = _constant(value)
+                part = _sequence(value) if kind is list or kind is tuple else _constant(value)
                 if part is None:
                     return None
                 parts.append(part)
@@ -110,6 +113,12 @@ class TraceCache:
             self.steps.clear()
             self.replaced.clear()
         self.results[key] = entry
+
+
+def _sequence(value: Sequence[Any]) -> Any:
+    """Return a list or tuple of arrays and constants as part of a key."""
+    parts = tuple(v.__dict__["_node"] if type(v) is LazyArray else _constant(v) for v in value)
+    return None if None in parts else (type(value), parts)
 
 
 def _constant(value: Any) -> Any:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dpnp
 import numpy as np
 
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, Reshape, Take, View
 from tl_dpnp.graph.recorders import (
     array_axis,
     only_defaults,
     records,
+    result_array,
     static_integer,
     viewed,
 )
 from tl_dpnp.graph.trace import NotFused, Trace
 from tl_dpnp.graph.views import broadcast, permute, reshape, slice_axes
 
-__all__: list[str] = []
+__all__ = ["basic_entries"]
 
 
 # --- views -----------------------------------------------------------------------------------------------------------
@@ -163,28 +165,73 @@ def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
 def _getitem(trace: Trace, a: Any, key: Any) -> Any:
     """Record basic indexing: integers, slices, new axes and an ellipsis."""
     keys = key if isinstance(key, tuple) else (key,)
+    gathered = [place for place, entry in enumerate(keys) if isinstance(entry, dpnp.ndarray)]
+    others = [entry for entry in keys if not isinstance(entry, dpnp.ndarray)]
+    if len(gathered) == 1 and all(isinstance(entry, slice) and entry == slice(None) for entry in others):
+        return _taken(trace, a, keys[gathered[0]], gathered[0], "wrap")
+    return viewed(trace, a, lambda node: slice_axes(node, basic_entries(node.shape, keys)))
 
-    def make(node: Node) -> Node:
-        entries: list[Any] = []
-        consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
-        missing = len(node.shape) - consumed
-        if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:
-            raise NotFused("there are too many indices")
-        sizes = iter(node.shape)
-        for entry in (*keys, Ellipsis) if not any(entry is Ellipsis for entry in keys) else keys:
-            if entry is None:
-                entries.append(None)
-            elif entry is Ellipsis:
-                entries += [(0, 1, next(sizes)) for _ in range(missing)]
-            elif isinstance(entry, slice):
-                size = next(sizes)
-                start, stop, step = entry.indices(size)
-                length = len(range(start, stop, step))
-                entries.append((start if length else 0, step, length))
-            elif isinstance(entry, int | np.integer) and not isinstance(entry, bool):
-                entries.append(array_axis(entry, next(sizes)))
-            else:
-                raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
-        return slice_axes(node, entries)
 
-    return viewed(trace, a, make)
+#: Elements of a vector that are taken in a kernel; few work-groups would share a longer one.
+_LONGEST_TAKEN = 1 << 14
+
+
+@records("take")
+def _take(trace: Trace, x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: Any = "wrap") -> Any:
+    ndim = getattr(x, "ndim", 0)
+    if out is not None or mode not in ("wrap", "clip") or (axis is None and ndim != 1):
+        raise NotFused("the arguments are not fused")
+    if getattr(indices, "ndim", 0) != 1:
+        raise NotFused("the indices are no vector")
+    return _taken(trace, x, indices, 0 if axis is None else array_axis(axis, ndim), mode)
+
+
+def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
+    """Record the elements at an array of indices on one axis; those outside are the last, or the first, element."""
+    operands = [trace.operand(x), trace.operand(indices)]
+    node, where = operands[0][0], operands[1][0]
+    if any(queue is None for _, _, queue in operands) or where.dtype.kind not in "iu" or where.dtype == np.uint64:
+        raise NotFused("an index is no array of integers", "use dpnp.where")
+    if axis >= len(node.shape) or not where.shape:
+        raise NotFused("the indices do not fit")
+    shape = (*node.shape[:axis], *where.shape, *node.shape[axis + 1 :])
+    size = node.shape[axis]
+    if not size or 0 in shape or (len(shape) == 1 and shape[0] > _LONGEST_TAKEN):
+        raise NotFused("the indices, or the elements, are none or many")
+    place = np.dtype(np.int64)
+
+    def apply(kind: str, *values: Any, dtype: Any = place) -> Node:
+        given = [value if isinstance(value, Node) else Number((), place, value) for value in values]
+        return Map(where.shape, dtype, kind, tuple(given), place)
+
+    within = apply("clip", where, -size if mode == "wrap" else 0, size - 1)
+    if mode == "wrap":
+        within = apply("where", apply("less", within, 0, dtype=np.dtype(bool)), apply("add", within, size), within)
+    return result_array(trace, Take(shape, node.dtype, node, within, axis), operands)
+
+
+def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[int, int, int] | int | None]:
+    """Return the entries of basic indexing as `slice_axes` takes them; raises `NotFused` for other indices."""
+    entries: list[tuple[int, int, int] | int | None] = []
+    if any(not (entry is None or entry is Ellipsis or isinstance(entry, slice | int | np.integer)) for entry in keys):
+        raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
+    missing = len(shape) - consumed
+    if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:
+        raise NotFused("there are too many indices")
+    sizes = iter(shape)
+    for entry in (*keys, Ellipsis) if not any(entry is Ellipsis for entry in keys) else keys:
+        if entry is None:
+            entries.append(None)
+        elif entry is Ellipsis:
+            entries += [(0, 1, next(sizes)) for _ in range(missing)]
+        elif isinstance(entry, slice):
+            size = next(sizes)
+            start, stop, step = entry.indices(size)
+            length = len(range(start, stop, step))
+            entries.append((start if length else 0, step, length))
+        elif isinstance(entry, bool):
+            raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+        else:
+            entries.append(array_axis(entry, next(sizes)))
+    return entries

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from tl_dpnp.graph.nodes import Array, AxisMap, Node, Reshape, View
+from tl_dpnp.graph.nodes import Arange, Array, AxisMap, Node, Reshape, View
 
 __all__ = ["broadcast", "c_strides", "permute", "reshape", "slice_axes", "view"]
 
@@ -23,13 +24,13 @@ def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
 def view(node: Node, shape: tuple[int, ...], axes: tuple[AxisMap, ...]) -> Node:
     """Return `node` seen through an index map: an `Array` with other strides, or a `View`."""
     match node:
-        case Array():
+        case Array() | Arange():
             strides, offset = [0] * len(shape), node.offset
             for stride, (start, step, out) in zip(node.strides, axes, strict=True):
                 offset += stride * start
                 if out is not None:
                     strides[out] += stride * step
-            return Array(shape, node.dtype, node.slot, tuple(strides), offset)
+            return replace(node, shape=shape, strides=tuple(strides), offset=offset)
         case View():
             return View(shape, node.dtype, node.operand, tuple(_compose(inner, axes) for inner in node.axes))
     identity = tuple((0, 1, axis) for axis in range(len(shape)))
@@ -82,10 +83,10 @@ def reshape(node: Node, shape: tuple[int, ...]) -> Node:
     """Return `node` with another shape of the same size, its elements in C order."""
     if shape == node.shape:
         return node
-    if isinstance(node, Array):
+    if isinstance(node, Array | Arange):
         strides = _strides_without_copy(node.shape, node.strides, shape)
         if strides is not None:
-            return Array(shape, node.dtype, node.slot, strides, node.offset)
+            return replace(node, shape=shape, strides=strides)
     kept = [size for size in shape if size != 1]
     if kept == [size for size in node.shape if size != 1]:  # only axes of size 1 come and go
         places = iter([axis for axis, size in enumerate(shape) if size != 1])

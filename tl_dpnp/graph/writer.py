@@ -6,16 +6,32 @@ are written straight to their result; all others are computed where they are use
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Reduce, Reshape, View, operands_of
+from tl_dpnp.graph.nodes import (
+    Accumulate,
+    Arange,
+    Array,
+    Assemble,
+    Contract,
+    Map,
+    Node,
+    Number,
+    Parameter,
+    Reduce,
+    Reshape,
+    Take,
+    View,
+    operands_of,
+)
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import Places, local_shape
+from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
@@ -23,7 +39,7 @@ from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
 from tl_dpnp.language.types import Type
-from tl_dpnp.scalars import I1, ScalarType, is_lossless
+from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
 
@@ -52,22 +68,25 @@ class Buffer:
 def write_region(
     region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
     grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+    counted: Mapping[int, int] = MappingProxyType({}),
 ) -> Module:
     """Return the module with the kernel of a region.
 
-    Its parameters are the scalars, the arrays that are read, then those that are written.
+    Its parameters are the scalars, the arrays that are read, then those that are written.  `grid_sizes` are of the runs
+    of grid axes that are counted through together; `counted` has the run of an axis whose index is needed.
     """
     types: dict[str, Type] = {f"s{i}": type for i, (_, type) in enumerate(parameters)}
     types |= {f"in{i}": bound.type for i, (_, _, bound) in enumerate(leaves)}
     types |= {f"out{i}": bound.type for i, bound in enumerate(outputs)}
     builder = FunctionBuilder(name, types)
-    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters).write()
+    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted).write()
 
 
 class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
         outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
+        counted: Mapping[int, int],
     ) -> None:
         self.b = b
         self.region = region
@@ -79,6 +98,7 @@ class _Writer:
         arguments = [(next(values), bound) for _, _, bound in leaves]
         targets = [(next(values), bound) for bound in outputs]
         groups = self._grid_indices(targets[0], grid_sizes) if grid_sizes else []
+        self.group_index = {axis: groups[run] for axis, run in counted.items()}
         self.leaves = {
             (array, places): self._local(value, bound, groups)
             for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
@@ -116,6 +136,10 @@ class _Writer:
                 self._contract(node, target)
             case Reduce():
                 self._reduce(node, target)
+            case Assemble():
+                self._assemble(node, target)
+            case Accumulate():
+                self._accumulate(node, target)
             case _:
                 self._assign(node, target)
         self.buffers[node] = target
@@ -277,7 +301,27 @@ class _Writer:
                                      tuple(self._position(entry, index) for entry in axes))
             case Map():
                 return self._map(node, places, index)
+            case Arange():
+                return self._count(node, places, index)
+            case Take(operand=operand, indices=indices, axis=axis):
+                of_operand, of_indices = take_places(node, places)
+                end = axis + len(indices.shape)
+                where = self.b.cast(self._element(indices, of_indices, index[axis:end]), INDEX)
+                return self._element(operand, of_operand, (*index[:axis], where, *index[end:]))
         raise AssertionError(f"{node} is stored")
+
+    def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
+        """Return one of the numbers that count along axes."""
+        total: Index = node.offset
+        for stride, target, position in zip(node.strides, places, index, strict=True):
+            if stride:
+                if target in self.group_index:
+                    first = self.b.mul(self.group_index[target], self.placement.grid[target].chunk)
+                    position = self._plus(first, position)
+                step = position * stride if isinstance(position, int) else self.b.mul(position, stride)
+                total = self._plus(total, step)
+        element = scalar_type_of(node.dtype)
+        return constant(self.b, total, element) if isinstance(total, int) else self.b.cast(total, element)
 
     def _view_places(self, node: View, places: Places) -> Places:
         return tuple(None if out is None else places[out] for _, _, out in node.axes)
@@ -353,6 +397,17 @@ class _Writer:
             else:
                 value = self._compute(node, places, index)
             self.b.store(value, target.memref, *(index[axis] for axis in target.axes))
+
+    def _assemble(self, node: Assemble, target: Buffer) -> None:
+        """Copy each operand to its place in `target`."""
+        places, element = self._places_of(node), scalar_type_of(node.dtype)
+        for operand, position in zip(node.operands, node.positions, strict=True):
+            shape = local_shape(operand.shape, places, self.placement.grid)
+            axes = [axis for axis in reversed(target.axes) if shape[axis] > 1]
+            with self._loops(axes, shape) as index:
+                value = converted(self.b, self._element(operand, places, index), element)
+                where = [self._position((*position[axis], axis), index) for axis in target.axes]
+                self.b.store(value, target.memref, *where)
 
     def _shape_of(self, node: Node) -> tuple[int, ...]:
         return local_shape(node.shape, self._places_of(node), self.placement.grid)
@@ -465,6 +520,26 @@ class _Writer:
             where = [index[axis] for axis in target.axes]
             value = FUNCTIONS[reduction.function].emit(b, type_, [b.load(target.memref, *where), element])
             b.store(value, target.memref, *where)
+
+    def _accumulate(self, node: Accumulate, target: Buffer) -> None:
+        """Put each element together with the result before it: the axis outside, as that of a reduction."""
+        b, places, shape = self.b, self._places_of(node), self._shape_of(node)
+        type_, function = scalar_type_of(node.dtype), FUNCTIONS[REDUCTIONS[node.kind].function]
+        order = [axis for axis in reversed(target.axes) if axis != node.axis]
+
+        def element(index: tuple[Index, ...]) -> tuple[Value, list[Index]]:
+            value = converted(b, self._element(node.operand, places, index), type_)
+            return value, [index[axis] for axis in target.axes]
+
+        with self._loops(order, shape) as index:
+            value, where = element(index)
+            b.store(value, target.memref, *where)
+        if shape[node.axis] > 1:
+            with b.for_(1, shape[node.axis]) as step, self._loops(order, shape) as index:
+                value, where = element((*index[: node.axis], step, *index[node.axis + 1 :]))
+                before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
+                value = function.emit(b, type_, [b.load(target.memref, *before), value])
+                b.store(value, target.memref, *where)
 
     def _contract(self, node: Contract, target: Buffer, accumulate: bool = False, alpha: Value | float = 1.0) -> None:
         element = scalar_type_of(node.dtype)

@@ -1,0 +1,127 @@
+"""Recorders of functions that put arrays together (`tl_dpnp.graph.operations`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dpnp
+
+from tl_dpnp.graph.inference import result_dtype
+from tl_dpnp.graph.nodes import Assemble, Map, Node, Position
+from tl_dpnp.graph.recorders import RECORDERS, array_axis, only_defaults, records, result_array
+from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.views import slice_axes
+
+__all__: list[str] = []
+
+Operand = tuple[Node, str | None, Any]
+
+
+def _operands(trace: Trace, arrays: Any) -> list[Operand]:
+    if not isinstance(arrays, list | tuple) or not arrays:
+        raise NotFused("the arrays are not in a list or tuple")
+    operands = [trace.operand(array) for array in arrays]
+    if any(queue is None for _, _, queue in operands):
+        raise NotFused("an operand is no array")
+    return operands
+
+
+def _common_dtype(nodes: Sequence[Node], queue: Any) -> Any:
+    dtype = result_dtype(_concatenated, tuple(node.dtype for node in nodes), queue)
+    if dtype is None or not fusable(dtype):
+        raise NotFused("the dtypes do not go together")
+    return dtype
+
+
+def _concatenated(*arrays: Any) -> Any:
+    return dpnp.concatenate(arrays)
+
+
+def _concatenation(nodes: Sequence[Node], axis: int, dtype: Any) -> Node:
+    """Return nodes that differ at most in their size on `axis` as one, end to end."""
+    shape = list(nodes[0].shape)
+    if any(len(node.shape) != len(shape) or any(
+        size != other for place, (size, other) in enumerate(zip(node.shape, shape, strict=True)) if place != axis
+    ) for node in nodes):
+        raise NotFused("the shapes do not fit")
+    positions: list[Position] = []
+    end = 0
+    for node in nodes:
+        positions.append(tuple((end if place == axis else 0, 1) for place in range(len(shape))))
+        end += node.shape[axis]
+    shape[axis] = end
+    parts = [(node, position) for node, position in zip(nodes, positions, strict=True) if node.shape[axis]]
+    if len(parts) <= 1:  # a copy
+        node = parts[0][0] if parts else nodes[0]
+        return Map(tuple(shape), dtype, "astype", (node,), dtype)
+    return Assemble(tuple(shape), dtype, tuple(node for node, _ in parts), tuple(position for _, position in parts))
+
+
+@records("concatenate", "concat")
+def _concatenate(trace: Trace, arrays: Any, /, *, axis: Any = 0, out: Any = None, **keywords: Any) -> Any:
+    only_defaults(keywords, dtype=None, casting="same_kind")
+    if axis is None:
+        arrays, axis = [RECORDERS["reshape"](trace, array, -1) for array in _checked(trace, arrays)], 0
+    operands = _operands(trace, arrays)
+    nodes = [node for node, _, _ in operands]
+    dtype = _common_dtype(nodes, trace.placed(operands)[1])
+    node = _concatenation(nodes, array_axis(axis, len(nodes[0].shape)), dtype)
+    return result_array(trace, node, operands, out)
+
+
+@records("stack")
+def _stack(trace: Trace, arrays: Any, /, *, axis: Any = 0, out: Any = None, **keywords: Any) -> Any:
+    only_defaults(keywords, dtype=None, casting="same_kind")
+    operands = _operands(trace, arrays)
+    nodes = [node for node, _, _ in operands]
+    dtype = _common_dtype(nodes, trace.placed(operands)[1])
+    if any(node.shape != nodes[0].shape for node in nodes):
+        raise NotFused("the shapes do not fit")
+    place = array_axis(axis, len(nodes[0].shape) + 1)
+    return result_array(trace, _concatenation([_with_axis(node, place) for node in nodes], place, dtype), operands, out)
+
+
+def _with_axis(node: Node, place: int) -> Node:
+    whole = [(0, 1, size) for size in node.shape]
+    return slice_axes(node, [*whole[:place], None, *whole[place:]])
+
+
+def _checked(trace: Trace, arrays: Any) -> Any:
+    _operands(trace, arrays)
+    return arrays
+
+
+#: By the number of axes of an operand, where new ones are put before arrays are joined; others stay as they are.
+_NEW_AXES: dict[str, dict[int, tuple[int, ...]]] = {
+    "hstack": {0: (0,)},
+    "vstack": {0: (0, 0), 1: (0,)},
+    "dstack": {0: (0, 0, 0), 1: (0, 2), 2: (2,)},
+    "column_stack": {1: (1,)},
+}
+_JOINED_AXIS: dict[str, Callable[[int], int]] = {
+    "hstack": lambda ndim: 0 if ndim == 1 else 1, "vstack": lambda ndim: 0, "dstack": lambda ndim: 2,
+    "column_stack": lambda ndim: 1,
+}
+
+
+def _stacking(name: str) -> Any:
+    def record(trace: Trace, arrays: Any, **keywords: Any) -> Any:
+        only_defaults(keywords, **({"dtype": None, "casting": "same_kind"} if name in ("hstack", "vstack") else {}))
+        operands = _operands(trace, arrays)
+        nodes = []
+        for node, _, _ in operands:
+            if name == "column_stack" and len(node.shape) not in (1, 2):
+                raise NotFused("an operand is neither a matrix nor a vector")
+            for place in _NEW_AXES[name].get(len(node.shape), ()):
+                node = _with_axis(node, place)
+            nodes.append(node)
+        dtype = _common_dtype(nodes, trace.placed(operands)[1])
+        return result_array(trace, _concatenation(nodes, _JOINED_AXIS[name](len(nodes[0].shape)), dtype), operands)
+
+    return record
+
+
+for _name in _NEW_AXES:
+    RECORDERS[_name] = _stacking(_name)
+RECORDERS["row_stack"] = RECORDERS["vstack"]

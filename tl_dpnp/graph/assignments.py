@@ -1,0 +1,133 @@
+"""Recording of ``array[key] = value``: parts of arrays, and elements where a mask is true.
+
+An array in memory is written there, and only the part.  One that is still to be computed is given another node: its
+own with the part put over it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
+from tl_dpnp.graph.recorders import RECORDERS
+from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.view_operations import basic_entries
+from tl_dpnp.graph.views import broadcast, slice_axes
+
+__all__ = ["assign_item"]
+
+#: Elements of an array that one work-group may put together.
+_MOST_IN_A_GROUP = 2048
+
+
+def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
+    """Record ``target[key] = value``; raises `NotFused` for what is left to dpnp."""
+    key, value = trace.without_integers(key), trace.without_integers(value)
+    if not trace.is_writable(target):
+        raise NotFused("the array is read-only")
+    if isinstance(key, dpnp.ndarray):
+        _assign_where(trace, target, key, value)
+        return
+    entries = basic_entries(target.shape, key if isinstance(key, tuple) else (key,))
+    shape = tuple(1 if entry is None else entry[2] for entry in entries if not isinstance(entry, int))
+    new = _converted(trace, target, value, shape)
+    if 0 in shape:
+        return
+    if shape == target.shape and not any(isinstance(entry, int) or entry is None or entry[1] != 1 for entry in entries):
+        trace.assign(target, new)
+        return
+    node = target.__dict__["_node"]
+    if not isinstance(node, Array) and not trace.is_dirty(target) and None not in entries:
+        whole = _with_part(node, entries, new)
+        if whole is not None:
+            trace.assign(target, whole)
+            return
+    trace.materialize([target])
+    part = RECORDERS["__getitem__"](trace, target, key)
+    if not _is_itself(part, value):  # ``a[key] += b`` ends with ``a[key] = a[key]``
+        trace.assign(part, _converted(trace, target, value, shape))
+
+
+def _is_itself(part: Any, value: Any) -> bool:
+    if type(value) is not LazyArray:
+        return False
+    own, other = part.__dict__["_node"], value.__dict__["_node"]
+    return isinstance(own, Array) and isinstance(other, Array) and (
+        (own.slot, own.shape, own.strides, own.offset) == (other.slot, other.shape, other.strides, other.offset)
+    )
+
+
+def _converted(trace: Trace, target: Any, value: Any, shape: tuple[int, ...]) -> Node:
+    """Return the node of a value in the dtype of the target, broadcast to `shape`."""
+    node = _value(trace, target, value)
+    if isinstance(node, Number | Parameter):
+        return Map(shape, target.dtype, "astype", (node,), target.dtype)
+    try:
+        fits = np.broadcast_shapes(node.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise NotFused("the shape of the value does not fit")
+    return Map(shape, target.dtype, "astype", (broadcast(node, shape),), target.dtype)
+
+
+def _value(trace: Trace, target: Any, value: Any) -> Node:
+    """Return the node of a value whose conversion to the target's dtype is that of dpnp."""
+    node, _, queue = trace.operand(value)
+    if queue is not None and queue != target.sycl_queue:
+        raise NotFused("the arrays are on different queues")
+    if isinstance(node, Parameter):
+        fits = target.dtype.kind == "f"
+    elif isinstance(node, Number):
+        kinds = {bool: "biuf", int: "iuf", float: "f"}[type(node.value)]
+        limits = np.iinfo(target.dtype) if target.dtype.kind in "iu" else None
+        fits = target.dtype.kind in kinds and (limits is None or limits.min <= node.value <= limits.max)
+    else:
+        fits = np.can_cast(node.dtype, target.dtype, "same_kind")
+    if not fits:
+        raise NotFused(f"the value is not converted to {target.dtype}")
+    return node
+
+
+def _assign_where(trace: Trace, target: Any, mask: Any, value: Any) -> None:
+    """Record ``target[mask] = value`` for a value that is the same for all elements."""
+    condition, _, queue = trace.operand(mask)
+    if condition.dtype.kind != "b" or queue != target.sycl_queue:
+        raise NotFused("an index is no mask", "use dpnp.where or dpnp.take")
+    ndim = len(condition.shape)
+    if not ndim or condition.shape != target.shape[:ndim]:
+        raise NotFused("the mask has another shape")
+    new = _value(trace, target, value)
+    if new.shape:
+        raise NotFused("the value is no scalar", "use dpnp.where")
+    condition = slice_axes(condition, [*((0, 1, size) for size in condition.shape), *[None] * (target.ndim - ndim)])
+    old = trace.operand(target)[0]
+    trace.assign(target, Map(target.shape, target.dtype, "where", (condition, new, old), target.dtype))
+
+
+def _with_part(node: Node, entries: Sequence[Any], part: Node) -> Node | None:
+    """Return a node with a part put over it, None where work-groups would have too much to put together."""
+    positions, flips = [], []
+    for entry in entries:
+        start, step, length = (entry, 1, 1) if isinstance(entry, int) else entry
+        if step < 0:
+            start += (length - 1) * step
+        positions.append((start, abs(step)))
+        flips.append(None if isinstance(entry, int) else (length - 1, -1, length) if step < 0 else (0, 1, length))
+    shared = 0
+    while shared < len(flips) and flips[shared] == (0, 1, node.shape[shared]) and positions[shared] == (0, 1):
+        shared += 1
+    if math.prod(node.shape[shared:]) > _MOST_IN_A_GROUP:
+        return None
+    over = slice_axes(part, flips)
+    if isinstance(node, Assemble):
+        return replace(node, operands=(*node.operands, over), positions=(*node.positions, tuple(positions)))
+    whole = tuple((0, 1) for _ in node.shape)
+    return Assemble(node.shape, node.dtype, (node, over), (whole, tuple(positions)))

@@ -1,0 +1,194 @@
+"""Recorders of functions that are written in terms of others (`tl_dpnp.graph.operations`), as dpnp writes them.
+
+Each calls the recorders of those functions in turn, so that dtypes, limits and refusals are theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.inference import result_dtype
+from tl_dpnp.graph.nodes import Arange, Map, Node, Number
+from tl_dpnp.graph.recorders import (
+    RECORDERS,
+    Recorder,
+    array_axis,
+    only_defaults,
+    records,
+    result_array,
+    static_integer,
+)
+from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.views import broadcast, c_strides
+
+__all__: list[str] = []
+
+
+def _call(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
+    """Record one function of dpnp."""
+    return RECORDERS[name](trace, *arguments, **keywords)
+
+
+def _floating(trace: Trace, x: Any) -> Any:
+    """Return an array as dpnp's statistics convert it: integers in the default floating-point type."""
+    node, _, queue = trace.operand(x)
+    if queue is None:
+        raise NotFused("the operand is no array")
+    dtype = result_dtype(dpnp.var, (node.dtype,), queue)
+    if dtype is None:
+        raise NotFused(f"{node.dtype} is not converted to floating point")
+    return _call(trace, "astype", x, dtype, copy=False)
+
+
+def _only(kind: tuple[type, ...], **arguments: Any) -> None:
+    """Raise `NotFused` for an argument of another type: a number that may change from call to call, say."""
+    for name, value in arguments.items():
+        if type(value) not in kind:
+            raise NotFused(f"{name}= is a {type(value).__name__}")
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+def _deviation(root: bool) -> Recorder:
+    """Return the recorder of ``std`` or ``var``: the mean of the squares of the differences from the mean."""
+
+    def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+               keepdims: Any = False, **keywords: Any) -> Any:
+        only_defaults({**keywords, "dtype": dtype}, where=True, dtype=None)
+        _only((int, float), ddof=ddof)
+        x = _floating(trace, a)
+        centre = _call(trace, "mean", x, axis=axis, keepdims=True)
+        squares = _call(trace, "square", _call(trace, "subtract", x, centre))
+        total = _call(trace, "sum", squares, axis=axis, keepdims=keepdims)
+        count = x.size // max(centre.size, 1) - ddof
+        result = _call(trace, "divide", total, count if count > 0 else math.nan)
+        if root:
+            result = _call(trace, "sqrt", result)
+        return result if out is None else _written(trace, result, out)
+
+    return record
+
+
+def _written(trace: Trace, result: Any, out: Any) -> Any:
+    """Assign a result that has been recorded to ``out=``."""
+    operand = trace.operand(result)
+    return result_array(trace, operand[0], [operand], out)
+
+
+RECORDERS["std"], RECORDERS["var"] = _deviation(root=True), _deviation(root=False)
+
+
+# --- extremes --------------------------------------------------------------------------------------------------------
+
+
+def _first_extreme(extreme: str) -> Recorder:
+    """Return the recorder of ``argmax`` or ``argmin``: the least index of an element that is the extreme, or NaN."""
+
+    def record(trace: Trace, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        node, usm_type, queue = trace.operand(a)
+        if not node.shape:
+            raise NotFused("the operand has no axis")
+        ndim = len(node.shape)
+        axes = tuple(range(ndim)) if axis is None else (array_axis(axis, ndim),)
+        counted = c_strides([node.shape[place] if place in axes else 1 for place in range(ndim)])
+        strides = tuple(stride if place in axes else 0 for place, stride in enumerate(counted))
+        numbers = Arange(node.shape, np.dtype(np.int64), strides)
+        found = _call(trace, "equal", a, _call(trace, extreme, a, axis=axes, keepdims=True))
+        if node.dtype.kind == "f":
+            found = _call(trace, "logical_or", found, _call(trace, "isnan", a))
+        behind = Number((), None, math.prod(node.shape[place] for place in axes))  # type: ignore[arg-type]
+        places = Map(node.shape, numbers.dtype, "where", (trace.operand(found)[0], numbers, behind), numbers.dtype)
+        result = _call(trace, "min", trace.lazy(places, str(usm_type), queue), axis=axes, keepdims=keepdims)
+        return result if out is None else _written(trace, result, out)
+
+    return record
+
+
+RECORDERS["argmax"], RECORDERS["argmin"] = _first_extreme("max"), _first_extreme("min")
+
+
+# --- triangles -------------------------------------------------------------------------------------------------------
+
+
+def _triangle(shape: tuple[int, ...], k: int, upper: bool = False) -> Node:
+    """Return whether each element of a matrix of that shape is on diagonal `k` or below, for `upper` above."""
+    sign = -1 if upper else 1
+    numbers = Arange(shape, np.dtype(np.int64), (sign, -sign), sign * k)
+    zero = Number((), None, 0)  # type: ignore[arg-type]
+    return Map(numbers.shape, np.dtype(bool), "greater_equal", (numbers, zero), numbers.dtype)
+
+
+def _triangular(upper: bool) -> Recorder:
+    def record(trace: Trace, m: Any, /, *, k: Any = 0) -> Any:
+        operand = trace.operand(m)
+        node = operand[0]
+        if operand[2] is None or not node.shape:
+            raise NotFused("the operand is no matrix")
+        if len(node.shape) == 1:
+            node = broadcast(node, node.shape * 2)
+        inside = _triangle(node.shape[-2:], static_integer(k), upper)
+        zero = Number((), None, 0)  # type: ignore[arg-type]
+        return result_array(trace, Map(node.shape, node.dtype, "where", (inside, node, zero), node.dtype), [operand])
+
+    return record
+
+
+RECORDERS["tril"], RECORDERS["triu"] = _triangular(upper=False), _triangular(upper=True)
+
+
+@records("tri")
+def _tri(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = dpnp.float, **keywords: Any) -> Any:
+    only_defaults(keywords, device=None, usm_type="device", sycl_queue=None)
+    if not isinstance(N, int) or not isinstance(M, int | None) or dtype not in (dpnp.float, None):
+        raise NotFused("the arguments are not fused")
+    rows, columns = static_integer(N), static_integer(N if M is None else M)
+    if rows < 0 or columns < 0:
+        raise NotFused("a size is negative")
+    like = dpnp.empty(0)
+    node = _triangle((rows, columns), static_integer(k))
+    return trace.lazy(Map(node.shape, like.dtype, "astype", (node,), like.dtype), like.usm_type, like.sycl_queue)
+
+
+# --- norms -----------------------------------------------------------------------------------------------------------
+
+
+@records("linalg.norm")
+def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    """Record the norms that are sums, maxima and minima; those of singular values and other powers are dpnp's."""
+    _only((int, float, str, type(None)), ord=ord)
+    _only((bool,), keepdims=keepdims)
+    x = _floating(trace, x)
+    whole = axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1))
+    if whole and x.dtype.itemsize < 4:
+        raise NotFused("dpnp's dot takes no half floats")
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(array_axis(place, x.ndim) for place in given)
+    if whole or (len(axes) == 1 and ord in (None, 2)) or (
+        len(axes) == 2 and axes[0] != axes[1] and ord in (None, "f", "fro")
+    ):
+        total = _call(trace, "sum", _call(trace, "multiply", x, x), axis=axes, keepdims=keepdims)
+        return _call(trace, "sqrt", total)
+    if len(axes) == 1:
+        return _vector_norm(trace, x, ord, axes[0], keepdims)
+    if len(axes) == 2 and axes[0] != axes[1] and ord in (1, -1, math.inf, -math.inf):
+        summed, other = axes if abs(ord) == 1 else axes[::-1]
+        sums = _call(trace, "sum", _call(trace, "abs", x), axis=summed, keepdims=True)
+        result = _call(trace, "max" if ord > 0 else "min", sums, axis=other, keepdims=True)
+        return result if keepdims else _call(trace, "squeeze", result, axis=axes)
+    raise NotFused(f"the norm {ord!r} over {len(axes)} axes is not fused")
+
+
+def _vector_norm(trace: Trace, x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
+    if ord == 0:
+        terms, reduction = _call(trace, "astype", _call(trace, "not_equal", x, 0), x.dtype), "sum"
+    elif ord in (1, math.inf, -math.inf):
+        terms = _call(trace, "abs", x)
+        reduction = {1: "sum", math.inf: "max", -math.inf: "min"}[ord]
+    else:
+        raise NotFused(f"the norm {ord!r} of vectors is not fused", "write it with abs, ** and sum")
+    return _call(trace, reduction, terms, axis=axis, keepdims=keepdims)
