@@ -2,11 +2,13 @@
 # make test   the same environment with the development tools: lint, types, layers, tests
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
+# make bench-peers  compare realistic programs with JAX and PyTorch, in an environment of their own
 # make tools  the offline compiler for Intel GPUs, its disassembler and the SPIR-V validator, from Debian's packages
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
 VENV     := .venv
 CUDA_VENV := .venv-cuda
+PEERS_VENV := .venv-peers
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
@@ -15,7 +17,7 @@ AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test test-cuda lint bench bench-asv bench-docs tools clean
+.PHONY: help demo test test-cuda lint bench bench-peers bench-asv bench-docs tools clean
 .DELETE_ON_ERROR:
 
 help:
@@ -38,6 +40,9 @@ lint: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	@$(BIN)/python -m asv_bench.report
 
+bench-peers: $(VENV)/.installed $(PEERS_VENV)/.installed
+	@$(BIN)/python -m asv_bench.must_show fusion-peers
+
 bench-asv: $(VENV)/.installed-bench
 	@cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --python=same \
 		--launch-method=spawn --show-stderr --set-commit-hash "$$(git rev-parse HEAD)"
@@ -52,7 +57,7 @@ tools:
 	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
-	rm -rf $(VENV) $(CUDA_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CUDA_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -72,6 +77,12 @@ $(CUDA_VENV)/.installed: requirements-cuda.txt
 	@$(PYTHON) -m venv $(CUDA_VENV)
 	@$(CUDA_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements-cuda.txt \
 		'hypothesis>=6.100,<7' 'pytest>=8,<10'
+	@touch $@
+
+$(PEERS_VENV)/.installed: requirements-peers.txt
+	@echo "Creating $(PEERS_VENV) with $$($(PYTHON) --version), and JAX and PyTorch in it"
+	@$(PYTHON) -m venv $(PEERS_VENV)
+	@$(PEERS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements-peers.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed

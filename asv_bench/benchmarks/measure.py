@@ -14,6 +14,7 @@ from . import machine, processes
 from .contests import Contest, have
 from .limits import Fill, FmaPeak, Limit, Read, Triad
 from .quiet import DISTURBED, OtherPrograms, SharedCores, SharedThreads, wait_for_quiet
+from .realistic_programs import BEST
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .tables import QUICK
@@ -109,6 +110,8 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
         name: quartiles([theirs / ours for theirs, ours in zip(times[name], own, strict=True)]) for name in peers
     }
     facts = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()} | contest.facts
+    if BEST in section.columns:
+        facts[BEST] = min(ratio.median for ratio in ratios.values())
     facts[_OTHERS], facts[_SHARED] = disturbed, shared.share
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
@@ -152,8 +155,9 @@ def run(
     for case in filter(keep, cases_of(section)):
         measurements.append(_measure(section, case, seconds, patience))
         progress(measurements[-1])
-    notes = [f"{peer} is not installed" for peer in section.peers
-             if peer in ("numpy", "dpnp", "torch") and not have(peer)]
+    notes = section.remarks(measurements)
+    notes += [f"{peer} is not installed" for peer in section.peers
+             if peer in ("numpy", "dpnp", "torch") and BEST not in section.columns and not have(peer)]
     for fact, what in (_DISTURBANCES_OF_ONE if section.one_core else _DISTURBANCES).items():
         shares = [m.facts[fact] for m in measurements if m.facts.get(fact, 0.0) >= DISTURBED]
         if shares:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .limits import Counting, FmaPeak
@@ -20,14 +21,17 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 class OtherPrograms:
-    """Counts, from its making on, the processor time of all programs but this process (``/proc/stat``, in ticks)."""
+    """Counts, from its making on, the processor time of all programs but this one (``/proc/stat``, in ticks).
+
+    Its child processes are no other programs: peers take their turns in them.
+    """
 
     def __init__(self) -> None:
-        self._busy, self._own, self._start = _busy(), time.process_time(), time.perf_counter()
+        self._busy, self._own, self._start = _busy(), _own(), time.perf_counter()
 
     def share(self) -> float:
         """Return the part of all cores' time that other programs have had since then."""
-        other = _busy() - self._busy - (time.process_time() - self._own)
+        other = _busy() - self._busy - (_own() - self._own)
         total = (time.perf_counter() - self._start) * (os.cpu_count() or 1)
         return min(1.0, max(0.0, other / total))
 
@@ -122,6 +126,30 @@ def _busy() -> float:
     with Path("/proc/stat").open(encoding="ascii") as file:
         user, nice, system, _idle, _waiting, *rest = map(int, file.readline().split()[1:])
     return _TICK * (user + nice + system + sum(rest[:3]))
+
+
+def _own() -> float:
+    """Return the processor seconds of this process and of those that it, or one of them, has started."""
+    ended = os.times()
+    return (time.process_time() + ended.children_user + ended.children_system
+            + sum(map(_seconds_of, _descendants("self"))))
+
+
+def _descendants(process: str) -> Iterator[str]:
+    for thread in Path(f"/proc/{process}/task").glob("*"):
+        with contextlib.suppress(OSError):  # it may have ended
+            for child in (thread / "children").read_text(encoding="ascii").split():
+                yield child
+                yield from _descendants(child)
+
+
+def _seconds_of(process: str) -> float:
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    user, system = map(int, text.rpartition(")")[2].split()[11:13])
+    return _TICK * (user + system)
 
 
 def wait_for_quiet(patience: float, glance: float = 0.3) -> None:

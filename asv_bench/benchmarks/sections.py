@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import contests, fusion
+from . import contests, fusion, realistic_programs
 from .contests import Contest, case_name, parse_case
+from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
 from .streams import Stream
 from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape
 
-__all__ = ["SECTIONS", "Section"]
+__all__ = ["SECTIONS", "Section", "against_peers", "fused_programs"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Section:
     what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
     core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  Who is
     timed runs for `block` seconds at least before it is the next one's turn.  `columns` are facts of the measurements
-    that tables show.
+    that tables show, and `remarks` makes notes of all measurements.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Section:
     columns: tuple[str, ...] = ()
     block: float = 1e-3
     quick: tuple[str, ...] = ()
+    remarks: Callable[[Sequence[Measurement]], list[str]] = lambda measurements: []
 
     @property
     def method(self) -> str:
@@ -74,6 +76,37 @@ _TUNED = {
 
 def _tuned(variant: str) -> tuple[str, ...]:
     return tuple(f"{element} {shape} {variant}".strip() for element, shapes in _TUNED.items() for shape in shapes)
+
+
+def _with_batch(statistic: str, of: str, bound: float, batch: int) -> Target:
+    return Target(statistic, of, bound, cases=lambda case: case.endswith(f" {batch}"), which=f"batch {batch}")
+
+
+_SMALL_BATCH, _MIDDLE_BATCH, _LARGE_BATCH = BATCHES
+_QUICK_PROGRAMS = ("f32 gru_step 100", "f32 leapfrog_lattice 100")
+
+
+def fused_programs(programs: Programs) -> Section:
+    """Return the section of these programs against dpnp and NumPy."""
+    return Section(
+        "fusion-programs", f"Realistic programs, fused, with seed {programs.seed}", programs.cases, programs.fused,
+        (Target("least", "dpnp", 0.95), *(_with_batch("geometric mean", "dpnp", 12.0, batch) for batch in BATCHES),
+         _with_batch("least", "numpy", 1.0, _LARGE_BATCH), _with_batch("geometric mean", "numpy", 3.5, _LARGE_BATCH),
+         _with_batch("geometric mean", "numpy", 1.0, _MIDDLE_BATCH)),
+        unit="µs", peers=("dpnp", "numpy"), columns=realistic_programs.COLUMNS, quick=_QUICK_PROGRAMS,
+        remarks=realistic_programs.remarks,
+    )
+
+
+def against_peers(programs: Programs) -> Section:
+    """Return the section of these programs against JAX and PyTorch."""
+    return Section(
+        "fusion-peers", f"Realistic programs in JAX and PyTorch, with seed {programs.seed}", programs.cases,
+        programs.against_peers,
+        (_with_batch("geometric mean", BEST, 1.5, _LARGE_BATCH), _with_batch("least", BEST, 0.9, _LARGE_BATCH),
+         _with_batch("geometric mean", BEST, 1.0, _MIDDLE_BATCH)),
+        unit="µs", peers=tuple(realistic_programs.PEERS), columns=(BEST,), quick=_QUICK_PROGRAMS,
+    )
 
 
 SECTIONS = {
@@ -170,6 +203,8 @@ SECTIONS = {
                     which="new batch")),
             unit="µs", peers=("kernel", "dpnp"), columns=(fusion.BEYOND,), quick=fusion.CALLS,
         ),
+        fused_programs(Programs()),
+        against_peers(Programs()),
         Section(
             "compile", "Cold compilation", _products(SHAPES), contests.cold_compile,
             (Target("most", "value", 2.0, at_least=False), Target("median", "value", 1.0, at_least=False)),

@@ -2,10 +2,13 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import pytest
 
 from asv_bench import render
+from asv_bench.benchmarks import quiet
 from asv_bench.benchmarks.contests import Contest, parse_case
 from asv_bench.benchmarks.measure import _bound, _fastest, run
 from asv_bench.benchmarks.quiet import SharedCores, SharedThreads
@@ -190,6 +193,16 @@ def test_names_of_cases_hold_their_shape():
         for case in SECTIONS[name].cases:
             element, shape, variant = parse_case(case)
             assert f"{element} {shape} {variant}".strip() == case
+
+
+def test_child_processes_are_no_other_programs():
+    """Peers take their turns in them."""
+    busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\nprint()\ninput()"
+    before = quiet._own()
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert quiet._own() - before >= 0.5
+    assert quiet._own() - before >= 0.5
 
 
 class _Traffic:

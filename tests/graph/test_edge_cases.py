@@ -157,6 +157,23 @@ def test_transposing_a_vector_gives_the_vector():
     assert tl_dpnp.fuse(transposed)(vector)[2] is vector
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize("function", [
+    lambda c, x, t: dpnp.where(c, x, t), lambda c, x, t: dpnp.where(c, t, x),
+    lambda c, x, t: dpnp.where(c, t, -1.5) + x,
+    lambda c, x, t: dpnp.where(x > t, x, 0.0),
+])
+def test_where_with_a_number_that_changes_is_one_kernel(dtype, function):
+    """dpnp makes an array of float64 of a Python float here."""
+    x = dpnp.asarray(np.arange(-3, 3).reshape(2, 3).astype(dtype))
+    f = tl_dpnp.fuse(function)
+    for number in (0.1, -1e9, 1e39, np.inf, np.nan, 1 / 3):
+        compare("where", f(x > 0, x, number), function(x > 0, x, number))
+    explanation = f.explain(x > 0, x, 2.0)
+    assert (len(explanation.kernels), explanation.calls) == (1, ())
+    assert f._compilations == 1
+
+
 def test_where_writes_to_out():
     def choose(a, b, o):
         result = dpnp.where(a > 0, a @ b, b, out=o)

@@ -1,9 +1,11 @@
 """What is fused: helper functions, methods and objects become part of the graph, and what cannot be is refused."""
 
 import copy
+import dataclasses
 import functools
 import pickle
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import dpnp
 import numpy as np
@@ -182,3 +184,102 @@ def test_the_warning_about_too_many_kinds_names_the_argument():
         compare(f"{n}", f(A, n, 1.0), A ** n + 1.0)
     with pytest.warns(tl_dpnp.errors.FusionWarning, match="argument n was of 2 kinds"):
         compare("4", f(A, 4, 1.0), A ** 4 + 1.0)
+
+
+# --- changed copies --------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    x: object
+    v: object
+    steps: int = 0
+
+
+class Pair(NamedTuple):
+    x: object
+    v: object
+
+
+def moved(state):
+    return dataclasses.replace(state, x=state.x + state.v, steps=state.steps + 1)
+
+
+def test_replacing_in_a_data_class_keeps_a_plan():
+    f = fuse(moved)
+    for x, v, steps in ((A, B, 0), (B, C, 0), (C, A, 5)):
+        found, plain = f(State(x, v, steps)), moved(State(x, v, steps))
+        compare("replaced", found.x, plain.x)
+        assert found.v is v
+        assert found.steps == plain.steps
+    assert _kept(f)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        fuse(lambda state: dataclasses.replace(state, y=state.x))(State(A, B))
+    with pytest.raises(TypeError, match="dataclass instances"):
+        fuse(lambda state: dataclasses.replace(state, y=1))(A)
+
+
+def test_replacing_sees_what_a_data_class_does_besides():
+    @dataclasses.dataclass
+    class Counted:
+        x: object
+        total: object = dataclasses.field(init=False, default=None)
+
+        def __post_init__(self):
+            self.total = self.x.sum(axis=-1)
+
+    f = fuse(lambda state: dataclasses.replace(state, x=state.x @ B).total)
+    for x in (A, B, C):
+        compare("a field that is made", f(Counted(x)), (x @ B).sum(axis=-1))
+
+
+def test_replacing_in_a_named_tuple_keeps_a_plan():
+    f = fuse(lambda pair: pair._replace(v=pair.x @ pair.v))
+    for x, v in ((A, B), (B, C), (C, A)):
+        found = f(Pair(x, v))
+        assert type(found) is Pair
+        assert found.x is x
+        compare("replaced", found.v, x @ v)
+    assert _kept(f)
+    with pytest.raises(ValueError, match="unexpected field names"):
+        fuse(lambda pair: pair._replace(w=pair.x))(Pair(A, B))
+
+
+# --- results in objects ----------------------------------------------------------------------------------------------
+
+
+class Plain:
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+
+@pytest.mark.parametrize("kind", [State, Pair, Plain, SimpleNamespace])
+@pytest.mark.parametrize("counting", [False, True])
+def test_results_in_an_object_share_a_kernel(kind, counting):
+    """`counting` is an effect, with which the function is traced at each call."""
+    calls = []
+
+    def step(x, v):
+        if counting:
+            calls.append(1)
+        hidden = dpnp.tanh(x @ v)
+        return kind(x=hidden + x, v=hidden @ v)
+
+    f = fuse(step)
+    for x, v in ((A, B), (B, C), (C, A)):
+        found, plain = f(x, v), step(x, v)
+        compare("x", found.x, plain.x)
+        compare("v", found.v, plain.v)
+    assert len(f.explain(A, B).kernels) == 1
+    assert len(calls) == 7 * counting
+
+
+def test_results_have_the_usm_types_of_their_operands():
+    shared = dpnp.asarray(C, usm_type="shared")
+    f = fuse(lambda a, b: (a @ a, b @ b, a @ b, [b + b]))
+    for _ in range(3):
+        (*found, (last,)) = f(A, shared)
+        for one, plain in zip([*found, last], [A @ A, shared @ shared, A @ shared, shared + shared], strict=True):
+            compare("a result", one, plain)
+    assert last.usm_type == "shared"
+    assert found[0].usm_type == "device"

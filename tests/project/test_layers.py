@@ -52,7 +52,7 @@ def test_lower_layers_know_no_device_runtime(layer):
 
 def test_private_attributes_of_device_packages_stay_in_adapters():
     """A dpctl or dpnp object's private attribute is one that no class of ours defines."""
-    own = set()
+    own = {"_fields", "_make", "_replace"}  # of named tuples, where they are public
     used = []
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):

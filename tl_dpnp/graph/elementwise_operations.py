@@ -130,7 +130,7 @@ def _where(trace: Trace, *values: Any, out: Any = None, **keywords: Any) -> Any:
         raise NotFused("the shape of the result depends on values")
     operands = [trace.operand(value) for value in values]
     nodes = [node for node, _, _ in operands]
-    if isinstance(nodes[0], Number | Parameter) or any(isinstance(node, Parameter) for node in nodes[1:]):
+    if isinstance(nodes[0], Number | Parameter):
         raise NotFused("the condition is no array")
     return result_array(trace, _map("where", dpnp.where, nodes, values, trace.placed(operands)[1]), operands, out)
 

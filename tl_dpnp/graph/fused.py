@@ -20,7 +20,6 @@ import dpnp
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.breaks import Break, listing, refusal
-from tl_dpnp.graph.calls import arrays_in
 from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
@@ -318,7 +317,7 @@ class FusedFunction:
             finally:
                 del given, named
             trace.write_back()
-            trace.materialize(arrays_in(raw))
+            trace.materialize(trace.live())  # all at once: those of the result, in whatever objects it has
             return raw
 
     def _in_dpnp(

@@ -18,6 +18,7 @@ import numpy as np
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import recording
 from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedFloat, TracedInteger, plain
@@ -230,6 +231,9 @@ class Interceptor:
         return types.MethodType(self.call(function.__func__), owner)
 
     def _followed(self, function: types.FunctionType) -> Callable[..., Any]:
+        replaces = replacing(function)
+        if replaces is not None:
+            return functools.partial(replaces, self)
         code = rewritten(function) if is_user_code(function) and not hook_cells(function) else None
         if code is None:
             return self.foreign(function)

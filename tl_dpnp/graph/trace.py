@@ -213,7 +213,7 @@ class Trace:
     def outside(self) -> Iterator[None]:
         """Let code run that is not followed: all is in memory before, and what it records is computed at once."""
         self.write_back()
-        self.materialize(list(self.live()))
+        self.materialize(self.live())
         self._outside += 1
         try:
             yield
@@ -281,7 +281,7 @@ class Trace:
 
     # --- computing ---------------------------------------------------------------------------------------------------
 
-    def materialize(self, lazies: Sequence[Any]) -> None:
+    def materialize(self, lazies: Iterable[Any]) -> None:
         """Have the values of lazy arrays in memory: their nodes become `Array` nodes."""
         if self._dirty:
             self.write_back()
@@ -291,9 +291,11 @@ class Trace:
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
             if not wanted:
                 return
-            roots = {base: self._new_array(base) for base in wanted}
             state = next(iter(wanted.values()))
-            self._run_regions(dict(roots), state["_usm_type"], state["_queue"])
+            usm_type, queue = state["_usm_type"], state["_queue"]
+            roots = {base: self._new_array(base) for base, other in wanted.items()
+                     if other["_usm_type"] == usm_type and other["_queue"] == queue}
+            self._run_regions(dict(roots), usm_type, queue)
             self._replace(roots)
 
     def _replace(self, arrays: dict[Node, Array]) -> None:
