@@ -1,6 +1,7 @@
 """Fused functions say where fusion ends and why they are traced again: in logs, in counts, and at the limit."""
 
 import gc
+import io
 import logging
 import os
 import pickle
@@ -20,6 +21,7 @@ from tl_dpnp.errors import FusionWarning, TLError, UnsupportedError
 from tl_dpnp.graph.breaks import HINTS
 from tl_dpnp.graph.kernels import clear_kernels
 from tl_dpnp.graph.rewriting import _EFFECTS
+from tl_dpnp.runtime import progress
 
 fuse = tl_dpnp.fuse
 MODE = "double"
@@ -324,6 +326,32 @@ def test_a_change_of_shape_says_what_may_change():
         f(_array(size, size))
     with pytest.warns(FusionWarning, match=r"of 2 kinds \(shape \(2, 2\), shape \(3, 3\)\).*leading axes"):
         f(_array(5, 5))
+
+
+# --- the line on a terminal ------------------------------------------------------------------------------------------
+
+
+def test_a_first_call_shows_that_it_compiles_and_erases_that(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+
+    @fuse
+    def first(x):
+        return dpnp.exp(x @ x) - 3
+
+    clear_kernels()
+    with config.scope(CACHE=False):
+        first(A)
+    shown = stream.getvalue()
+    assert "tl_dpnp: compiling test_a_first_call_shows" in shown
+    assert shown.endswith("\r\x1b[K")
+    first(A)
+    assert stream.getvalue() == shown
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------

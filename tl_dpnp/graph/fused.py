@@ -218,6 +218,7 @@ class FusedFunction:
             origin = Origin(kind, observer.guards)
             specialization = Specialization.of_trace(trace, observer, key, make, origin)
         elif rehearsal:
+            trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
