@@ -226,7 +226,7 @@ def test_what_raises_for_some_values_is_tried_at_each_call():
 
 
 def test_attributes_of_functions():
-    _same(lambda a, b: (dpnp.add.outer(a[0, 0], b[0, 0]) * dpnp.add.nin, dpnp.multiply.nargs), A, B)
+    _same(lambda a, b: (dpnp.add.outer(a[0, 0], b[0, 0]) * dpnp.add.nin, dpnp.multiply.nout), A, B)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -517,3 +517,39 @@ def test_numbers_that_are_read_by_c_code():
         f = fuse(case, recompile_limit=20)
         for t in (0.5, 4.0, 1.25, 0.5, 2.75):
             compare(f"case {number} of {t}", f(x, t), case(x, t))
+
+
+def test_results_that_are_computed_alike_are_arrays_of_their_own():
+    pair = fuse(lambda x: (x @ x + 1, x @ x + 1))
+    listed = fuse(lambda x: [x - 3 for _ in range(3)])
+    views = fuse(lambda x: ((x * 2)[1:], (x * 2)[:, 0], (x * 2).mT))
+    for function, plain in ((pair, A @ A + 1), (listed, A - 3)):
+        for _ in range(3):
+            first, *others = function(A)
+            first += 1
+            for other in others:
+                compare("another", other, plain)
+    for _ in range(3):
+        first, second, third = views(A)
+        first[...] = 0
+        second += 1
+        compare("a row", second, (A * 2)[:, 0] + 1)
+        compare("transposed", third, (A * 2).mT)
+    kept = []
+
+    @fuse
+    def written(x, y):
+        y += x
+        kept.append(y + x)
+        z = y + x
+        y += x
+        return z, y
+
+    for _ in range(3):
+        y = A.copy()
+        z, same = written(A, y)
+        assert same is y
+        compare("before", z, A * 3)
+        z += 1
+        compare("after", y, A * 3)
+        compare("kept", kept[-1], A * 3)

@@ -249,9 +249,9 @@ def _in_order(regions: Sequence[Region]) -> list[Region]:
 
 
 def substitute(
-    node: Node, arrays: Mapping[Node, Array], renamed: Callable[[Node, Node], None] = lambda old, new: None
+    node: Node, arrays: Mapping[Node, Node], renamed: Callable[[Node, Node], None] = lambda old, new: None
 ) -> Node:
-    """Return `node` with the nodes in `arrays` read from memory; views of them are folded into strides."""
+    """Return `node` with others in the place of those in `arrays`; views of memory are folded into strides."""
     memo: dict[Node, Node] = dict(arrays)
     for current in reached((node,), arrays):
         operands = tuple(memo[operand] for operand in operands_of(current))

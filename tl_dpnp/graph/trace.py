@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -301,8 +301,10 @@ class Trace:
         """Have the values of lazy arrays in memory: their nodes become `Array` nodes."""
         if self._dirty:
             self.write_back()
+        lazies = list(lazies)
         states = [lazy.__dict__ for lazy in lazies]
         while True:
+            self._give_each_memory_of_its_own(lazies)
             bases = [(state, _base(state["_node"])) for state in states]
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
             if not wanted:
@@ -312,20 +314,41 @@ class Trace:
             roots = {base: self._new_array(base) for base, other in wanted.items()
                      if other["_usm_type"] == usm_type and other["_queue"] == queue}
             self._run_regions(dict(roots), usm_type, queue)
-            self._replace(roots)
+            self._replace(roots, {base: wanted[base]["_storage"] for base in roots})
 
-    def _replace(self, arrays: dict[Node, Array]) -> None:
-        """Let all lazy arrays read what has been computed from memory."""
+    def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
+        """Let arrays that are computed alike be copies: what is written to one must not change the others."""
+        owners: dict[Node, list[Any]] = {}
+        for lazy in lazies:
+            state = lazy.__dict__
+            base = _base(state["_node"])
+            if not isinstance(base, Array):
+                known = owners.setdefault(base, [])
+                if not any(storage is state["_storage"] for storage in known):
+                    known.append(state["_storage"])
+        copies = {id(storage): {base: self.cache.copy(base, number)}
+                  for base, storages in owners.items() for number, storage in enumerate(storages) if number}
+        for lazy in self.live() if copies else ():
+            state = lazy.__dict__
+            copy = copies.get(id(state["_storage"]))
+            if copy is not None and _base(state["_node"]) in copy:
+                state["_node"] = self._substituted(state["_node"], copy)
+
+    def _replace(self, arrays: dict[Node, Array], owners: dict[Node, Any]) -> None:
+        """Let all lazy arrays read what has been computed from memory; only the `owners` have it as their own."""
         known = self.cache.replaced.setdefault(tuple(arrays.items()), {})
         for lazy in self.live():
             state = lazy.__dict__
             node = state["_node"]
             if not isinstance(node, Array):
-                if node not in known:
-                    known[node] = self._substituted(node, arrays)
-                state["_node"] = known[node]
+                base = _base(node)
+                other = base in arrays and owners[base] is not state["_storage"]
+                if (node, other) not in known:
+                    read: dict[Node, Node] = {base: self.cache.copy(arrays[base], 1)} if other else {}
+                    known[node, other] = self._substituted(node, {**arrays, **read})
+                state["_node"] = known[node, other]
 
-    def _substituted(self, node: Node, arrays: dict[Node, Array]) -> Node:
+    def _substituted(self, node: Node, arrays: Mapping[Node, Node]) -> Node:
         return substitute(node, arrays, self._renamed)
 
     def _renamed(self, old: Node, new: Node) -> None:
@@ -465,10 +488,10 @@ class Trace:
             if _is_reversed(array) or not safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
-                self._replace(temporary)
+                self._replace(temporary, {node: None})
                 node = Map(array.shape, array.dtype, "positive", (temporary[node],), array.dtype)
             self._run_regions({node: array}, state["_usm_type"], state["_queue"])
-            self._replace({node: array})
+            self._replace({node: array}, {node: state["_storage"]})
 
     def _same_memory(self, array: Array) -> Callable[[Array], bool]:
         """Return whether another array may share memory with `array`."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Node, Number, Parameter
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter
 from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedFloat, bucket
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class TraceCache:
         self.grows = False
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
-        self.replaced: dict[Any, dict[Node, Node]] = {}
+        self.replaced: dict[Any, dict[tuple[Node, bool], Node]] = {}
+        self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
         self._parameters: dict[int, Parameter] = {}
         self._numbers: dict[Any, Number] = {}
@@ -58,6 +59,13 @@ class TraceCache:
         found = self._parameters.get(position)
         if found is None:
             found = self._parameters[position] = Parameter((), None, position)  # type: ignore[arg-type]
+        return found
+
+    def copy(self, node: Node, number: int) -> Node:
+        """Return the node of a copy."""
+        found = self._copies.get((node, number))
+        if found is None:
+            found = self._copies[node, number] = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
         return found
 
     def number(self, value: bool | int | float) -> Number:
@@ -112,6 +120,7 @@ class TraceCache:
             self.results.clear()
             self.steps.clear()
             self.replaced.clear()
+            self._copies.clear()
         self.results[key] = entry
 
 
