@@ -296,3 +296,27 @@ def test_odd_floats_give_what_they_give_in_dpnp(name, dtype):
 def test_powers_by_products_of_odd_floats(exponent):
     x = dpnp.asarray(np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, 1e200, 1e-200]))
     _same(lambda x: (x ** exponent, 1 / x ** exponent), x)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "f4", "f8"])
+def test_divisors_that_change_share_a_kernel(dtype):
+    values = np.arange(14).reshape(2, 7) if dtype == "u1" else np.arange(-7, 7).reshape(2, 7)
+    x = dpnp.asarray(values.astype(dtype))
+    function = tl_dpnp.fuse(lambda x, n: (x % n, x // n, (x + 1) % (x + n)))
+    for divisor in (3, 2, 7, 1, 0, 5) if dtype == "u1" else (3, -2, 2.5, 0, -1, 7, 0.5):
+        compare(f"divisor {divisor}", list(function(x, divisor)),
+                [x % divisor, x // divisor, (x + 1) % (x + divisor)])
+
+
+def test_parts_at_places_that_change():
+    def moved(c, x, i, n):
+        c[i:, n] = x[i:, 0]
+        c[i] += n
+        return dpnp.concatenate([c[:i], x[i:]]), dpnp.stack([c, x], axis=i % 2), dpnp.tril(c, k=n)
+
+    fused = tl_dpnp.fuse(moved)
+    for i, n in ((0, 1), (1, 0), (2, 3), (3, 2), (1, 1)):
+        plain, other = _random(4, 5), _random(4, 5)
+        x = _random(4, 5, seed=1)
+        compare(f"at {i}, {n}", list(fused(other, x, i, n)), list(moved(plain, x, i, n)))
+        compare("the array", other, plain)

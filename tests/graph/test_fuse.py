@@ -314,10 +314,10 @@ def test_returned_views_share_memory_as_in_dpnp():
 def test_what_dpnp_does_alone_is_part_of_the_plan():
     @tl_dpnp.fuse
     def mixed(a, b):
-        return dpnp.cumsum(a @ b, axis=1) * 2 + dpnp.ones(4, dtype="f4")
+        return dpnp.sort(a @ b) * 2 + dpnp.ones(4, dtype="f4")
 
-    compare("mixed", mixed(A, B), dpnp.cumsum(A @ B, axis=1) * 2 + 1)
-    compare("again", mixed(C, B), dpnp.cumsum(C @ B, axis=1) * 2 + 1)
+    compare("mixed", mixed(A, B), dpnp.sort(A @ B) * 2 + 1)
+    compare("again", mixed(C, B), dpnp.sort(C @ B) * 2 + 1)
     assert _plans(mixed)[0].plan.calls == 1
 
 
@@ -336,11 +336,11 @@ def test_too_many_kinds_of_arguments_warn_once():
 
 def test_breaks_warn_or_raise_where_that_is_asked_for():
     def broken(a):
-        return dpnp.cumsum(a @ a, axis=0)
+        return dpnp.sort(a @ a)
 
-    with pytest.warns(FusionWarning, match="cumsum"):
+    with pytest.warns(FusionWarning, match="sort"):
         tl_dpnp.fuse(on_break="warn")(broken)(A)
-    with pytest.raises(UnsupportedError, match=r"test_fuse\.py:\d+: cumsum"):
+    with pytest.raises(UnsupportedError, match=r"test_fuse\.py:\d+: sort"):
         tl_dpnp.fuse(fullgraph=True)(broken)(A)
     with pytest.raises(TLTypeError, match="on_break"):
         tl_dpnp.fuse(on_break="sometimes")
