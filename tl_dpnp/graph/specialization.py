@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.graph.extents import extent_of
 from tl_dpnp.graph.guards import Check, same_value
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
-from tl_dpnp.graph.trace import Trace, extent_of
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import bucket
 
 __all__ = ["Specialization"]

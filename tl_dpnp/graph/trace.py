@@ -19,6 +19,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.breaks import Break, break_here, user_frame
+from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernels import prepare_kernel
@@ -31,9 +32,7 @@ from tl_dpnp.graph.nodes import (
     Map,
     Node,
     Reduce,
-    Reshape,
     Take,
-    View,
     topological,
 )
 from tl_dpnp.graph.partition import Region, partition, substitute
@@ -43,12 +42,11 @@ from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedInteger
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.progress import Compiling
 
 __all__ = [
-    "KernelReport", "NotFused", "Trace", "active_trace", "extent_of", "fusable",
+    "KernelReport", "NotFused", "Trace", "active_trace", "fusable",
 ]
 
 _state = threading.local()
@@ -305,7 +303,7 @@ class Trace:
         states = [lazy.__dict__ for lazy in lazies]
         while True:
             self._give_each_memory_of_its_own(lazies)
-            bases = [(state, _base(state["_node"])) for state in states]
+            bases = [(state, base_of(state["_node"])) for state in states]
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
             if not wanted:
                 return
@@ -321,7 +319,7 @@ class Trace:
         owners: dict[Node, list[Any]] = {}
         for lazy in lazies:
             state = lazy.__dict__
-            base = _base(state["_node"])
+            base = base_of(state["_node"])
             if not isinstance(base, Array):
                 known = owners.setdefault(base, [])
                 if not any(storage is state["_storage"] for storage in known):
@@ -331,7 +329,7 @@ class Trace:
         for lazy in self.live() if copies else ():
             state = lazy.__dict__
             copy = copies.get(id(state["_storage"]))
-            if copy is not None and _base(state["_node"]) in copy:
+            if copy is not None and base_of(state["_node"]) in copy:
                 state["_node"] = self._substituted(state["_node"], copy)
 
     def _replace(self, arrays: dict[Node, Array], owners: dict[Node, Any]) -> None:
@@ -341,7 +339,7 @@ class Trace:
             state = lazy.__dict__
             node = state["_node"]
             if not isinstance(node, Array):
-                base = _base(node)
+                base = base_of(node)
                 other = base in arrays and owners[base] is not state["_storage"]
                 if (node, other) not in known:
                     read: dict[Node, Node] = {base: self.cache.copy(arrays[base], 1)} if other else {}
@@ -468,7 +466,7 @@ class Trace:
 
     def is_writable(self, lazy: Any) -> bool:
         """Return whether an array may be written: arrays that existed before may be read-only."""
-        node = _base(lazy.__dict__["_node"])
+        node = base_of(lazy.__dict__["_node"])
         held = self.registers[node.slot] if isinstance(node, Array) else None
         return held is None or held.flags.writable
 
@@ -485,7 +483,7 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            if _is_reversed(array) or not safe_in_place(node, array, self._same_memory(array)):
+            if is_reversed(array) or not safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary, {node: None})
@@ -495,18 +493,13 @@ class Trace:
 
     def _same_memory(self, array: Array) -> Callable[[Array], bool]:
         """Return whether another array may share memory with `array`."""
-        low, high = self._extent(array)
+        low, high = extent_in(array, self.registers[array.slot])
 
         def overlaps(other: Array) -> bool:
-            other_low, other_high = self._extent(other)
+            other_low, other_high = extent_in(other, self.registers[other.slot])
             return other_low < high and low < other_high
 
         return overlaps
-
-    def _extent(self, array: Array) -> tuple[int, int]:
-        held = self.registers[array.slot]
-        first = address_of(held) if held is not None else 0
-        return _span(first + array.offset * array.dtype.itemsize, array.shape, array.strides, array.dtype.itemsize)
 
     def _overlapped(self, target: Any) -> bool:
         """Return whether another lazy array that is in memory shares it with `target`."""
@@ -595,29 +588,6 @@ class Trace:
         lazy.__dict__.clear()
         lazy.__class__ = dpnp.ndarray
         lazy._array_obj = usm
-
-
-def _span(first: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    spans = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    low, high = sum(span for span in spans if span < 0), sum(span for span in spans if span > 0)
-    return first + low * itemsize, first + (high + 1) * itemsize
-
-
-def extent_of(array: Any) -> tuple[int, int]:
-    """Return the first byte of a `usm_ndarray` and the one behind its last."""
-    return _span(address_of(array), array.shape, array.strides, array.itemsize)
-
-
-def _base(node: Node) -> Node:
-    """Return the node whose memory a node is a view of."""
-    while isinstance(node, View | Reshape):
-        node = node.operand
-    return node
-
-
-def _is_reversed(array: Array) -> bool:
-    """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
-    return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 def _label(node: Node) -> str:

@@ -1,0 +1,40 @@
+"""Which bytes arrays occupy, and which memory views are views of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tl_dpnp.graph.nodes import Array, Node, Reshape, View
+from tl_dpnp.runtime.dpctl_adapter import address_of
+
+__all__ = ["base_of", "extent_in", "extent_of", "is_reversed"]
+
+
+def _span(first: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    spans = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    low, high = sum(span for span in spans if span < 0), sum(span for span in spans if span > 0)
+    return first + low * itemsize, first + (high + 1) * itemsize
+
+
+def extent_of(array: Any) -> tuple[int, int]:
+    """Return the first byte of a `usm_ndarray` and the one behind its last."""
+    return _span(address_of(array), array.shape, array.strides, array.itemsize)
+
+
+def extent_in(array: Array, held: Any) -> tuple[int, int]:
+    """Return the first byte of a node in memory, `held` or not allocated yet, and the one behind its last."""
+    first = address_of(held) if held is not None else 0
+    return _span(first + array.offset * array.dtype.itemsize, array.shape, array.strides, array.dtype.itemsize)
+
+
+def base_of(node: Node) -> Node:
+    """Return the node whose memory a node is a view of."""
+    while isinstance(node, View | Reshape):
+        node = node.operand
+    return node
+
+
+def is_reversed(array: Array) -> bool:
+    """Return whether an axis runs backwards in memory; only kernels of element-wise functions write such arrays."""
+    return any(stride < 0 and size > 1 for size, stride in zip(array.shape, array.strides, strict=True))
