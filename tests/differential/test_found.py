@@ -113,3 +113,18 @@ def test_integers_of_widths_that_devices_lack():
     (text,) = kernel.inspect_llvm().values()
     assert {int(width) for width in re.findall(r"\bi(\d+)\b", text)} <= {1, 8, 16, 32, 64}
     np.testing.assert_array_equal(y.asnumpy(), np.arange(8))
+
+
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+def test_checks_let_negative_constants_become_unsigned(form):
+    """The cast has no constant to fold it to, and was taken to be undefined."""
+    source = """func @f(%x: memref<u64x8>) {
+      %m = arith.neg 8 : i8
+      foreach %i = 0, 8 {
+        %v = cast %m : i8 -> u64
+        store %v, %x[%i] : memref<u64x8>
+      }
+    }"""
+    x = dpnp.zeros(8, dtype="u8")
+    tl_dpnp.compile(source, form=form, cache=False, debug=True)(x, group_size=1)
+    np.testing.assert_array_equal(x.asnumpy(), np.full(8, 2**64 - 8, dtype="u8"))

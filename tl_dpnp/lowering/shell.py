@@ -303,9 +303,11 @@ class _Writer(ShellLines):
         return self.call(intrinsic, *(self.operand(operand) for operand in operation.operands))
 
     def cast_constant(self, span: Span, operand: ops.Constant, target: ScalarType) -> str:
-        """Return the value of a cast that was not folded because the constant is outside the range of its type."""
-        self.check("differs", span, 0, 0, f"cast of a value outside the range of {target}")
-        value = semantics.convert(semantics.from_python(operand.value, operand.type), operand.type, target)
+        """Return the value of a cast that was not folded: it is undefined, or has no spelling, as large ones of u64."""
+        given = semantics.from_python(operand.value, operand.type)
+        if not semantics.is_in_range(given, operand.type, target):
+            self.check("differs", span, 0, 0, f"cast of a value outside the range of {target}")
+        value = semantics.convert(given, operand.type, target)
         return self.operand(ops.Constant(value.item(), target))
 
     def load_element(self, operation: ops.Load) -> None:
