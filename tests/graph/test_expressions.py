@@ -15,11 +15,36 @@ _DPNP_IS_WRONG = ("xp.broadcast_to(b, (3, 4, 4)) @ a",)
 _fused: dict[int, bool] = {}
 
 
+def _what_dpnp_gives(expressions):
+    """Return the results of dpnp once it has given the same twice, and the arrays that it was given.
+
+    Now and then dpnp 0.15 reads memory before it is written, as in the sum of u4 and i4, which are converted first.
+    """
+    before = None
+    for _ in range(5):
+        inputs = [arrays_for(expression, dpnp) for expression in expressions]
+        results = [e.function(dpnp, *given) for e, given in zip(expressions, inputs, strict=True)]
+        values = [None if expression.text in _DPNP_IS_WRONG else _contents(result)
+                  for expression, result in zip(expressions, results, strict=True)]
+        try:
+            np.testing.assert_equal(values, before)
+        except AssertionError:
+            before = values
+        else:
+            return results, inputs
+    raise AssertionError("dpnp gives something else each time")
+
+
+def _contents(value):
+    if isinstance(value, list | tuple):
+        return [_contents(part) for part in value]
+    return value.asnumpy() if isinstance(value, dpnp.ndarray) else value
+
+
 @pytest.mark.parametrize(("name", "expressions"), [pytest.param(*group, id=group[0]) for group in groups()])
 def test_a_fused_expression_is_what_dpnp_gives(name, expressions):
     functions = [expression.function for expression in expressions]
-    plain_inputs = [arrays_for(expression, dpnp) for expression in expressions]
-    plain = [function(dpnp, *given) for function, given in zip(functions, plain_inputs, strict=True)]
+    plain, plain_inputs = _what_dpnp_gives(expressions)
     for number, expression in enumerate(expressions):
         if expression.text in _DPNP_IS_WRONG:
             plain[number] = dpnp.asarray(expression.function(np, *arrays_for(expression, np)))
