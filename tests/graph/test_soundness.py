@@ -553,3 +553,23 @@ def test_results_that_are_computed_alike_are_arrays_of_their_own():
         z += 1
         compare("after", y, A * 3)
         compare("kept", kept[-1], A * 3)
+
+
+@pytest.mark.parametrize("new", [5.0, 5, 2.0, 2, -2.0, True, "a"])
+@pytest.mark.parametrize("kind", [list, dict])
+def test_numbers_in_containers_of_arguments_that_the_function_changes(kind, new):
+    def change(x, items):
+        before = x * items[0]
+        items[0] = new
+        after = x if new == "a" else x * items[0]
+        return before, after, items[0], list(items.values() if kind is dict else items)
+
+    f = fuse(change)
+    for old in (2.0, 2, 3.0, 5):
+        for _ in range(2):
+            one, other = ([old] if kind is list else {0: old} for _ in range(2))
+            found, plain = f(A, one), change(A, other)
+            compare("before", found[0], plain[0])
+            compare("after", found[1], plain[1])
+            for numbers, expected in ((found[2], plain[2]), (found[3], plain[3]), (one, other)):
+                assert repr(numbers) == repr(expected)

@@ -144,7 +144,7 @@ class Reader:
         kind = type(value)
         if kind is LazyArray or kind in TRACED or self.trace.ended:
             return value  # this trace has put it there
-        if path.guard is not None and not self._as_before(value, path):
+        if (path.guard is not None or path in self._traced) and not self._as_before(value, path):
             self.effect("a variable", "it changes while the function runs")
             return self.trace.argument(value) if kind is dpnp.ndarray else value
         if kind is dpnp.ndarray:
@@ -155,13 +155,14 @@ class Reader:
         return value
 
     def _as_before(self, value: Any, path: Path) -> bool:
+        known = plain(self._traced.get(path))
+        if known is not None:
+            return type(value) is type(known) and same_value(value, known)
         kind, expected = path.guard or ("", None)
         if kind == "value":
             return type(value) is type(expected) and same_value(value, expected)
         if kind == "is":
             return value is expected
-        if kind == "scalar":
-            return type(value) is expected and same_value(value, plain(self._traced[path]))
         if kind in ("array", "same"):
             return type(value) is dpnp.ndarray and id(value) in self._places
         return not isinstance(value, dpnp.ndarray | float) and type(value) is not int
@@ -257,8 +258,7 @@ class Reader:
     def element(self, value: Any, path: Path, key: Any) -> Any:
         child = self.guards.child(path, "item", key)
         child.covered = path.covered and not is_object(value)
-        known = self._traced.get(child)
-        return self.read(value, child) if known is None or not same_value(plain(known), value) else known
+        return self.read(value, child)
 
     def elements(self, values: Any, path: Path) -> Iterator[Any]:
         for number, value in enumerate(values):
