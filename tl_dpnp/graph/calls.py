@@ -68,25 +68,13 @@ def arrays_in(value: Any) -> list[Any]:
 _NUMERIC = frozenset((*FUNCTIONS, "power", "float_power", "remainder", "floor_divide", "fmod", "arctan2", "hypot"))
 
 
-def _fixed(trace: Trace, value: Any) -> Any:
-    if type(value) in TRACED:
-        return trace.tape.fix(value)
-    if type(value) in (list, tuple):
-        return type(value)([_fixed(trace, part) for part in value])
-    if type(value) is dict:
-        return {key: _fixed(trace, part) for key, part in value.items()}
-    if isinstance(value, slice):
-        return slice(*(_fixed(trace, part) for part in (value.start, value.stop, value.step)))
-    return value
-
-
 class Template:
     """One call of dpnp: where its arguments come from, and where its results go."""
 
     def __init__(self, trace: Trace, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
         if name not in _NUMERIC:  # the shape of the result may depend on a number
-            arguments = _fixed(trace, tuple(arguments))
-            keywords = _fixed(trace, keywords)
+            arguments = trace.tape.fix_all(tuple(arguments), TRACED)
+            keywords = trace.tape.fix_all(keywords, TRACED)
         arguments = [_captured(trace, argument) for argument in arguments]
         keywords = {name: _captured(trace, value) for name, value in keywords.items()}
         self.lazies = arrays_in([arguments, keywords])

@@ -198,16 +198,7 @@ class Trace:
 
     def without_integers(self, value: Any) -> Any:
         """Return arguments with plain integers in the place of traced ones."""
-        kind = type(value)
-        if kind is TracedInteger:
-            return self.tape.fix(value)
-        if kind is tuple or kind is list:
-            return kind(map(self.without_integers, value))
-        if kind is dict:
-            return {key: self.without_integers(part) for key, part in value.items()}
-        if kind is slice:
-            return slice(*map(self.without_integers, (value.start, value.stop, value.step)))
-        return value
+        return self.tape.fix_all(value, (TracedInteger,)) if self.tape.has_integers else value
 
     def _progress(self) -> tuple[int, ...]:
         """Return how far the trace has come in everything that a recorder may add to besides nodes."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,11 @@ class ScalarTape:
         """Return the numbers that somebody may still hold: integers have no weak references, so the tape holds them."""
         return [*(number for reference in self._floats if (number := reference()) is not None), *self._integers]
 
+    @property
+    def has_integers(self) -> bool:
+        """Whether there are integers that may be others at the next call."""
+        return bool(self._integers)
+
     def let_go(self) -> None:
         """Forget the numbers themselves; their values stay."""
         self._floats.clear()
@@ -82,6 +87,19 @@ class ScalarTape:
         if value.tape is self:
             self.fixed.add(value.position)
         return plain(value)
+
+    def fix_all(self, value: Any, kinds: Collection[type]) -> Any:
+        """Return a value with plain numbers for those of some kinds, also in lists, tuples, dicts and slices."""
+        kind = type(value)
+        if kind in kinds:
+            return self.fix(value)
+        if kind is tuple or kind is list:
+            return kind([self.fix_all(part, kinds) for part in value])
+        if kind is dict:
+            return {key: self.fix_all(part, kinds) for key, part in value.items()}
+        if kind is slice:
+            return slice(*[self.fix_all(part, kinds) for part in (value.start, value.stop, value.step)])
+        return value
 
     def operand(self, value: Any) -> int | None:
         """Return the position of a number that becomes an operand of dpnp; None for an integer that is too large."""
