@@ -153,7 +153,7 @@ def _launch(own: Any, arrays: list[Any]) -> Callable[[], None]:
     from tl_dpnp.runtime.dpctl_adapter import address_of
 
     result = own(*arrays)
-    ((specialization,),) = own._specializations.values()
+    (specialization,) = own._plans
     (step,) = specialization.plan.steps
     memory = [array.get_array() for array in (*arrays, result)]
     addresses = [address_of(memory[slot]) + offset for slot, offset in step.operands]

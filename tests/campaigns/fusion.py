@@ -70,7 +70,7 @@ def _fusing(functions: list[Any]) -> Callable[[Any], Any]:
 
 def _kept(functions: list[Any]) -> Iterator[str]:
     for function in functions:
-        plans = [s.plan for found in function._specializations.values() for s in found]
+        plans = [s.plan for s in function._plans]
         yield "kept a plan" if plans else "kept no plan"
         yield from itertools.repeat("calls by a plan", sum(plan.calls for plan in plans))
 

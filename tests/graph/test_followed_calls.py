@@ -35,7 +35,7 @@ class Scale:
 
 
 def _kept(function):
-    return [s for found in function._specializations.values() for s in found]
+    return list(function._plans)
 
 
 # --- through helpers -------------------------------------------------------------------------------------------------

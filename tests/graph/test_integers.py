@@ -29,7 +29,7 @@ TABLE = {2: 20, 3: 30, 7: 70}
 
 
 def _kept(function):
-    return [s for found in function._specializations.values() for s in found]
+    return list(function._plans)
 
 
 @dataclasses.dataclass

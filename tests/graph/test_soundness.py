@@ -34,7 +34,7 @@ STATE = SimpleNamespace(k=2.0, inner=SimpleNamespace(k=3.0), weights=[A, B])
 
 
 def _kept(function):
-    return [s for found in function._specializations.values() for s in found]
+    return list(function._plans)
 
 
 # --- what a plan depends on ------------------------------------------------------------------------------------------

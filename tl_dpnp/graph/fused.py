@@ -144,8 +144,7 @@ class FusedFunction:
     def stats(self) -> FusionStats:
         """Counts of the calls so far, and of what became of them."""
         with self._lock:
-            plans = [plan for found in self._plans.by_key.values() for plan in found]
-            return self._history.stats([each.plan.calls for each in plans], self._plans.forgotten_calls)
+            return self._history.stats([each.plan.calls for each in self._plans], self._plans.forgotten_calls)
 
     def clear(self) -> None:
         """Forget all plans and counts, and release what they hold; a kernel stays for other functions that need it."""
@@ -154,10 +153,6 @@ class FusedFunction:
             self._again = OrderedDict()
             self._interceptors = []
             self._history = History(self.name)
-
-    @property
-    def _specializations(self) -> OrderedDict[Any, list[Specialization]]:
-        return self._plans.by_key
 
     @property
     def _compilations(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tl_dpnp.graph.keys import CallKey
@@ -17,49 +18,60 @@ MOST_KEYS = 512
 _MOST_PLANS = 8
 
 
+@dataclass
+class _Calls:
+    """The plans for calls with one key, by the values of the numbers of a call that decide what earlier traces did."""
+
+    deciding: tuple[int, ...] = ()
+    plans: OrderedDict[tuple[Any, ...], list[Specialization]] = field(default_factory=OrderedDict)
+
+    def values(self, key: CallKey) -> tuple[Any, ...]:
+        """Return the values of those numbers in a call."""
+        return tuple([_exactly(key.scalars[place]) for place in self.deciding])
+
+
 class PlanStore:
     """Plans; `forgotten_calls` is how often those were called that are not there any more."""
 
     def __init__(self) -> None:
-        self.by_key: OrderedDict[Any, list[Specialization]] = OrderedDict()
         self.forgotten_calls = 0
-        self._deciding: dict[Any, tuple[int, ...]] = {}
-        self._values: dict[Any, int] = {}
+        self._calls: OrderedDict[Any, _Calls] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Specialization]:
+        return (plan for calls in self._calls.values() for plans in calls.plans.values() for plan in plans)
 
     def of(self, key: CallKey) -> Sequence[Specialization]:
         """Return the plans that may fit a call."""
-        return self.by_key.get(self._full_key(key), ())
-
-    def _full_key(self, key: CallKey) -> tuple[Any, ...]:
-        """Return the key of a call with the values of those numbers that decided what earlier traces did."""
-        parts = tuple(key.parts)
-        return parts, tuple(_exactly(key.scalars[place]) for place in self._deciding.get(parts, ()))
+        calls = self._calls.get(tuple(key.parts))
+        return () if calls is None else calls.plans.get(calls.values(key), ())
 
     def deciding(self, key: CallKey) -> tuple[int, ...]:
         """Return which numbers of a call decide."""
-        return self._deciding.get(tuple(key.parts), ())
+        return self._calls[tuple(key.parts)].deciding
 
     def add(self, key: CallKey, specialization: Specialization) -> int:
-        """Keep a plan; return for how many values of numbers that decide there have been plans with its key."""
-        parts = tuple(key.parts)
+        """Keep a plan; return for how many values of numbers that decide there are plans with its key."""
+        calls = self._calls.setdefault(tuple(key.parts), _Calls())
         deciding = {place for place, _ in specialization.numbers if place < len(key.scalars)}
-        self._deciding[parts] = tuple(sorted(deciding.union(self._deciding.get(parts, ()))))
-        full = self._full_key(key)
-        if full not in self.by_key and full[1]:
-            self._values[parts] = self._values.get(parts, 0) + 1
-        found = self.by_key.setdefault(full, [])
-        found.append(specialization)
-        dropped = found[:-_MOST_PLANS]
-        del found[:-_MOST_PLANS]
-        while len(self.by_key) > MOST_KEYS:
-            dropped += self.by_key.popitem(last=False)[1]
-        self.forgotten_calls += sum(forgotten.plan.calls for forgotten in dropped)
-        count = self._values.get(parts, 0)
-        while len(self._deciding) > MOST_KEYS:
-            oldest = next(iter(self._deciding))
-            del self._deciding[oldest]
-            self._values.pop(oldest, None)
-        return count
+        if not deciding.issubset(calls.deciding):  # no call finds the plans that are there
+            calls.deciding = tuple(sorted(deciding.union(calls.deciding)))
+            while calls.plans:
+                self._forget(calls)
+        plans = calls.plans.setdefault(calls.values(key), [])
+        plans.append(specialization)
+        self.forgotten_calls += sum(plan.plan.calls for plan in plans[:-_MOST_PLANS])
+        del plans[:-_MOST_PLANS]
+        while sum(len(each.plans) for each in self._calls.values()) > MOST_KEYS:
+            oldest = next(iter(self._calls))
+            self._forget(self._calls[oldest])
+            if not self._calls[oldest].plans:
+                del self._calls[oldest]
+        return len(calls.plans) if calls.deciding else 0
+
+    def _forget(self, calls: _Calls) -> None:
+        """Let the oldest plans for one key go."""
+        _, plans = calls.plans.popitem(last=False)
+        self.forgotten_calls += sum(plan.plan.calls for plan in plans)
 
 
 def _exactly(value: float) -> Any:
