@@ -64,16 +64,22 @@ class Specialization:
                 scalars = tape.replay(scalars)
             except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
                 return False, None
-        for place, value in self.numbers:
-            if not same_value(scalars[place], value):
-                return False, None
-        for place, expected in self.buckets:
-            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
-                return False, None
+        if self._differing(scalars) is not None:
+            return False, None
         if self.overlaps is not None and self.overlaps != _overlapping(arrays):
             return False, None
         self.plan.calls += 1
         return True, self.plan.run(arrays, originals, scalars, arguments, keywords)
+
+    def _differing(self, scalars: Sequence[float]) -> tuple[int, str, float, str] | None:
+        """Return the first number that does not fit: its position, what it has to be, what it is, what to do."""
+        for place, value in self.numbers:
+            if not same_value(scalars[place], value):
+                return place, repr(value), scalars[place], LOOKED_AT
+        for place, expected in self.buckets:
+            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
+                return place, "an integer that other types have", scalars[place], ""
+        return None
 
     def misfit(
         self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any], names: ParameterNames
@@ -88,13 +94,9 @@ class Specialization:
             scalars = scalars if tape is None else tape.replay(scalars)
         except (ArithmeticError, ValueError) as error:
             return Change("what is computed from numbers", "a float", f"an error: {error}")
-        for place, value in self.numbers:
-            if not same_value(scalars[place], value):
-                return changed_number(place, tape, self.origin, names, repr(value), scalars[place], LOOKED_AT)
-        for place, expected in self.buckets:
-            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]
-                before = "an integer that other types have"
-                return changed_number(place, tape, self.origin, names, before, scalars[place], "")
+        differing = self._differing(scalars)
+        if differing is not None:
+            return changed_number(differing[0], tape, self.origin, names, *differing[1:])
         if self.overlaps is not None and self.overlaps != _overlapping(arrays):
             return Change("which arrays share memory", f"{len(self.overlaps)} pairs", "others")
         return None
