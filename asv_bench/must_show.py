@@ -67,27 +67,25 @@ def _run(section: Section, seconds: float, keep: str, patience: float, output: P
     sys.exit(not report.met)
 
 
+def _command(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Return what makes a function the command of a section, with the options that all have."""
+    section = SECTIONS[name]
+    command = main.command(name, help=f"{section.title}. {section.method}", short_help=section.title)
+    return lambda function: command(_seconds(_keep(_patience(_output(function)))))
+
+
 def _add(name: str) -> None:
     section = SECTIONS[name]
 
-    @main.command(name, help=f"{section.title}. {section.method}", short_help=section.title)
-    @_seconds
-    @_keep
-    @_patience
-    @_output
+    @_command(name)
     def command(seconds: float, keep: str, patience: float, output: Path | None) -> None:
         _run(section, seconds, keep, patience, output or (None if keep else RESULTS / f"{name}.json"))
 
 
 def _add_programs(name: str, section_of: Callable[[Programs], Section]) -> None:
     """Add the command of a section of realistic programs, whose seed, sizes and programs can be chosen."""
-    section = SECTIONS[name]
 
-    @main.command(name, help=f"{section.title}. {section.method}", short_help=section.title)
-    @_seconds
-    @_keep
-    @_patience
-    @_output
+    @_command(name)
     @click.option("--seed", default=0, show_default=True, help="Draws the sizes and the data.")
     @click.option("--batch", "batches", multiple=True, type=click.IntRange(1), default=BATCHES, show_default=True,
                   help="Only this batch; may be repeated.")

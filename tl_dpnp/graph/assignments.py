@@ -19,7 +19,7 @@ from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
 from tl_dpnp.graph.recorders import RECORDERS
 from tl_dpnp.graph.trace import NotFused, Trace
 from tl_dpnp.graph.view_operations import basic_entries
-from tl_dpnp.graph.views import broadcast, slice_axes
+from tl_dpnp.graph.views import broadcast, broadcasts, slice_axes
 
 __all__ = ["assign_item"]
 
@@ -69,11 +69,7 @@ def _converted(trace: Trace, target: Any, value: Any, shape: tuple[int, ...]) ->
     node = _value(trace, target, value)
     if isinstance(node, Number | Parameter):
         return Map(shape, target.dtype, "astype", (node,), target.dtype)
-    try:
-        fits = np.broadcast_shapes(node.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts(node, shape):
         raise NotFused("the shape of the value does not fit")
     return Map(shape, target.dtype, "astype", (broadcast(node, shape),), target.dtype)
 

@@ -8,12 +8,17 @@ from typing import Any
 from tl_dpnp.graph.nodes import Array, Node, Reshape, View
 from tl_dpnp.runtime.dpctl_adapter import address_of
 
-__all__ = ["base_of", "extent_in", "extent_of", "is_reversed"]
+__all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "reach"]
+
+
+def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """Return how far the elements of an array lie before its first one, as a number below 0, and behind it."""
+    ways = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    return sum(way for way in ways if way < 0), sum(way for way in ways if way > 0)
 
 
 def _span(first: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    spans = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    low, high = sum(span for span in spans if span < 0), sum(span for span in spans if span > 0)
+    low, high = reach(shape, strides)
     return first + low * itemsize, first + (high + 1) * itemsize
 
 

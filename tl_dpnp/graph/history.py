@@ -128,8 +128,7 @@ class History:
         if breaks and strict:
             raise refusal(self.name, breaks)
         if breaks and warned:
-            lines = "\n  ".join([f"{self.name} is not fused as a whole:", *listing(breaks)])
-            warn(lines, FusionWarning)
+            warn(str(refusal(self.name, breaks)), FusionWarning)
 
     def left(self, reason: str, hint: str, strict: bool, place: tuple[str, int]) -> Break:
         """Take in that a call runs in dpnp as it is, and why; warns once, or raises `UnsupportedError` if `strict`."""

@@ -13,6 +13,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.graph.extents import reach
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 
 if TYPE_CHECKING:
@@ -71,13 +72,11 @@ def spec(shape: Sequence[int] | int, dtype: DTypeLike, *, order: str = "C", **wh
 
 def stand_in(array: Any) -> Any:
     """Return a `usm_ndarray` like another one in all but its contents, in memory of its own."""
-    spans = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)]
-    first = -sum(span for span in spans if span < 0)
-    last = first + sum(span for span in spans if span > 0)
-    memory = dpt.empty(last + 1 if array.size else 0, dtype=array.dtype, usm_type=array.usm_type,
+    low, high = reach(array.shape, array.strides)
+    memory = dpt.empty(high - low + 1 if array.size else 0, dtype=array.dtype, usm_type=array.usm_type,
                        sycl_queue=array.sycl_queue)
     result = usm_ndarray(array.shape, dtype=array.dtype, buffer=memory, strides=array.strides or None,
-                         offset=first if array.size else 0)
+                         offset=-low if array.size else 0)
     _fill(memory, result)
     result.flags.writable = array.flags.writable
     return result

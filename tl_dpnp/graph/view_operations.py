@@ -19,7 +19,7 @@ from tl_dpnp.graph.recorders import (
     viewed,
 )
 from tl_dpnp.graph.trace import NotFused, Trace
-from tl_dpnp.graph.views import broadcast, permute, reshape, slice_axes
+from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes
 
 __all__ = ["basic_entries"]
 
@@ -138,11 +138,7 @@ def _broadcast_to(trace: Trace, array: Any, shape: Any, **keywords: Any) -> Any:
     sizes = tuple(static_integer(size) for size in (shape if isinstance(shape, tuple | list) else (shape,)))
 
     def make(node: Node) -> Node:
-        try:
-            fits = np.broadcast_shapes(node.shape, sizes) == sizes
-        except ValueError:
-            fits = False
-        if not fits:
+        if not broadcasts(node, sizes):
             raise NotFused("the shapes do not broadcast")
         return broadcast(node, sizes)
 

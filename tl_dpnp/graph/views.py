@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+
 from tl_dpnp.graph.nodes import Arange, Array, AxisMap, Node, Reshape, View
 
-__all__ = ["broadcast", "c_strides", "permute", "reshape", "slice_axes", "view"]
+__all__ = ["broadcast", "broadcasts", "c_strides", "permute", "reshape", "slice_axes", "view"]
 
 
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -50,6 +52,14 @@ def permute(node: Node, axes: Sequence[int]) -> Node:
     places = {axis: place for place, axis in enumerate(axes)}
     return view(node, tuple(node.shape[axis] for axis in axes),
                 tuple((0, 1, places[axis]) for axis in range(len(axes))))
+
+
+def broadcasts(node: Node, shape: tuple[int, ...]) -> bool:
+    """Return whether a node can be broadcast to `shape`."""
+    try:
+        return np.broadcast_shapes(node.shape, shape) == shape
+    except ValueError:
+        return False
 
 
 def broadcast(node: Node, shape: tuple[int, ...]) -> Node:
