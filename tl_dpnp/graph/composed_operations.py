@@ -12,7 +12,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.inference import result_dtype
-from tl_dpnp.graph.nodes import Arange, Map, Node, Number
+from tl_dpnp.graph.nodes import Arange, Map, Node, number_node
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -101,7 +101,7 @@ def _first_extreme(extreme: str) -> Recorder:
         found = _call(trace, "equal", a, _call(trace, extreme, a, axis=axes, keepdims=True))
         if node.dtype.kind == "f":
             found = _call(trace, "logical_or", found, _call(trace, "isnan", a))
-        behind = Number((), None, math.prod(node.shape[place] for place in axes))  # type: ignore[arg-type]
+        behind = number_node(math.prod(node.shape[place] for place in axes))
         places = Map(node.shape, numbers.dtype, "where", (trace.operand(found)[0], numbers, behind), numbers.dtype)
         result = _call(trace, "min", trace.lazy(places, str(usm_type), queue), axis=axes, keepdims=keepdims)
         return result if out is None else _written(trace, result, out)
@@ -119,7 +119,7 @@ def _triangle(shape: tuple[int, ...], k: int, upper: bool = False) -> Node:
     """Return whether each element of a matrix of that shape is on diagonal `k` or below, for `upper` above."""
     sign = -1 if upper else 1
     numbers = Arange(shape, np.dtype(np.int64), (sign, -sign), sign * k)
-    zero = Number((), None, 0)  # type: ignore[arg-type]
+    zero = number_node(0)
     return Map(numbers.shape, np.dtype(bool), "greater_equal", (numbers, zero), numbers.dtype)
 
 
@@ -132,7 +132,7 @@ def _triangular(upper: bool) -> Recorder:
         if len(node.shape) == 1:
             node = broadcast(node, node.shape * 2)
         inside = _triangle(node.shape[-2:], static_integer(k), upper)
-        zero = Number((), None, 0)  # type: ignore[arg-type]
+        zero = number_node(0)
         return result_array(trace, Map(node.shape, node.dtype, "where", (inside, node, zero), node.dtype), [operand])
 
     return record

@@ -13,7 +13,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import scalar_type_of
-from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce
+from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce, number_node
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -137,11 +137,11 @@ def _product_of(node: Node, halves: int, dtype: np.dtype[Any]) -> Node:
 
     factor = node if node.dtype == dtype else apply("astype", node)
     if halves % 2:  # pow, unlike sqrt, gives infinity of minus infinity, and no minus zero
-        endless = _constant(math.inf)
-        minus = Map(node.shape, np.dtype(bool), "equal", (factor, _constant(-math.inf)), dtype)
+        endless = number_node(math.inf)
+        minus = Map(node.shape, np.dtype(bool), "equal", (factor, number_node(-math.inf)), dtype)
         root = apply("where", minus, endless, apply("sqrt", factor))
-        zero = Map(node.shape, np.dtype(bool), "equal", (factor, _constant(0.0)), dtype)
-        factor = apply("where", zero, _constant(0.0), root)
+        zero = Map(node.shape, np.dtype(bool), "equal", (factor, number_node(0.0)), dtype)
+        factor = apply("where", zero, number_node(0.0), root)
     count = abs(halves) if halves % 2 else abs(halves) // 2
     if halves < 0:
         factor = apply("reciprocal", factor)
@@ -154,10 +154,6 @@ def _product_of(node: Node, halves: int, dtype: np.dtype[Any]) -> Node:
             factor = apply("square", factor)
     assert result is not None
     return result if result is not node else apply("positive", node)
-
-
-def _constant(value: float) -> Number:
-    return Number((), None, value)  # type: ignore[arg-type]
 
 
 @records("where")
@@ -247,7 +243,7 @@ def _reduction(kind: str, function: Any) -> Recorder:
         else:
             reduced = Map(shape, result, "astype", (node,), result)
         if kind == "mean":
-            count = Number((), None, math.prod(node.shape[place] for place in places))  # type: ignore[arg-type]
+            count = number_node(math.prod(node.shape[place] for place in places))
             reduced = Map(shape, result, "divide", (reduced, count), result)
         if keepdims:
             old = iter(shape)

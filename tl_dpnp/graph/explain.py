@@ -13,6 +13,7 @@ from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.breaks import Break, listing
 from tl_dpnp.graph.fused import FusedFunction, fuse
 from tl_dpnp.graph.nodes import (
+    NOT_ELEMENTWISE,
     Accumulate,
     Array,
     Assemble,
@@ -58,8 +59,7 @@ class KernelSummary:
         self.name: str = report.kernel.name
         self.groups = region.groups
         self.compiled = report.compiled
-        kinds = Map | Contract | Reduce | Reshape | Assemble | Accumulate | Take
-        nodes = [node for node in topological(region.roots) if isinstance(node, kinds)]
+        nodes = [node for node in topological(region.roots) if isinstance(node, Map | NOT_ELEMENTWISE)]
         self.operations = tuple(_operation(node, trace) for node in nodes)
         self.flops = 2 * sum(map(flops_of, nodes))
         self.bytes = sum(_bytes(leaf) for leaf in dict.fromkeys(leaf for leaf, _ in region.placement.leaves))

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "Node", "Number", "Parameter",
-    "Position", "Reduce", "Reshape", "Take", "View", "operands_of", "reached", "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "NOT_ELEMENTWISE", "Node", "Number",
+    "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of", "reached",
+    "topological",
 ]
 
 
@@ -59,6 +60,11 @@ class Number(Node):
     """A constant; it takes the dtype that its consumer computes in."""
 
     value: bool | int | float
+
+
+def number_node(value: bool | int | float) -> Number:
+    """Return the node of a constant, which has no dtype: operations give it theirs."""
+    return Number((), None, value)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
@@ -153,6 +159,10 @@ class Assemble(Node):
 
     operands: tuple[Node, ...]
     positions: tuple[Position, ...]
+
+
+#: Nodes an element of which is more than a function of one element of each operand.
+NOT_ELEMENTWISE = Contract | Reduce | Reshape | Assemble | Accumulate | Take
 
 
 def operands_of(node: Node) -> tuple[Node, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
+    NOT_ELEMENTWISE,
     Accumulate,
     Array,
     Assemble,
@@ -216,8 +217,7 @@ def _is_better_apart(node: Assemble) -> bool:
 
 def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
     """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
-    return not any(isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
-                   for node in reached((root,), before))
+    return not any(isinstance(node, NOT_ELEMENTWISE) for node in reached((root,), before))
 
 
 class _Cycle(Exception):

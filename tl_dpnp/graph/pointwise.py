@@ -15,22 +15,17 @@ from typing import Any
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
 from tl_dpnp.graph.nodes import (
-    Accumulate,
+    NOT_ELEMENTWISE,
     Arange,
     Array,
-    Assemble,
-    Contract,
     Map,
     Node,
     Number,
     Parameter,
-    Reduce,
-    Reshape,
-    Take,
     View,
     topological,
 )
-from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.views import broadcast, view
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Module, Value
@@ -94,7 +89,7 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
-        isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Take)
+        isinstance(node, NOT_ELEMENTWISE)
         or (isinstance(node, Array) and not fits_memref(node))
         for node in topological(tuple(roots))
     ):
@@ -263,13 +258,8 @@ class _Elements:
 
     def count(self, node: Arange) -> Value:
         """Return one of the numbers that count along axes."""
-        total: Value | int = node.offset
-        for position, stride in zip(self.index, self.counters[node], strict=True):
-            if stride:
-                step = self.b.mul(position, stride)
-                total = self.b.add(step, total) if total != 0 else step
-        element = scalar_type_of(node.dtype)
-        return constant(self.b, total, element) if isinstance(total, int) else self.b.cast(total, element)
+        terms = zip(self.index, self.counters[node], strict=True)
+        return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def map(self, node: Map) -> Value:
         """Return the element of an element-wise function."""

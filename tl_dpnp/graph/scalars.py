@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["constant", "converted", "rounding", "select"]
+__all__ = ["constant", "converted", "counted", "rounding", "select"]
 
 
 def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
@@ -31,6 +31,20 @@ def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) ->
 def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
     """Return a value in another type."""
     return value if value.type == type else b.cast(value, type)
+
+
+def counted(b: FunctionBuilder, offset: int, terms: Iterable[tuple[Value | int, int]], type: ScalarType) -> Value:
+    """Return an offset plus positions, each times its stride, as a value of `type`."""
+    fixed, moving = offset, None
+    for position, stride in terms:
+        if isinstance(position, int):
+            fixed += position * stride
+        elif stride:
+            step = b.mul(position, stride)
+            moving = step if moving is None else b.add(moving, step)
+    if moving is None:
+        return constant(b, fixed, type)
+    return b.cast(b.add(moving, fixed) if fixed else moving, type)
 
 
 def select(b: FunctionBuilder, type: ScalarType, condition: Value, then: Value, otherwise: Value) -> Value:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, number_node
 from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedFloat, bucket
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class TraceCache:
         key = type(value), repr(value)
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = Number((), None, value)  # type: ignore[arg-type]
+            found = self._numbers[key] = number_node(value)
         return found
 
     def key_of(

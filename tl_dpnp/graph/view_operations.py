@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import EllipsisType
 from typing import Any
 
 import dpnp
@@ -209,7 +210,8 @@ def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
 def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[int, int, int] | int | None]:
     """Return the entries of basic indexing as `slice_axes` takes them; raises `NotFused` for other indices."""
     entries: list[tuple[int, int, int] | int | None] = []
-    if any(not (entry is None or entry is Ellipsis or isinstance(entry, slice | int | np.integer)) for entry in keys):
+    if any(isinstance(entry, bool) or not isinstance(entry, slice | int | np.integer | None | EllipsisType)
+           for entry in keys):
         raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
     consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
     missing = len(shape) - consumed
@@ -226,8 +228,6 @@ def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[i
             start, stop, step = entry.indices(size)
             length = len(range(start, stop, step))
             entries.append((start if length else 0, step, length))
-        elif isinstance(entry, bool):
-            raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
         else:
             entries.append(array_axis(entry, next(sizes)))
     return entries

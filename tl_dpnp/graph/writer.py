@@ -32,7 +32,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape, take_places
-from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
 from tl_dpnp.language import FunctionBuilder, ops
@@ -312,16 +312,10 @@ class _Writer:
 
     def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
         """Return one of the numbers that count along axes."""
-        total: Index = node.offset
-        for stride, target, position in zip(node.strides, places, index, strict=True):
-            if stride:
-                if target in self.group_index:
-                    first = self.b.mul(self.group_index[target], self.placement.grid[target].chunk)
-                    position = self._plus(first, position)
-                step = position * stride if isinstance(position, int) else self.b.mul(position, stride)
-                total = self._plus(total, step)
-        element = scalar_type_of(node.dtype)
-        return constant(self.b, total, element) if isinstance(total, int) else self.b.cast(total, element)
+        terms = list(zip(index, node.strides, strict=True))
+        terms += [(self.group_index[target], stride * self.placement.grid[target].chunk)
+                  for stride, target in zip(node.strides, places, strict=True) if target in self.group_index]
+        return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def _view_places(self, node: View, places: Places) -> Places:
         return tuple(None if out is None else places[out] for _, _, out in node.axes)
