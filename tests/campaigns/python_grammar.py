@@ -149,7 +149,8 @@ GLOBALS = {
 
 ARRAYS = """
 {avar}; {avar}; {avar}; a; b; W0; W1; STATE.w; STATE.inner.w; OBJ.w; DATA.w; TABLE['b']; ARRAYS[0]; ARRAYS[-1]; PAIR.x
-SLOTS.w; VIEW; FROZEN.w; s.w; items[0]; ALIAS.w; PAIR[0]; {arr} + {arr}; {arr} - {num}; {arr} * {num}; {num} - {arr}
+SLOTS.w; VIEW; FROZEN.w; s.w; items[0]; ALIAS.w; PAIR[0]; {arr} + {arr}; {arr} - {num}; {arr} * {num}
+python({num}) - {arr}
 {arr} + {num}; {arr} / 2; {arr} * 0.5; {arr} % 3; -{arr}; dpnp.clip({arr} @ {arr}, -4, 4)
 dpnp.clip({arr} @ {arr}, -{pos}, {pos}); dpnp.clip(dpnp.matmul({arr}, {arr}), -4, 4)
 dpnp.clip(dpnp.square({arr}), 0, 9); dpnp.where({arr} > {num}, {arr}, {num}); dpnp.maximum({arr}, {num}); abs({arr})
@@ -167,7 +168,8 @@ sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.part
 operator.mul({arr}, {num}); {arr} - {arr}.std(-1, keepdims=True); {arr}.var(0) + {arr}
 dpnp.stack([{arr}, {arr}, {arr} * {half}], axis=-1)[..., {bit}]; dpnp.concatenate([{arr}, {arr}])[:4]
 dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr}, {arr} + {num}])[::2]
-{arr} // {pos}; {arr} // 2; {num} // {arr}; {arr} % {num}; {num} % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
+{arr} // {pos}; {arr} // 2; python({num}) // {arr}; {arr} % {num}
+python({num}) % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
 dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4); dpnp.argmax({arr}, axis=-1, keepdims=True) * {arr}
 {arr} + dpnp.argmin({arr}, axis=0)

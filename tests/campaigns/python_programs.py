@@ -197,6 +197,8 @@ class _Writer:
         lines += self.function("def h2(x, y):", ["x", "y"], [], rng.choice([0, 1]), "{arr}")
         lines += ["def other(x):", f"    return x - {self.plain('{num}')}", "", ""]
         lines += ["def scalar(v):", f"    return v * {self.plain('{num}')} + K", "", ""]
+        # NumPy makes an array of objects where one of its numbers is on the left of an array (docs/fusion.md, Limits).
+        lines += ["def python(v):", "    return v.item() if isinstance(v, np.generic) else v", "", ""]
         lines += ["def recursive(x, n):", "    return x if n == 0 else recursive(x * 1.5 - n, n - 1)", "", ""]
         changing = ["        nonlocal k", "        k += 1"] if rng.random() < 0.2 else []
         lines += ["def make(k):", "    def inner(x):", *changing, "        return x * k + STATE.k"]
