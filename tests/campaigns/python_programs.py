@@ -118,7 +118,7 @@ class _Writer:
     def plain(self, text: str) -> str:
         """Return a text with simple values only: those of global variables and arguments."""
         def number(match: re.Match[str]) -> str:
-            return self.rng.choice(["{int}", "{half}", "{float}"])
+            return self.rng.choice(["{int}", "{half}", "{float}", "{int}", "{half}", "{float}", "np.{numpy}({half})"])
 
         return _HOLE.sub(lambda m: self.hole(m[1], 0, []), re.sub(r"\{num\}", number, text))
 

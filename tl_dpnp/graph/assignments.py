@@ -29,7 +29,7 @@ _MOST_IN_A_GROUP = 2048
 
 def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     """Record ``target[key] = value``; raises `NotFused` for what is left to dpnp."""
-    key, value = trace.without_integers(key), trace.without_integers(value)
+    key, value = trace.settled(key), trace.settled(value)
     if not trace.is_writable(target):
         raise NotFused("the array is read-only")
     if isinstance(key, dpnp.ndarray):

@@ -88,7 +88,8 @@ def _check_number(value: Any, type: np.dtype[Any]) -> None:
 
     dpnp converts it to the latter first, also where the result is a float.
     """
-    if type.kind in "iu" and isinstance(value, int) and not np.iinfo(type).min <= value <= np.iinfo(type).max:
+    whole = type.kind in "iu" and isinstance(value, int | np.integer)
+    if whole and not np.iinfo(type).min <= int(value) <= np.iinfo(type).max:
         raise NotFused(f"{value} is no value of {type}")
 
 

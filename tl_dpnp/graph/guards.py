@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from math import copysign
 from typing import Any
 
+import numpy as np
+
 from tl_dpnp.graph.keys import array_facts
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
@@ -73,7 +75,7 @@ _GUARDS = {
 
 def same_value(one: Any, other: Any) -> bool:
     """Return whether two simple values are the same: NaNs are, zeros of different sign are not."""
-    if isinstance(one, float):
+    if isinstance(one, float | np.floating):
         return (one == other and copysign(1, one) == copysign(1, other)) or (one != one and other != other)
     return bool(one == other) if not isinstance(one, complex) else repr(one) == repr(other)
 

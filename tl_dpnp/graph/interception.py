@@ -21,7 +21,7 @@ from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pur
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TRACED, TracedFloat, TracedInteger, plain
+from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, TracedFloat, plain
 
 __all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
 
@@ -63,7 +63,9 @@ _BUILTIN_KINDS = (
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
 
 #: The types that stand-ins have for the user.
-_STANDS_FOR: dict[type, type] = {LazyArray: dpnp.ndarray, TracedFloat: float, TracedInteger: int}
+_STANDS_FOR: dict[type, type] = {
+    LazyArray: dpnp.ndarray, **{traced: kind for kind, traced in TRACED_KINDS.items()},
+}
 
 
 class Interceptor:
@@ -214,7 +216,7 @@ class Interceptor:
             return self.constructor(function)
         if isinstance(function, _BUILTIN_KINDS):
             return self.builtin(function)
-        if kind is np.ufunc:
+        if kind is np.ufunc and "O" not in "".join(function.types[:1]):  # those of `frompyfunc` run any code
             return functools.partial(self._computed, function)
         method = called_method(kind)
         if isinstance(method, types.FunctionType | FusedFunction):

@@ -1,8 +1,8 @@
 """The key of a call: what a plan depends on of its arguments, and the arrays and numbers that it does not.
 
-Arrays count by shape, strides, dtype, USM type and queue; Python floats and ints by their type, unless a trace has used
-the value; other simple values by value, lists, tuples and dicts by what is in them.  Of other objects only the type
-counts: guards (`tl_dpnp.graph.guards`) see to what a function reads of them.
+Arrays count by shape, strides, dtype, USM type and queue; floats and ints of Python and NumPy by their type, unless a
+trace has used the value; other simple values by value, lists, tuples and dicts by what is in them.  Of other objects
+only the type counts: guards (`tl_dpnp.graph.guards`) see to what a function reads of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
+from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
 __all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts"]
@@ -55,7 +56,7 @@ class CallKey:
             self.arrays.append(usm)
             self.originals.append(value)
             self.parts.append(array_facts(usm))
-        elif kind is float or kind is int:
+        elif kind in TRACED_KINDS:
             self.scalars.append(value)
             self.parts.append(kind)
         elif kind in BY_VALUE:

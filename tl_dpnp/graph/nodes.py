@@ -69,7 +69,7 @@ def number_node(value: bool | int | float) -> Number:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Parameter(Node):
-    """A Python float that may differ from call to call: number `position` of the call's scalars."""
+    """A float or int that may differ from call to call: number `position` of the call's scalars."""
 
     position: int
 

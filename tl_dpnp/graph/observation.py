@@ -32,7 +32,7 @@ from tl_dpnp.graph.purity import (
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_plain
 from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger
+from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, SILENT, TRACED, TRACED_KINDS, plain
 
 __all__ = ["Observer"]
 
@@ -77,7 +77,7 @@ class Observer(Reader, Interceptor):
         if kind is dpnp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
         if kind in TRACED:
-            owner = self.trace.tape.fix(owner)
+            owner = plain(owner) if name in _OF_TYPES else self.trace.tape.fix(owner)
         if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
             return super().attribute(owner, name)
         if kind is types.ModuleType or isinstance(owner, type):
@@ -350,6 +350,8 @@ class Observer(Reader, Interceptor):
             return functools.partial(self._contained, kind, super().constructor(kind))
         if kind is type:
             return super().constructor(kind)
+        if kind in NUMPY_KINDS:
+            return functools.partial(self._computed, kind)
         if issubclass(kind, BaseException | np.generic):
             return lambda *arguments, **keywords: kind(*map(self.deeply, arguments), **keywords)
         made = super().constructor(kind)
@@ -424,11 +426,13 @@ class Observer(Reader, Interceptor):
         return getattr(self.mapping(owner), name)(*map(self.deeply, arguments))
 
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
-        mathematics = hashable(function) and function in MATHEMATICS
+        mathematics = isinstance(function, np.ufunc) or (
+            hashable(function) and (function in MATHEMATICS or function in NUMPY_KINDS)
+        )
         if not keywords and all(map(is_number, arguments)) and (mathematics or (
                 is_pure_function(function) and any(type(value) in TRACED for value in arguments))):
             return self.trace.tape.derived(function, arguments)
-        if mathematics or isinstance(function, np.ufunc):
+        if mathematics:
             arguments = tuple(map(self.deeply, arguments))
         keywords = {name: self.deeply(value) for name, value in keywords.items()}
         for value in (*arguments, *keywords.values()):
@@ -448,7 +452,7 @@ class Observer(Reader, Interceptor):
         """Return an argument of a method written in C, which takes the value of an integer as it is."""
         if type(value) in CONTAINERS and id(value) not in self._known:
             return value
-        return self.trace.tape.fix(value) if type(value) is TracedInteger else self._settled(value, owner)
+        return self.trace.tape.fix(value) if type(value) in SILENT else self._settled(value, owner)
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         if function.__name__ != "append":
@@ -463,7 +467,7 @@ class Observer(Reader, Interceptor):
         return super()._passed(self.deeply(value))
 
     def _settled_element(self, value: Any) -> Any:
-        return self.trace.tape.fix(value) if type(value) is TracedInteger else value
+        return self.trace.tape.fix(value) if type(value) in SILENT else value
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
         if default and not is_plain(owner) and not hasattr(owner, name):
@@ -501,8 +505,10 @@ class Observer(Reader, Interceptor):
 
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
-#: Numbers whose arithmetic is that of Python.
-_OPERANDS = frozenset((bool, int, float, *TRACED))
+#: Numbers whose arithmetic is that of Python and NumPy.
+_OPERANDS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
+#: Attributes of NumPy's numbers that depend on the type only.
+_OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
 
 

@@ -76,4 +76,4 @@ class PlanStore:
 
 def _exactly(value: float) -> Any:
     """Return what a number has in common with those that are the same: zeros have signs, and NaN is the same as NaN."""
-    return value if type(value) is int else (float, repr(value))
+    return value if type(value) is int else (type(value), repr(value))

@@ -20,7 +20,7 @@ from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import TRACED, plain
+from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, plain
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
 __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
@@ -98,7 +98,7 @@ class Reader:
         kind = type(value)
         if kind is dpnp.ndarray:
             return self.trace.argument(value)
-        if kind is float or kind is int:
+        if kind in TRACED_KINDS:
             return self.trace.tape.given(value)
         if kind in CONTAINERS:
             path.covered = True
@@ -149,7 +149,7 @@ class Reader:
             return self.trace.argument(value) if kind is dpnp.ndarray else value
         if kind is dpnp.ndarray:
             return self._array(value, path)
-        if kind is float or kind is int:
+        if kind in TRACED_KINDS:
             return self._number_at(value, path)
         self._guard(value, kind, path)
         return value
@@ -165,7 +165,7 @@ class Reader:
             return value is expected
         if kind in ("array", "same"):
             return type(value) is dpnp.ndarray and id(value) in self._places
-        return not isinstance(value, dpnp.ndarray | float) and type(value) is not int
+        return not isinstance(value, dpnp.ndarray) and type(value) not in TRACED_KINDS
 
     def _guard(self, value: Any, kind: type, path: Path) -> None:
         if path.guard is not None or path.covered:

@@ -58,6 +58,8 @@ def select(b: FunctionBuilder, type: ScalarType, condition: Value, then: Value, 
 
 def rounding(type: ScalarType) -> Callable[[float], float]:
     """Return the function that rounds a number to a type, as an array of it would; integers have to fit."""
+    if type.is_boolean:
+        return bool
     if type.is_integer:
         return int
     return {"float32": _to_f32, "float16": _to_f16}.get(type.storage, float)

@@ -13,7 +13,7 @@ from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import bucket
+from tl_dpnp.graph.traced_scalars import REPLAY_ERRORS, bucket
 
 __all__ = ["Specialization"]
 
@@ -48,7 +48,7 @@ class Specialization:
         plan = Plan(len(trace.registers), list(trace.steps), make, observer.slots, None if plain else tape)
         numbers = tuple((place, tape.values[place]) for place in sorted(tape.fixed))
         buckets = tuple((place, bucket(value)) for place, value in enumerate(tape.values)
-                        if place in tape.integers - tape.fixed and type(value) is int)
+                        if place in tape.integers - tape.fixed)
         return cls(plan, observer.guards.compiled(), numbers, buckets, overlaps, key.held, origin)
 
     def run(self, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[bool, Any]:
@@ -62,7 +62,7 @@ class Specialization:
         if tape is not None:
             try:
                 scalars = tape.replay(scalars)
-            except (ArithmeticError, ValueError):  # the function itself raises it, after what it does before
+            except REPLAY_ERRORS:  # the function itself raises it, after what it does before
                 return False, None
         if self._differing(scalars) is not None:
             return False, None
@@ -77,7 +77,7 @@ class Specialization:
             if not same_value(scalars[place], value):
                 return place, repr(value), scalars[place], LOOKED_AT
         for place, expected in self.buckets:
-            if bucket(scalars[place]) != expected:  # type: ignore[arg-type]  # these are integers
+            if bucket(scalars[place]) != expected:
                 return place, "an integer that other types have", scalars[place], ""
         return None
 
@@ -92,7 +92,7 @@ class Specialization:
         tape = self.plan.tape
         try:
             scalars = scalars if tape is None else tape.replay(scalars)
-        except (ArithmeticError, ValueError) as error:
+        except REPLAY_ERRORS as error:
             return Change("what is computed from numbers", "a float", f"an error: {error}")
         differing = self._differing(scalars)
         if differing is not None:

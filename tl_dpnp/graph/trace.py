@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedInteger
+from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
@@ -50,6 +50,9 @@ __all__ = [
 ]
 
 _state = threading.local()
+
+#: Functions whose kernels are given floats, of which integers are a part.
+_TAKE_FLOATS = ("power", "where")
 
 
 class NotFused(Exception):
@@ -180,7 +183,8 @@ class Trace:
     ) -> Any:
         """Call a recorder, or return what it has recorded before for the same operation."""
         if name not in TAKE_NUMBERS:  # sizes, axes and exponents: a plan is made for their values
-            arguments, keywords = self.without_integers(arguments), self.without_integers(keywords)
+            kinds = TRACED_INTEGERS if name in _TAKE_FLOATS else SILENT
+            arguments, keywords = self.settled(arguments, kinds), self.settled(keywords, kinds)
         if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
             return recorder(self, *arguments, **keywords)
         found = self.cache.key_of(self.tape, name, arguments, keywords)
@@ -196,9 +200,9 @@ class Trace:
         self._remember(key, arguments, result, before)
         return result
 
-    def without_integers(self, value: Any) -> Any:
-        """Return arguments with plain integers in the place of traced ones."""
-        return self.tape.fix_all(value, (TracedInteger,)) if self.tape.has_integers else value
+    def settled(self, value: Any, kinds: Collection[type] = SILENT) -> Any:
+        """Return arguments with plain numbers in the place of traced ones of some kinds."""
+        return self.tape.fix_all(value, kinds) if self.tape.has_silent else value
 
     def _progress(self) -> tuple[int, ...]:
         """Return how far the trace has come in everything that a recorder may add to besides nodes."""
@@ -247,13 +251,15 @@ class Trace:
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
+        if type(value) in FLOATS:  # all values of it share a kernel
+            value = self.tape.fixed_number(value)
         if type(value) in TRACED:
             position = self.tape.operand(value) if value.tape is self.tape else None
             if position is not None:
                 return self.cache.parameter(position), None, None
             value = self.tape.fix(value)
-        if type(value) is float:  # all values of it share a kernel
-            return self.cache.parameter(self.tape.fixed_number(value).position), None, None
+            if type(value) in FLOATS:
+                return self.operand(value)
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
             plain = value.item() if isinstance(value, np.generic) else value
             return self.cache.number(plain), None, None

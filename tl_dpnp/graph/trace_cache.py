@@ -15,7 +15,7 @@ import numpy as np
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, number_node
-from tl_dpnp.graph.traced_scalars import TRACED, ScalarTape, TracedFloat, bucket
+from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, TRACED, TRACED_FLOATS, ScalarTape, bucket
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.plan import Step
@@ -91,17 +91,18 @@ class TraceCache:
             if kind is LazyArray:
                 parts.append(value.__dict__["_node"])
             elif (
-                (numeric or (name == "power" and kind is TracedFloat)) and kind in TRACED and value.tape is tape
-                and tape.operand(value) is not None
+                (numeric and (kind is float or kind in NUMPY_KINDS))
+                or ((numeric or (name == "power" and kind in TRACED_FLOATS)) and kind in TRACED and value.tape is tape)
             ):
-                parts.append(self.parameter(value.position))
+                if kind not in TRACED:
+                    value = tape.fixed_number(value)
+                    given = given or list(arguments)
+                    given[number] = value
+                if tape.operand(value) is None:
+                    return None
+                parts += self.parameter(value.position), type(value)
                 if value.position in tape.integers:
                     parts.append(bucket(tape.values[value.position]))
-            elif numeric and kind is float:
-                traced = tape.fixed_number(value)
-                given = given or list(arguments)
-                given[number] = traced
-                parts.append(self.parameter(traced.position))
             else:
                 part = _sequence(value) if kind is list or kind is tuple else _constant(value)
                 if part is None:

@@ -1,9 +1,10 @@
 """Numbers that may change from call to call: they are arguments of kernels, and so is what is computed from them.
 
-A `TracedFloat` is a float to everything that looks at it, a `TracedInteger` an int.  Arithmetic with other numbers is
-written down and done again at each call; any other use fixes its value: the plan then holds for calls with that value
-only.  C code takes the value of an int, or of one that meets a float, without a word, so the hooks of traced code
-(`tl_dpnp.graph.observation`) do such arithmetic here, and fix integers before anything else gets them.
+A `TracedFloat` is a float to everything that looks at it, a `TracedInteger` an int, and each type of NumPy's numbers
+has such a class as well.  Arithmetic with other numbers is written down and done again at each call; any other use
+fixes its value: the plan then holds for calls with that value only.  C code takes the value of an int, of NumPy's
+numbers, or of one that meets a float, without a word, so the hooks of traced code (`tl_dpnp.graph.observation`) do such
+arithmetic here, and fix all but floats before anything else gets them.
 
 What dpnp does with an integer depends on the types that have its value, so those of one `bucket` share a plan.
 """
@@ -17,7 +18,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["TRACED", "ScalarTape", "TracedFloat", "TracedInteger", "bucket", "plain"]
+import numpy as np
+
+__all__ = [
+    "FLOATS", "NUMPY_KINDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_FLOATS", "TRACED_INTEGERS",
+    "TRACED_KINDS", "ScalarTape", "TracedFloat", "TracedInteger", "bucket", "plain",
+]
 
 #: A number of a call, or a function of numbers: (whether it is a position, the position or the number) for each.
 Entry = tuple[Callable[..., float], tuple[tuple[bool, Any], ...]] | None
@@ -28,9 +34,9 @@ _LIMITS = sorted({-(1 << 53), 0, (1 << 53) + 1, *(
 _SMALLEST, _LARGEST = -(1 << 53), 1 << 53
 
 
-def bucket(value: int) -> int:
-    """Return a number that integers share which all types either have or lack."""
-    return bisect_right(_LIMITS, value)
+def bucket(value: float) -> int:
+    """Return a number that integers, of Python or NumPy, share which all types either have or lack."""
+    return bisect_right(_LIMITS, int(value))
 
 
 @dataclass
@@ -38,28 +44,26 @@ class ScalarTape:
     """The numbers of one trace: `values` by position, and where they come from.
 
     A plan depends on the values of those that are `fixed`, and on the buckets of `integers`, which kernels are given.
+    It `has_silent` ones if C code takes the value of some without a word.
     """
 
     values: list[float] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
     integers: set[int] = field(default_factory=set)
+    has_silent: bool = False
     _changing: list[tuple[int, Entry]] | None = None
-    _floats: list[weakref.ref[Any]] = field(default_factory=list)
+    _warns: bool = False
+    _others: list[weakref.ref[Any]] = field(default_factory=list)
     _integers: list[Any] = field(default_factory=list)
 
     def left(self) -> list[Any]:
         """Return the numbers that somebody may still hold: integers have no weak references, so the tape holds them."""
-        return [*(number for reference in self._floats if (number := reference()) is not None), *self._integers]
-
-    @property
-    def has_integers(self) -> bool:
-        """Whether there are integers that may be others at the next call."""
-        return bool(self._integers)
+        return [*(number for reference in self._others if (number := reference()) is not None), *self._integers]
 
     def let_go(self) -> None:
         """Forget the numbers themselves; their values stay."""
-        self._floats.clear()
+        self._others.clear()
         self._integers.clear()
 
     def given(self, value: float) -> Any:
@@ -73,7 +77,7 @@ class ScalarTape:
     def derived(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return ``function(*operands)``, to be done again at each call where an operand may change."""
         value = function(*map(plain, operands))
-        if type(value) is not float and type(value) is not int:
+        if type(value) not in TRACED_KINDS:
             for operand in operands:
                 self.fix(operand)
             return value
@@ -103,34 +107,45 @@ class ScalarTape:
 
     def operand(self, value: Any) -> int | None:
         """Return the position of a number that becomes an operand of dpnp; None for an integer that is too large."""
-        if type(value) is TracedInteger:
-            if not _SMALLEST <= value.tape.values[value.position] <= _LARGEST:
+        if type(value) in TRACED_INTEGERS:
+            if not _SMALLEST <= int(plain(value)) <= _LARGEST:
                 return None
             self.integers.add(value.position)
         position: int = value.position
         return position
 
     def _add(self, value: float, entry: Entry) -> Any:
-        result: Any
-        if type(value) is float:
-            result = TracedFloat(value)
-            self._floats.append(weakref.ref(result))
-        else:
-            result = TracedInteger(value)
+        kind = TRACED_KINDS[type(value)]
+        result = kind(value)
+        if kind is TracedInteger:
             self._integers.append(result)
+        else:
+            self._others.append(weakref.ref(result))
+        self.has_silent = self.has_silent or kind is not TracedFloat
         result.tape, result.position = self, len(self.values)
-        self.values.append(plain(result))
+        self.values.append(value)
         self.entries.append(entry)
         return result
 
     def replay(self, given: Sequence[float]) -> list[float]:
-        """Return the values of another call from the numbers that it gives; raises ArithmeticError, ValueError."""
+        """Return the values of another call from the numbers that it gives.
+
+        Raises what arithmetic raises, `REPLAY_ERRORS`, and that also where NumPy's would warn.
+        """
         if self._changing is None:
             self._changing = [(place, entry) for place, entry in enumerate(self.entries)
                               if entry is None or any(is_position for is_position, _ in entry[1])]
+            self._warns = any(entry is not None and type(self.values[place]) in NUMPY_KINDS
+                              for place, entry in self._changing)
+        if not self._warns:
+            return self._replayed(self._changing, given)
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            return self._replayed(self._changing, given)
+
+    def _replayed(self, changing: Sequence[tuple[int, Entry]], given: Sequence[float]) -> list[float]:
         numbers = iter(given)
         values = self.values.copy()
-        for place, entry in self._changing:
+        for place, entry in changing:
             value = values[place] = next(numbers) if entry is None else entry[0](
                 *[values[operand] if is_position else operand for is_position, operand in entry[1]]
             )
@@ -153,14 +168,29 @@ class TracedInteger(int):
     position: int
 
 
-TRACED = frozenset((TracedFloat, TracedInteger))
-_NUMBERS = (int, float, bool, TracedFloat, TracedInteger)
+#: Floats of Python and NumPy: all values of one share a kernel.
+FLOATS = frozenset((float, np.float16, np.float32, np.float64))
+_NUMPY_INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+#: NumPy's types of numbers that may change from call to call.
+NUMPY_KINDS: frozenset[type] = FLOATS.union(_NUMPY_INTEGERS) - {float}
+#: The types of numbers that may change from call to call, each with the class that stands for it.
+TRACED_KINDS: dict[type, Any] = {
+    float: TracedFloat, int: TracedInteger,
+    **{kind: type(f"Traced_{kind.__name__}", (kind,), {}) for kind in NUMPY_KINDS},
+}
+TRACED: frozenset[Any] = frozenset(TRACED_KINDS.values())
+TRACED_FLOATS: frozenset[Any] = frozenset(TRACED_KINDS[kind] for kind in FLOATS)
+TRACED_INTEGERS = TRACED - TRACED_FLOATS
+#: Those whose value C code takes without a word.
+SILENT = TRACED - {TracedFloat}
+#: What a replay raises where the function itself would raise an error or warn.
+REPLAY_ERRORS = (ArithmeticError, ValueError, Warning)
+_NUMBERS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
 
 
 def plain(value: Any) -> Any:
     """Return a number without what is known of where it comes from."""
-    return (float.__float__(value) if type(value) is TracedFloat
-            else int.__int__(value) if type(value) is TracedInteger else value)
+    return value.tape.values[value.position] if type(value) in TRACED else value
 
 
 def _arithmetic(kind: Any, name: str, reflected: bool) -> Callable[..., Any]:
@@ -188,8 +218,9 @@ def _fixing(kind: Any, name: str) -> Callable[..., Any]:
     return method
 
 
-def _equip(kind: Any, traced: Any, arithmetic: str, unary: str, fixing: str, methods: str) -> None:
-    """Give a traced kind of number what its kind of number has."""
+def _equip(kind: Any, arithmetic: str, unary: str, fixing: str, methods: str = "") -> None:
+    """Give the class that stands for a type of numbers what the type has."""
+    traced = TRACED_KINDS[kind]
     for name in arithmetic.split():
         setattr(traced, f"__{name.strip('_')}__", _arithmetic(kind, name, False))
         setattr(traced, f"__r{name.strip('_')}__", _arithmetic(kind, name, True))
@@ -202,8 +233,13 @@ def _equip(kind: Any, traced: Any, arithmetic: str, unary: str, fixing: str, met
     traced.__deepcopy__ = lambda self, memo: self
 
 
-_COMMON = "eq ne lt le gt ge bool hash repr format round trunc floor ceil divmod rdivmod str"
-_equip(float, TracedFloat, "add sub mul truediv floordiv mod pow", "neg pos abs", f"{_COMMON} int",
-       "is_integer hex as_integer_ratio conjugate")
-_equip(int, TracedInteger, "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor", "neg pos abs invert",
-       f"{_COMMON} int float index", "bit_length bit_count as_integer_ratio conjugate to_bytes")
+_FLOATS = "add sub mul truediv floordiv mod pow"
+_INTEGERS = f"{_FLOATS} lshift rshift and_ or_ xor"
+_COMMON = "eq ne lt le gt ge bool hash repr format round divmod rdivmod str"
+_equip(float, _FLOATS, "neg pos abs", f"{_COMMON} trunc floor ceil int", "is_integer hex as_integer_ratio conjugate")
+_equip(int, _INTEGERS, "neg pos abs invert", f"{_COMMON} trunc floor ceil int float index",
+       "bit_length bit_count as_integer_ratio conjugate to_bytes")
+for _kind in NUMPY_KINDS:
+    _whole = issubclass(_kind, np.integer)
+    _equip(_kind, _INTEGERS if _whole else _FLOATS, "neg pos abs invert" if _whole else "neg pos abs",
+           f"{_COMMON} int float array{' index' if _whole else ''}", "item tolist")
