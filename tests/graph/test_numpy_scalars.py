@@ -49,7 +49,8 @@ def _same(what, fused, plain):
     elif isinstance(plain, dpnp.ndarray):
         compare(what, fused, plain)
     else:
-        assert type(fused) is type(plain) and (fused == plain or fused != fused), f"{what}: {fused!r} and {plain!r}"
+        assert type(fused) is type(plain), f"{what}: {fused!r} and {plain!r}"
+        assert fused == plain or fused != fused, f"{what}: {fused!r} and {plain!r}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -58,7 +59,9 @@ def test_a_changing_number_needs_no_new_kernel(kind):
     f = fuse(lambda q, t: q - kind(2) * t * q * 2)
     for n in range(1, 31):
         compare(f"{n}", f(WIDE, kind(n)), WIDE - WIDE * (kind(2) * kind(n)) * 2)
-    assert f._compilations == 1 and f.stats.plans == 1 and f.stats.plan_hits == 29
+    assert f._compilations == 1
+    assert f.stats.plans == 1
+    assert f.stats.plan_hits == 29
 
 
 def test_numbers_of_attributes_elements_and_globals_need_no_new_kernel():
@@ -68,7 +71,8 @@ def test_numbers_of_attributes_elements_and_globals_need_no_new_kernel():
     for n in range(1, 20):
         STATE.dt, STATE.inner[0], DT = np.float32(n / 8), np.int64(n), np.float64(n / 3)
         compare(f"{n}", f(A), A * STATE.dt + STATE.inner[0] - DT)
-    assert f._compilations == 1 and f.stats.plans == 1
+    assert f._compilations == 1
+    assert f.stats.plans == 1
 
 
 def test_a_number_that_is_made_inside_needs_no_new_kernel():
@@ -77,7 +81,8 @@ def test_a_number_that_is_made_inside_needs_no_new_kernel():
     for n in range(1, 20):
         dt = n / 7
         compare(f"{n}", f(A, dt), A - A * np.float32(dt) + A * np.sqrt(dt) + dt * np.float32(3))
-    assert f._compilations == 1 and f.stats.plans == 1
+    assert f._compilations == 1
+    assert f.stats.plans == 1
 
 
 def test_a_number_of_a_function_that_is_traced_again_needs_no_new_kernel():
@@ -93,7 +98,8 @@ def test_a_number_of_a_function_that_is_traced_again_needs_no_new_kernel():
         for n in range(20):
             STATE.dt = np.float32(n)
             compare(f"{n}", f(A, np.float32(n + 1)), A * np.float32(n + 1) + STATE.dt)
-    assert seen == [n + 1 for n in range(20)] and {type(t) for t in seen} == {np.float32}
+    assert seen == [n + 1 for n in range(20)]
+    assert {type(t) for t in seen} == {np.float32}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +135,8 @@ def test_values_at_the_limits_of_types(kind, operation):
 
 LOOKING = [
     *CASES, lambda x, t: x * t.item(), lambda x, t: x * t.astype(np.float32), lambda x, t: x.astype(t.dtype),
-    lambda x, t: x * t.itemsize, lambda x, t: x * t.sum(), lambda x, t: x * np.sqrt(abs(t)), lambda x, t: x * np.abs(-t),
+    lambda x, t: x * t.itemsize, lambda x, t: x * t.sum(), lambda x, t: x * np.sqrt(abs(t)),
+    lambda x, t: x * np.abs(-t),
     lambda x, t: x * np.array([t, 2 * t]).sum(), lambda x, t: x * float(np.asarray(t)), lambda x, t: x * np.float16(t),
     lambda x, t: x * np.add(t, 1.5), lambda x, t: x * np.maximum(t, np.float32(2)), lambda x, t: x * np.int64(t),
     lambda x, t: x * (np.float64(1.5) * t), lambda x, t: x * np.float64(1.5).__mul__(t), lambda x, t: x * np.modf(t)[0],
@@ -162,7 +169,8 @@ def test_numbers_that_python_looks_at(kind, part):
 def test_numbers_that_compare_equal_differ_by_their_types():
     f = fuse(lambda x, t: x * t)
     x = dpnp.arange(4, dtype="i1")
-    for t in (2, 2.0, np.float32(2), np.float64(2), np.int8(2), np.int64(2), np.uint8(2), np.float16(3), np.bool_(True)):
+    kinds = (np.float32, np.float64, np.int8, np.int64, np.uint8, np.float16, np.bool_)
+    for t in (2, 2.0, *(kind(2) for kind in kinds)):
         compare(f"{t!r}", f(x, t), x * t)
 
 

@@ -25,7 +25,7 @@ from tl_dpnp.graph.recorders import (
 from tl_dpnp.graph.trace import NotFused, Trace
 from tl_dpnp.graph.views import broadcast, c_strides
 
-__all__: list[str] = []
+__all__ = ["as_floating"]
 
 
 def _call(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
@@ -33,7 +33,7 @@ def _call(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
     return RECORDERS[name](trace, *arguments, **keywords)
 
 
-def _floating(trace: Trace, x: Any) -> Any:
+def as_floating(trace: Trace, x: Any) -> Any:
     """Return an array as dpnp's statistics convert it: integers in the default floating-point type."""
     node, _, queue = trace.operand(x)
     if queue is None:
@@ -61,7 +61,7 @@ def _deviation(root: bool) -> Recorder:
                keepdims: Any = False, **keywords: Any) -> Any:
         only_defaults({**keywords, "dtype": dtype}, where=True, dtype=None)
         _only((int, float), ddof=ddof)
-        x = _floating(trace, a)
+        x = as_floating(trace, a)
         centre = _call(trace, "mean", x, axis=axis, keepdims=True)
         squares = _call(trace, "square", _call(trace, "subtract", x, centre))
         total = _call(trace, "sum", squares, axis=axis, keepdims=keepdims)
@@ -162,7 +162,7 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     """Record the norms that are sums, maxima and minima; those of singular values and other powers are dpnp's."""
     _only((int, float, str, type(None)), ord=ord)
     _only((bool,), keepdims=keepdims)
-    x = _floating(trace, x)
+    x = as_floating(trace, x)
     whole = axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1))
     if whole and x.dtype.itemsize < 4:
         raise NotFused("dpnp's dot takes no half floats")

@@ -18,6 +18,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -202,7 +203,7 @@ def explain(function: Any) -> Callable[..., Explanation]:
 def _operation(node: Node, trace: Trace) -> Operation:
     label, file, line = trace.origins.get(node, ("", "", 0))
     match node:
-        case Map(kind=kind) | Reduce(kind=kind):
+        case Map(kind=kind) | Reduce(kind=kind) | Eliminate(kind=kind):
             label = kind
         case Contract():
             label = f"product {','.join(node.operand_letters)}->{node.letters}"

@@ -16,6 +16,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -193,6 +194,8 @@ def _signature(
                 entries.append((positions, node.dtype.char, shape, places, operands))
             case Accumulate(kind=kind, axis=axis):
                 entries.append(("accumulate", kind, axis, node.dtype.char, shape, places, operands))
+            case Eliminate(kind=kind):
+                entries.append(("eliminate", kind, node.dtype.char, shape, places, operands))
             case Take(axis=axis):
                 entries.append(("take", axis, node.dtype.char, shape, places, operands))
             case Reshape():
@@ -220,8 +223,8 @@ def _in_place(region: Region) -> tuple[tuple[int, int], ...]:
 
 def _name(region: Region) -> str:
     names = {Contract: "matmul", Assemble: "assemble", Accumulate: "accumulate", Take: "take"}
-    kinds = [node.kind if isinstance(node, Map | Reduce) else names[type(node)]
-             for node in topological(region.roots) if isinstance(node, Map | Reduce) or type(node) in names]
+    kinds = [node.kind if isinstance(node, Map | Reduce | Eliminate) else names[type(node)]
+             for node in topological(region.roots) if isinstance(node, Map | Reduce | Eliminate) or type(node) in names]
     return "_".join(["fused", *kinds])[:60]
 
 

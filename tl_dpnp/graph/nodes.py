@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Map", "NOT_ELEMENTWISE", "Node", "Number",
-    "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of", "reached",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Map", "NOT_ELEMENTWISE", "Node",
+    "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of", "reached",
     "topological",
 ]
 
@@ -161,14 +161,26 @@ class Assemble(Node):
     positions: tuple[Position, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Eliminate(Node):
+    """What Gaussian elimination makes of small square matrices, the last two axes of the first operand.
+
+    `kind` is ``det``, ``singular`` (whether they are), ``inv``, or ``solve``, which has right-hand sides as the columns
+    of the second operand.  Operands have one dtype, that of the result but for ``singular``.
+    """
+
+    kind: str
+    operands: tuple[Node, ...]
+
+
 #: Nodes an element of which is more than a function of one element of each operand.
-NOT_ELEMENTWISE = Contract | Reduce | Reshape | Assemble | Accumulate | Take
+NOT_ELEMENTWISE = Contract | Reduce | Reshape | Assemble | Accumulate | Take | Eliminate
 
 
 def operands_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that `node` is computed from."""
     match node:
-        case Map() | Contract() | Assemble():
+        case Map() | Contract() | Assemble() | Eliminate():
             return node.operands
         case Reduce() | Accumulate() | View() | Reshape():
             return (node.operand,)

@@ -10,6 +10,7 @@ from tl_dpnp.graph import (  # noqa: F401  # they fill the table
     assembly_operations,
     composed_operations,
     elementwise_operations,
+    linalg_operations,
     product_operations,
     view_operations,
 )

@@ -18,6 +18,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Position,
@@ -73,6 +74,8 @@ def flops_of(node: Node) -> int:
             return node.operand.size
         case Map():
             return node.size * FUNCTIONS[node.kind].cost
+        case Eliminate(operands=operands):
+            return sum(operand.size for operand in operands) * operands[0].shape[-1]
         case Assemble() | Accumulate() | Take():
             return node.size
     return 0
@@ -259,7 +262,7 @@ def substitute(
             memo[current] = current
             continue
         match current:
-            case Map() | Assemble():
+            case Map() | Assemble() | Eliminate():
                 memo[current] = replace(current, operands=operands)
             case Contract():
                 memo[current] = replace(current, operands=(operands[0], operands[1]))
@@ -306,7 +309,8 @@ def _grids(root: Node, before: Mapping[Node, str]) -> list[tuple[GridAxis, ...]]
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [tuple(GridAxis(size) for size in root.shape[:depth]) for depth in depths if depth > 0]
     chunks = _row_grid(root)
-    return [*chunks, *whole, ()] if ndim == 1 else [*whole, *chunks, ()]
+    short = ndim == 1 and not any(isinstance(node, Eliminate) for node in reached((root,), before))
+    return [*chunks, *whole, ()] if short else [*whole, *chunks, ()]
 
 
 def _row_grid(root: Node) -> list[tuple[GridAxis, ...]]:
@@ -334,7 +338,7 @@ def _legal(placement: Placement, roots: Sequence[Node], before: Mapping[Node, st
         elif node not in roots:
             used = {axis for axis in places if axis is not None}
             again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
-            if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce):
+            if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce | Eliminate):
                 cuts[node] = "it is the same for many work-groups"
     return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
 

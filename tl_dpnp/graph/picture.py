@@ -11,6 +11,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -139,7 +140,7 @@ def _draw_kernel(
 
 def _label(node: Node) -> str:
     match node:
-        case Map(kind=kind) | Reduce(kind=kind):
+        case Map(kind=kind) | Reduce(kind=kind) | Eliminate(kind=kind):
             return kind
         case Contract():
             return f"{','.join(node.operand_letters)}->{node.letters}"

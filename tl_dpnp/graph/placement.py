@@ -18,6 +18,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -144,6 +145,11 @@ def _carry(node: Node, places: Places, grid: tuple[GridAxis, ...]) -> list[tuple
             return "an axis is accumulated that is spread over work-groups" if places[axis] is not None else [
                 (operand, places)
             ]
+        case Eliminate(operands=operands):
+            batch = len(operands[0].shape) - 2
+            if any(target is not None for target in places[batch:]):
+                return "a matrix is factored that is spread over work-groups"
+            return [(operand, (*places[:batch], None, None)) for operand in operands]
         case Take(operand=operand, indices=indices):
             return list(zip((operand, indices), take_places(node, places), strict=True))
     raise TypeError(node)

@@ -19,6 +19,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -36,6 +37,8 @@ __all__ = ["Parts", "split"]
 #: A step of a gated recurrent unit is about 65; so much takes a compiler a second.
 _LARGEST, _PART = 160, 80
 _PRODUCT, _REDUCTION = 8, 4
+#: The code of an elimination, by the rows of its matrices; no node may have more than half a part.
+_ELIMINATION = {1: 3, 2: 10, 3: 22, 4: 40}
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def _weight(node: Node) -> int:
             return FUNCTIONS[node.kind].code
         case Assemble():
             return len(node.operands)
+        case Eliminate(operands=operands):
+            return _ELIMINATION[operands[0].shape[-1]]
         case Arange() | Array() | Number() | Parameter() | View() | Reshape():
             return 0
     return 1

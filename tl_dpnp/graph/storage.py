@@ -12,6 +12,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -39,7 +40,7 @@ def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
     costs: dict[Node, int] = {}
     order = [node for node in reached(roots, placement.cuts) if node in placement.places]
     for node in order:
-        if isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate):  # a reshape is its operand's memory
+        if isinstance(node, Contract | Reduce | Reshape | Assemble | Accumulate | Eliminate):  # a reshape is a view
             stored.add(node)
         for operand in operands_of(node):
             uses[operand] = uses.get(operand, 0) + (1 if operand.size >= node.size else 2)

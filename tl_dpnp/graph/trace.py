@@ -29,6 +29,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Reduce,
@@ -430,7 +431,8 @@ class Trace:
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
         state = target.__dict__
-        if node.dtype != target.dtype or not isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take):
+        computed = isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take | Eliminate)
+        if node.dtype != target.dtype or not computed:
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
         others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
         value = self._holder(node, state)  # it follows where memory is written that `node` would read

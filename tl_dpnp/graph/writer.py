@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
+from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
@@ -20,6 +21,7 @@ from tl_dpnp.graph.nodes import (
     Array,
     Assemble,
     Contract,
+    Eliminate,
     Map,
     Node,
     Number,
@@ -107,6 +109,7 @@ class _Writer:
                         for root, (value, bound) in zip(region.roots, targets, strict=True)}
         self.buffers: dict[Node, Buffer] = {}
         self.loaded: dict[tuple[object, ...], Value] = {}
+        self.factors: dict[tuple[Node, bool], Factors] = {}
 
     def write(self) -> Module:
         """Write the body and return the module."""
@@ -140,6 +143,8 @@ class _Writer:
                 self._assemble(node, target)
             case Accumulate():
                 self._accumulate(node, target)
+            case Eliminate():
+                self._eliminate(node, target)
             case _:
                 self._assign(node, target)
         self.buffers[node] = target
@@ -534,6 +539,43 @@ class _Writer:
                 before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
                 value = function.emit(b, type_, [b.load(target.memref, *before), value])
                 b.store(value, target.memref, *where)
+
+    def _eliminate(self, node: Eliminate, target: Buffer) -> None:
+        """Factor each matrix in registers, then work on its right-hand sides in any order.
+
+        As dpnp does, determinants and inverses are those of transposed matrices: rows of any scale lose nothing.
+        """
+        b, matrices = self.b, node.operands[0]
+        type_ = scalar_type_of(matrices.dtype)
+        batch, size = len(matrices.shape) - 2, matrices.shape[-1]
+        places, shape = self._places_of(node), self._shape_of(node)
+        inside = (*places[:batch], None, None)
+        with ExitStack() as stack:
+            first: tuple[Index, ...] = tuple(
+                stack.enter_context(b.for_(0, extent)) if extent > 1 else 0 for extent in shape[:batch])
+            self.loaded = {}
+            transposed = node.kind in ("det", "inv")
+            factors = self.factors.get((matrices, transposed))
+            if factors is None:
+                factors = Factors.of(b, type_, [[
+                    self._element(matrices, inside, (*first, *((j, i) if transposed else (i, j)))) for j in range(size)
+                ] for i in range(size)])
+                if all(index == 0 for index in first):  # no loop is open, so they can be used further on
+                    self.factors[matrices, transposed] = factors
+            if node.kind in ("det", "singular"):
+                value = factors.determinant() if node.kind == "det" else factors.singular()
+                b.store(value, target.memref, *(first[axis] for axis in target.axes))
+            else:
+                column = stack.enter_context(b.foreach(0, shape[-1])) if shape[-1] > 1 else 0
+                if node.kind == "solve":
+                    right = [self._element(node.operands[1], inside, (*first, row, column)) for row in range(size)]
+                else:
+                    right = [constant(b, 1.0, type_) if size == 1 else b.cast(b.cmp("eq", column, row), type_)
+                             for row in range(size)]
+                for row, value in enumerate(factors.solution(right)):
+                    index = (*first, *((column, row) if transposed else (row, column)))
+                    b.store(value, target.memref, *(index[axis] for axis in target.axes))
+        self.loaded = {}
 
     def _contract(self, node: Contract, target: Buffer, accumulate: bool = False, alpha: Value | float = 1.0) -> None:
         element = scalar_type_of(node.dtype)

@@ -1,0 +1,77 @@
+"""Recorders of determinants, inverses and linear systems of small matrices (`tl_dpnp.graph.operations`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpnp
+import numpy as np
+
+from tl_dpnp.graph.composed_operations import as_floating
+from tl_dpnp.graph.elimination import LARGEST_MATRIX
+from tl_dpnp.graph.nodes import Eliminate
+from tl_dpnp.graph.recorders import RECORDERS, records, result_array
+from tl_dpnp.graph.trace import NotFused, Trace
+
+__all__: list[str] = []
+
+
+def _matrices(trace: Trace, a: Any, ndim: int) -> Any:
+    """Return small square matrices in the dtype that dpnp factors them in; raises `NotFused` for others."""
+    x = as_floating(trace, a)
+    if x.dtype.itemsize < 4:
+        raise NotFused("dpnp factors no half floats")
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
+        raise NotFused("the operand has no square matrices")
+    if x.shape[-1] > LARGEST_MATRIX:
+        raise NotFused(f"matrices larger than {LARGEST_MATRIX}×{LARGEST_MATRIX} are left to LAPACK")
+    if x.ndim < ndim:
+        raise NotFused("a single matrix that is singular is an error", "give it a batch axis")
+    return x
+
+
+@records("linalg.det")
+def _det(trace: Trace, a: Any) -> Any:
+    operand = trace.operand(_matrices(trace, a, 2))
+    return result_array(trace, Eliminate(operand[0].shape[:-2], operand[0].dtype, "det", (operand[0],)), [operand])
+
+
+@records("linalg.inv")
+def _inv(trace: Trace, a: Any) -> Any:
+    """Record the inverses of a batch, in which dpnp 0.15 has infinities and NaN for singular matrices."""
+    operand = trace.operand(_matrices(trace, a, 3))
+    return result_array(trace, Eliminate(operand[0].shape, operand[0].dtype, "inv", (operand[0],)), [operand])
+
+
+@records("linalg.solve")
+def _solve(trace: Trace, a: Any, b: Any) -> Any:
+    """Record the solutions of a batch; they are computed at once, to raise the error for a singular matrix."""
+    x, y = _matrices(trace, a, 3), as_floating(trace, b)
+    is_vector = y.ndim == x.ndim - 1
+    if y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
+        raise NotFused("the right-hand sides do not fit")
+    columns = RECORDERS["expand_dims"](trace, y, -1) if is_vector else y
+    solution = trace.record("solution", _solution, (x, columns), {})
+    singular = trace.record("singular", _singular, (x,), {})
+    trace.note("linalg.solve", "a singular matrix is an error, so a kernel ends here", "multiply by linalg.inv")
+    trace.materialize([solution, singular])
+    trace.call(_raise_if_any, "linalg.solve", (singular,), {})
+    return RECORDERS["squeeze"](trace, solution, -1) if is_vector else solution
+
+
+def _solution(trace: Trace, x: Any, y: Any) -> Any:
+    dtype = np.promote_types(x.dtype, y.dtype)
+    operands = [trace.operand(RECORDERS["astype"](trace, array, dtype, copy=False)) for array in (x, y)]
+    nodes = tuple(node for node, _, _ in operands)
+    return result_array(trace, Eliminate(nodes[1].shape, dtype, "solve", nodes), operands)
+
+
+def _singular(trace: Trace, x: Any) -> Any:
+    operand = trace.operand(x)
+    return result_array(trace, Eliminate(x.shape[:-2], np.dtype(bool), "singular", (operand[0],)), [operand])
+
+
+def _raise_if_any(singular: Any) -> None:
+    """Raise dpnp's error if a matrix is singular."""
+    if singular.asnumpy().any():
+        raise dpnp.linalg.LinAlgError("The input coefficient matrix is singular.")
