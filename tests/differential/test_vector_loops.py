@@ -175,6 +175,9 @@ LOOPS = {
     "same for all": ("store %v, %x[%i, 0] : memref<f32x?x7>", "%v = load %x[2, 1] : memref<f32x?x7>"),
     "a row, and a function": ("store %w, %s[0, %i] : memref<f32x5x7>",
                               "%v = load %s[1, %i] : memref<f32x5x7> %w = math.exp %v : f32"),
+    "a column from memory": ("store %v, %x[%i, 0] : memref<f32x?x7>",
+                             "%j = load %t[3] : memref<i64x7> %k = cast %j : i64 -> index "
+                             "%v = load %x[%i, %k] : memref<f32x?x7>"),
 }
 SCALAR_LOOPS = {
     "a row": ("store %v, %s[0, %i] : memref<f32x5x7>", "%v = load %s[1, %i] : memref<f32x5x7>"),
@@ -196,7 +199,40 @@ def test_which_loops_are_vectors(name, bounds):
     arrays = [np.ones((9, 7), "f4"), np.ones((5, 7), "f4"), np.zeros(7, "i8"), np.zeros(4, "u1")]
     kernel(5, *(dpnp.asarray(array, order="F") for array in arrays), group_size=1)
     (text,) = kernel.inspect_source().values()
-    assert ("vectors of" in text) == (name in LOOPS), text
+    # What is loaded to be an index is loaded in front only if the loop is known to run.
+    are_vectors = name in LOOPS and (name, bounds) != ("a column from memory", "0, %n")
+    assert ("vectors of" in text) == are_vectors, text
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_an_element_that_the_loop_has_written(n):
+    """It is the same for all iterations, and is right only if it is loaded behind the store."""
+    kernel = tl_dpnp.compile("""func @f(%n: index, %x: memref<f32x?>, %y: memref<f32x?>) {
+      foreach %i = 0, %n {
+        store 3.0, %x[%i] : memref<f32x?>
+      }
+      foreach %i = 0, 1 {
+        store 2.0, %x[%i] : memref<f32x?>
+        %v = load %x[0] : memref<f32x?>
+        store %v, %y[%i] : memref<f32x?>
+      }
+    }""", form="vector", cache=False)
+    x, y = dpnp.ones(8, dtype="f4"), dpnp.zeros(8, dtype="f4")
+    kernel(n, x, y, group_size=1)
+    np.testing.assert_array_equal(x.asnumpy(), [2] + [3] * (n - 1) + [1] * (8 - max(n, 1)))
+    np.testing.assert_array_equal(y.asnumpy(), [2] + [0] * 7)
+
+
+def test_an_element_of_an_array_that_has_none():
+    """A loop that does not run loads nothing."""
+    kernel = tl_dpnp.compile("""func @f(%x: memref<f32x?>, %y: memref<f32x?>) {
+      %n = size %x[0] : memref<f32x?>
+      foreach %i = 0, %n {
+        %v = load %y[4096000000] : memref<f32x?>
+        store %v, %x[%i] : memref<f32x?>
+      }
+    }""", form="vector", cache=False)
+    kernel(dpnp.ones(0, dtype="f4"), dpnp.ones(1, dtype="f4"), group_size=1)
 
 
 @pytest.mark.parametrize("count", range(1, 40))

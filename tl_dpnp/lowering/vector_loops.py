@@ -85,16 +85,19 @@ def vector_loop(
     """
     if operation.variable.type != INDEX:
         return None
-    analysis = _Analysis(memrefs, {operation.variable.name: 1})
+    trips: int | None = None
+    match operation:
+        case ops.Foreach(start=ops.Constant(value=int(start)), stop=ops.Constant(value=int(stop))):
+            trips = stop - start
+    analysis = _Analysis(memrefs, {operation.variable.name: 1}, runs=trips is not None and trips > 0)
     if not all(map(analysis.visit, operation.body)):
         return None
     sizes = [access.memref.type.element.bytes for access in analysis.accesses.values()]
     if not sizes:
         return None
     width = min(MOST_LANES, vector_bytes // max(sizes))
-    match operation:
-        case ops.Foreach(start=ops.Constant(value=int(start)), stop=ops.Constant(value=int(stop))):
-            width = min(width, power_of_two(stop - start))
+    if trips is not None:
+        width = min(width, power_of_two(trips))
     loop = VectorLoop(
         operation, width, tuple(analysis.hoisted), tuple(analysis.body), analysis.moves, analysis.accesses
     )
@@ -102,11 +105,15 @@ def vector_loop(
 
 
 class _Analysis:
-    """What each value of a loop's body is: the same in all iterations, an index that moves evenly, or a vector."""
+    """What each value of a loop's body is: the same in all iterations, an index that moves evenly, or a vector.
 
-    def __init__(self, memrefs: Mapping[str, MemrefText], moves: dict[str, int]) -> None:
+    Where the loop is known to run, an element that is the same in all iterations is loaded in front of it.
+    """
+
+    def __init__(self, memrefs: Mapping[str, MemrefText], moves: dict[str, int], *, runs: bool) -> None:
         self.memrefs = memrefs
         self.moves = moves
+        self.loads_in_front = runs
         self.varying: set[str] = set()
         self.hoisted: list[ops.Operation] = []
         self.body: list[ops.Operation] = []
@@ -117,12 +124,16 @@ class _Analysis:
         """Take an instruction of the body; return whether it can be part of a vector loop."""
         match operation:
             case ops.Load(source=source, indices=indices, result=result) if isinstance(source.type, MemrefType):
+                step = self.step(source, indices)
+                if step == 0 and self.loads_in_front:
+                    self.hoisted.append(operation)
+                    return True
                 self.varying.add(result.name)
-                self.body.append(operation)
-                return self.access(operation, source, indices, moves=False)
+                return step is not None and self.access(operation, source, indices, step)
             case ops.Store(target=target, indices=indices):
-                self.body.append(operation)
-                return self.access(operation, target, indices, moves=True)
+                self.loads_in_front = False
+                step = self.step(target, indices)
+                return step is not None and step != 0 and self.access(operation, target, indices, step)
             case ops.If(condition=condition, outputs=outputs, then=then, otherwise=otherwise):
                 if otherwise is None or not all(
                     isinstance(each, ops.Yield) or _is_scalar(each) for each in (*then, *otherwise)
@@ -166,20 +177,21 @@ class _Analysis:
                         return move * factor.value
         return None
 
-    def access(
-        self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], *, moves: bool
-    ) -> bool:
-        place = self.memrefs[memref.name]
+    def step(self, memref: ops.Value, indices: Sequence[ops.Operand]) -> Text | None:
+        """Return how many elements a place moves with an iteration; None if it does not move evenly."""
         step: Text = 0
-        for entry, stride in zip(indices, place.strides, strict=True):
+        for entry, stride in zip(indices, self.memrefs[memref.name].strides, strict=True):
             if isinstance(entry, ops.Value):
                 if entry.name in self.varying:
-                    return False
+                    return None
                 step = add(step, multiply(stride, self.moves.get(entry.name, 0)))
-        if place.type.element.is_subbyte or (moves and step == 0):
-            return False
+        return step
+
+    def access(self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], step: Text) -> bool:
+        place = self.memrefs[memref.name]
+        self.body.append(operation)
         self.accesses[operation] = Access(place, tuple(indices), step)
-        return True
+        return not place.type.element.is_subbyte
 
 
 def _is_scalar(operation: ops.Operation) -> bool:
