@@ -253,3 +253,20 @@ def test_nothing_is_written_behind_a_loop(count, dtype):
         expected = np.full(64, -5, dtype)
         expected[3:count + 3] = np.exp(x.asnumpy()[3:count + 3])
         np.testing.assert_allclose(y.asnumpy(), expected, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_a_loop_that_reads_many_values():
+    """A call with all of them would have more arguments than Numba takes."""
+    loads = "\n".join(f"%l{place} = load %x[{place}] : memref<f32x64>" for place in range(40))
+    sums = "\n".join(f"%s{place + 1} = arith.add %s{place}, %l{place} : f32" for place in range(40))
+    kernel = tl_dpnp.compile(f"""func @f(%x: memref<f32x64>, %y: memref<f32x64>) {{
+      {loads}
+      foreach %i = 0, 64 {{
+        %s0 = load %x[%i] : memref<f32x64>
+        {sums}
+        store %s40, %y[%i] : memref<f32x64>
+      }}
+    }}""", form="vector", cache=False)
+    x, y = dpnp.arange(64, dtype="f4"), dpnp.zeros(64, dtype="f4")
+    kernel(x, y, group_size=1)
+    np.testing.assert_array_equal(y.asnumpy(), np.arange(64) + sum(range(40)))

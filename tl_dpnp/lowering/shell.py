@@ -43,6 +43,8 @@ class Argument:
     type: ScalarType
 
 
+#: The most arguments of a call that Python compiles as one; of more it makes a list first, which Numba refuses.
+_MOST_ARGUMENTS = 30
 #: Indentation of what the vector form does in every work-group, outside of the program's conditions and loops.
 _IN_EVERY_WORK_GROUP = 2
 
@@ -492,8 +494,9 @@ class _Writer(ShellLines):
                 self.operation(each)
             name = f"foreach_{self.fresh()}"
             intrinsic, arguments = vectors.call(name, start, stop, self.operand, self.index, self.local_memory)
-            self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
-            return
+            if len(arguments) <= _MOST_ARGUMENTS:
+                self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
+                return
         assert isinstance(type_, ScalarType)
         item: Text = 0
         step = 1
