@@ -176,6 +176,8 @@ dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4); dpnp.argmax({a
 dpnp.clip(dpnp.cumsum({arr}, axis=-1), -4, 4); {arr}[dpnp.asarray([2, 0, -1])]; dpnp.clip({arr}.cumsum(0), -4, 4)
 {arr}[:, dpnp.argmax({arr}, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)
 dpnp.linalg.norm({arr}, axis=-1, keepdims=True) + {arr}; dpnp.clip(dpnp.linalg.norm({arr}, 1, 0), 0, 4)
+dpnp.linalg.inv(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"))
+dpnp.linalg.solve(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"), {arr})
 {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
 {arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]
 sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
