@@ -255,6 +255,53 @@ def test_nothing_is_written_behind_a_loop(count, dtype):
         np.testing.assert_allclose(y.asnumpy(), expected, rtol=4 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("form", ["vector", "subgroup"])
+@pytest.mark.parametrize("bounds", ["(0, 0, 0), (6, 5, 3)", "(0, 0, 1), (6, 5, %n)", "(1, 0, 0), (5, 5, 3)",
+                                    "(0, 2, 1), (6, 4, 3)", "(0, 0, %n), (6, 5, 2)", "(0, 1, 0), (6, 1, 3)"])
+@pytest.mark.parametrize(("value", "expected"), [
+    ("%v = load %x[%i, %j, %k] : memref<f32x6x5x3> %w = math.exp %v : f32", lambda x, b, place: np.exp(x[place])),
+    ("%v = load %b[%i] : memref<f32x6> %w = math.exp %v : f32", lambda x, b, place: np.exp(b[place[0]])),
+    ("%v = load %x[%i, 1, %k] : memref<f32x6x5x3> %w = arith.add %v, 1.0 : f32",
+     lambda x, b, place: x[place[0], 1, place[2]] + 1),
+    ("%m = arith.mul %j, 6 : index %t = arith.add %m, %i : index %w = cast %t : index -> f32",
+     lambda x, b, place: 6 * place[1] + place[0]),
+    ("%w = cast %k : index -> f32", lambda x, b, place: place[2]),
+])
+def test_loops_over_several_indices(bounds, value, expected, form):
+    """All places and no others are written, whether the indices are joined to one or not."""
+    kernel = tl_dpnp.compile(f"""func @f(%n: index, %x: memref<f32x6x5x3>, %b: memref<f32x6>, %y: memref<f32x6x5x3>) {{
+      foreach (%i, %j, %k) = {bounds} {{
+        {value}
+        store %w, %y[%i, %j, %k] : memref<f32x6x5x3>
+      }}
+    }}""", form=form, cache=False)
+    rng = np.random.default_rng(0)
+    x, b = (np.asfortranarray(rng.random(shape).astype("f4")) for shape in ((6, 5, 3), (6,)))
+    y = dpnp.full((6, 5, 3), -5, dtype="f4", order="F")
+    kernel(3, dpnp.asarray(x, order="F"), dpnp.asarray(b), y, group_size=1)
+    starts, stops = eval(bounds.replace("%n", "3"))  # numbers of this file
+    right = np.full((6, 5, 3), -5, "f4")
+    for place in itertools.product(*map(range, starts, stops)):
+        right[place] = expected(x, b, place)
+    np.testing.assert_allclose(y.asnumpy(), right, rtol=1e-6)
+
+
+def test_indices_that_are_joined():
+    kernel = tl_dpnp.compile("""func @f(%x: memref<f32x6x5x?>) {
+      %g = group_id
+      %a = subview %x[:, :, %g] : memref<f32x6x5x?>
+      foreach (%i, %j) = (0, 0), (6, 5) {
+        %v = load %a[%i, %j] : memref<f32x6x5>
+        %w = math.exp %v : f32
+        store %w, %a[%i, %j] : memref<f32x6x5>
+      }
+    }""", form="vector", cache=False)
+    kernel(dpnp.zeros((6, 5, 4), dtype="f4", order="F"))
+    (text,) = kernel.inspect_source().values()
+    assert text.count("foreach_v") == 1, text
+    assert "while v" not in text, text
+
+
 def test_a_loop_that_reads_many_values():
     """A call with all of them would have more arguments than Numba takes."""
     loads = "\n".join(f"%l{place} = load %x[{place}] : memref<f32x64>" for place in range(40))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tl_dpnp.errors import TLSyntaxError, TLVerifyError
+from tl_dpnp.errors import TLError, TLSyntaxError, TLVerifyError
 from tl_dpnp.language import ops, parse, print_module
 from tl_dpnp.language.types import GroupType
 from tl_dpnp.scalars import C32, F16, F32, F64, I1, I8, I32, INDEX, SCALAR_TYPES, U8
@@ -274,7 +275,36 @@ def test_loops() -> None:
     assert isinstance(third, ops.Foreach)
     assert isinstance(fourth, ops.Foreach)
     assert first.step == ops.Constant(1, INDEX)
-    assert [str(loop.variable.type) for loop in (first, second, third, fourth)] == ["index", "i32", "index", "u32"]
+    variables = [variable for loop in (first, second, third, fourth) for variable in ops.variables_of(loop)]
+    assert [str(variable.type) for variable in variables] == ["index", "i32", "index", "u32"]
+
+
+@pytest.mark.parametrize(("text", "types"), [
+    ("foreach (%x) = (0), (4) { }", "index"),
+    ("foreach (%x, %y) = (0, 1), (4, 9) { }", "index index"),
+    ("foreach (%x, %y) = (0, %n), (%u, 9) { }", "u32 i32"),
+    ("foreach (%x, %y, %z) = (0, 0, 1), (2, 3, 4) : i8, index, u64 { }", "i8 index u64"),
+])
+def test_loops_over_several_indices(text, types) -> None:
+    (loop,) = body(text)
+    assert isinstance(loop, ops.Foreach)
+    assert " ".join(str(variable.type) for variable in loop.variables) == types
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("foreach (%x, %y) = (0), (4, 4) { }", "a foreach over 2 indices has 1 first values"),
+    ("foreach (%x) = (0), (4, 4) { }", "a foreach over 1 indices has 2 ends"),
+    ("foreach (%x, %y) = (0, 0), (4, 4) : i8 { }", "a foreach over 2 indices has 1 types"),
+    ("foreach (%x, %y) = (0, %n), (%u, %u) { }", "cast %u : u32 -> i32"),
+    ("foreach (%x, %x) = (0, 0), (4, 4) { }", "%x"),
+    ("foreach (%x, %y) = (0, 0), (4, 1.5) { }", "1.5"),
+    ("foreach (%x, %y) = (0, %a), (4, 9) { }", "the variable of a loop has type f32"),
+    ("foreach () = (), () { }", "%"),
+])
+def test_wrong_loops_over_several_indices(text, message) -> None:
+    with pytest.raises(TLError, match=re.escape(message)) as caught:
+        body(text)
+    assert len(caught.value.diagnostics) == 1
 
 
 def test_comments_and_line_ends() -> None:

@@ -39,9 +39,10 @@ def foreach_fills_the_lanes(patch):
     """2: round the trip count up to a multiple of 16."""
     def mutant(self, operation):
         if isinstance(operation, ops.Foreach):
-            start, stop = self.index(operation.start), self.index(operation.stop)
+            start, stop = self.index(operation.starts[0]), self.index(operation.stops[0])
             stop = start + -(-(stop - start) // 16) * 16
-            operation = replace(operation, stop=ops.Constant(stop, ops.scalar_type(operation.stop)))
+            last = ops.Constant(stop, ops.scalar_type(operation.stops[0]))
+            operation = replace(operation, stops=(last, *operation.stops[1:]))
         return execute(self, operation)
     patch.setattr(machine._WorkGroup, "execute", mutant)
 
@@ -50,10 +51,11 @@ def foreach_clamps_its_index(patch):
     """2: run the extra iterations on the last element again."""
     def mutant(self, operation):
         results = execute(self, operation)
-        if isinstance(operation, ops.Foreach) and self.index(operation.stop) % 16:
-            last = self.index(operation.stop) - 1
-            if last >= self.index(operation.start):
-                execute(self, replace(operation, start=ops.Constant(last, ops.scalar_type(operation.start))))
+        if isinstance(operation, ops.Foreach) and self.index(operation.stops[0]) % 16:
+            last = self.index(operation.stops[0]) - 1
+            if last >= self.index(operation.starts[0]):
+                first = ops.Constant(last, ops.scalar_type(operation.starts[0]))
+                execute(self, replace(operation, starts=(first, *operation.starts[1:])))
         return results
     patch.setattr(machine._WorkGroup, "execute", mutant)
 

@@ -187,7 +187,7 @@ class Control(Algebra):
         sizes = ref.sizes(mode)
         low = self.rng.choice([0, 0, 0, min(1, *sizes), min(3, *sizes)])
         stop = self.size_operand(ref, mode)
-        with self._iterations(low, stop, sizes) as index:
+        with _Iterations(self, low, (stop, sizes)) as (index,):
             self.frame.written = (Written(ref, mode, index),)
             others = [(r, m) for r in targets for m in range(r.order)
                       if r.root is not ref.root and r.sizes(m) == sizes]
@@ -212,10 +212,10 @@ class Control(Algebra):
             self.store(self.expression(element), ref, [])
             self.publish(ref)
             return ref
-        mode = self.rng.randrange(len(shape))
-        stop = self.size_operand(ref, mode)
-        with self._iterations(0, stop, ref.sizes(mode)) as index:
-            self._fill(ref, [index if m == mode else None for m in range(len(shape))])
+        modes = self.rng.sample(range(len(shape)), self.rng.randint(1, len(shape)))
+        iterations = _Iterations(self, 0, *((self.size_operand(ref, mode), ref.sizes(mode)) for mode in modes))
+        with iterations as indices:
+            self._fill(ref, [indices[modes.index(m)] if m in modes else None for m in range(len(shape))])
         self.publish(ref)
         return ref
 
@@ -237,9 +237,6 @@ class Control(Algebra):
         self.emit(ops.For(variable=variable, start=ops.Constant(0, INDEX), stop=ops.Constant(sizes[0], INDEX),
                           step=ops.Constant(1, INDEX), body=ops.Region(tuple(body))))
 
-    def _iterations(self, low: int, stop: Scalar, sizes: Sizes) -> _Iterations:
-        return _Iterations(self, low, stop, sizes)
-
     def iteration_frame(self) -> Frame:
         frame = self.frame.inner()
         frame.in_foreach = True
@@ -247,27 +244,32 @@ class Control(Algebra):
 
 
 class _Iterations:
-    """The region of a foreach from `low` to the size of a mode: gives its index, emits it when it closes."""
+    """The region of a foreach from `low` to the sizes of modes: gives its indices, emits it when it closes."""
 
-    def __init__(self, writer: Control, low: int, stop: Scalar, sizes: Sizes) -> None:
-        self.writer, self.low, self.stop, self.sizes = writer, low, stop, sizes
+    def __init__(self, writer: Control, low: int, *modes: tuple[Scalar, Sizes]) -> None:
+        self.writer, self.low, self.modes = writer, low, modes
 
-    def __enter__(self) -> Scalar:
+    def __enter__(self) -> list[Scalar]:
         writer = self.writer
-        self.type = INDEX
-        if isinstance(self.stop.operand, ops.Constant):
-            self.type = writer._variable(max(self.sizes) + 1)
-        self.variable = ops.Value(writer.name(), self.type)
+        self.variables = []
+        for stop, sizes in self.modes:
+            is_constant = isinstance(stop.operand, ops.Constant)
+            self.variables.append(ops.Value(writer.name(), writer._variable(max(sizes) + 1) if is_constant else INDEX))
         self.region = writer.region(writer.iteration_frame())
         self.body = self.region.__enter__()
-        interval = Interval((self.low,) * writer.groups, tuple(size - 1 for size in self.sizes))
-        return writer._as_index(self.variable, interval)
+        return [
+            writer._as_index(variable, Interval((self.low,) * writer.groups, tuple(size - 1 for size in sizes)))
+            for variable, (_, sizes) in zip(self.variables, self.modes, strict=True)
+        ]
 
     def __exit__(self, *error: object) -> None:
         self.region.__exit__(*error)
         if error[0] is not None:
             return
-        stop = self.stop.operand
-        stop = ops.Constant(stop.value, self.type) if isinstance(stop, ops.Constant) else stop
-        self.writer.emit(ops.Foreach(variable=self.variable, start=ops.Constant(self.low, self.type), stop=stop,
+        starts, stops = [], []
+        for variable, (stop, _) in zip(self.variables, self.modes, strict=True):
+            end = stop.operand
+            stops.append(ops.Constant(end.value, variable.type) if isinstance(end, ops.Constant) else end)
+            starts.append(ops.Constant(self.low, variable.type))
+        self.writer.emit(ops.Foreach(variables=tuple(self.variables), starts=tuple(starts), stops=tuple(stops),
                                      body=ops.Region(tuple(self.body))))

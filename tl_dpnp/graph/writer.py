@@ -377,12 +377,14 @@ class _Writer:
 
     @contextmanager
     def _loops(self, axes: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Index, ...]]:
-        """Open a loop over each of `axes`, the slowest first; the innermost one is shared by the work-items."""
+        """Open a loop over `axes`, the slowest first, whose iterations the work-items share."""
         index: list[Index] = [0] * len(shape)
         with ExitStack() as stack:
-            for number, axis in enumerate(axes):
-                loop = self.b.foreach if number == len(axes) - 1 else self.b.for_
-                index[axis] = stack.enter_context(loop(0, shape[axis]))
+            if axes:
+                fastest = list(reversed(axes))
+                loop = self.b.foreach_modes([0] * len(fastest), [shape[axis] for axis in fastest])
+                for axis, variable in zip(fastest, stack.enter_context(loop), strict=True):
+                    index[axis] = variable
             self.loaded = {}
             yield tuple(index)
             self.loaded = {}

@@ -258,11 +258,31 @@ class FunctionBuilder:
     @contextmanager
     def foreach(self, start: Argument, stop: Argument, *, type: ScalarType = INDEX, name: str = "") -> Iterator[Value]:
         """``foreach`` over [start, stop), as a context; gives the loop variable."""
-        variable = self._result(type, name)
-        bounds = [self._operand(bound, type) for bound in (start, stop)]
-        loop = self._check(ops.Foreach(variable=variable, start=bounds[0], stop=bounds[1], body=Region()))
-        with self._region() as body:
+        with self._foreach((self._result(type, name),), (start,), (stop,)) as (variable,):
             yield variable
+
+    @contextmanager
+    def foreach_modes(
+        self, starts: Sequence[Argument], stops: Sequence[Argument], *, type: ScalarType = INDEX,
+        names: Sequence[str] = (),
+    ) -> Iterator[tuple[Value, ...]]:
+        """``foreach`` over several indices, the first of which runs fastest in memory; gives the loop variables."""
+        padded = [*names, *[""] * (len(starts) - len(names))]
+        with self._foreach(tuple(self._result(type, name) for name in padded), starts, stops) as variables:
+            yield variables
+
+    @contextmanager
+    def _foreach(
+        self, variables: tuple[Value, ...], starts: Sequence[Argument], stops: Sequence[Argument]
+    ) -> Iterator[tuple[Value, ...]]:
+        types = [ops.scalar_type(variable) for variable in variables]
+        first, last = (
+            tuple(self._operand(bound, types[min(place, len(types) - 1)]) for place, bound in enumerate(bounds))
+            for bounds in (starts, stops)
+        )
+        loop = self._check(ops.Foreach(variables=variables, starts=first, stops=last, body=Region()))
+        with self._region() as body:
+            yield variables
         self._regions[-1].append(replace(loop, body=Region(tuple(body))))
 
     @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import zip_longest
 
 from lark import Token, Tree
 
@@ -182,13 +183,15 @@ class Elaborator:
     def _use(self, node: Node | None) -> Value:
         """Return the value that a local identifier names; a poisoned one if there is none (the verifier tells)."""
         assert isinstance(node, Token)
-        span = self.source.span(node)
-        self._uses.append(span)
+        self._uses.append(self.source.span(node))
+        return self._visible(node)
+
+    def _visible(self, node: Token) -> Value:
         name = str(node[1:])
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
-        return Value(name, POISON, span)
+        return Value(name, POISON, self.source.span(node))
 
     def _operand(self, node: Node | None, type: Type) -> Operand:
         """Return a value, or a constant of the given type."""
@@ -220,12 +223,12 @@ class Elaborator:
         operand = self._operand(node, type)
         return self._agree(operand, type, annotation), type
 
-    def _agree(self, operand: Operand, type: Type, annotation: Node | None) -> Operand:
+    def _agree(self, operand: Operand, type: Type, annotation: Node | None, *, can_be_written: bool = True) -> Operand:
         assert annotation is not None
         if isinstance(operand, Constant) or POISON in (operand.type, type) or same_type(operand.type, type):
             return operand
         span = self.source.span(annotation)
-        hint = _agreement_hint(operand, type, isinstance(annotation, Tree))
+        hint = _agreement_hint(operand, type, isinstance(annotation, Tree) or not can_be_written)
         self._report(f"{operand} has type {operand.type}, not {type}", span, hint)
         return replace(operand, type=POISON)
 
@@ -448,22 +451,55 @@ class Elaborator:
     def _build_foreach_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
         variable, (start, stop) = self._loop(tree)
         body = self._region(tree.children[-1], {variable.name: variable})
-        return ops.Foreach(variable=variable, start=start, stop=stop, body=body)
+        return ops.Foreach(variables=(variable,), starts=(start,), stops=(stop,), body=body)
+
+    def _build_foreach_modes_instruction(self, tree: Tree[Token], results: tuple[Value, ...]) -> Operation:
+        """A loop over several indices: one has the type that is written, else that of a bound that is a value."""
+        names, starts, stops, types, _ = map(_listed, tree.children)
+        for what, entries in (("first values", starts), ("ends", stops), ("types", types)):
+            if entries and len(entries) != len(names):
+                message = f"a foreach over {len(names)} indices has {len(entries)} {what}"
+                self._report(message, self.source.span(entries[0]), "give one for each index")
+        indices = list(zip_longest(names, starts, stops, types))[:len(names)]
+        variables = tuple(
+            self._variable(name, self._type_of_bounds(start, stop) if type is None else self._type(type), type or name)
+            for name, start, stop, type in indices
+        )
+
+        def bound_of(variable: Value, bound: Node | None, type: Node | None) -> Operand:
+            if bound is None:  # reported above
+                return Constant(0, POISON)
+            return self._agree(self._operand(bound, variable.type), variable.type, type or bound, can_be_written=False)
+
+        of_variables = list(zip(variables, indices, strict=True))
+        first = tuple(bound_of(variable, start, type) for variable, (_, start, _, type) in of_variables)
+        last = tuple(bound_of(variable, stop, type) for variable, (_, _, stop, type) in of_variables)
+        body = self._region(tree.children[-1], {variable.name: variable for variable in variables})
+        return ops.Foreach(variables=variables, starts=first, stops=last, body=body)
+
+    def _type_of_bounds(self, *bounds: Node | None) -> Type:
+        for bound in bounds:
+            if isinstance(bound, Token) and bound.type == "LOCAL_IDENTIFIER":
+                return self._visible(bound).type
+        return INDEX
 
     def _loop(self, tree: Tree[Token]) -> tuple[Value, tuple[Operand, ...]]:
         """Return the variable and the bounds of a loop."""
         name, bounds, annotation, _ = tree.children
-        assert isinstance(name, Token)
-        type: Type = INDEX if annotation is None else self._type(annotation)
-        if not (isinstance(type, ScalarType) and type.is_integer):
-            self._report(
-                f"the variable of a loop has type {type}", self.source.span(annotation or name), "write an integer type"
-            )
-            type = POISON
-        variable = Value(str(name[1:]), type, self.source.span(name))
+        variable = self._variable(name, INDEX if annotation is None else self._type(annotation), annotation or name)
         return variable, tuple(
-            self._agree(self._operand(bound, type), type, annotation or bound) for bound in _children(bounds)
+            self._agree(self._operand(bound, variable.type), variable.type, annotation or bound)
+            for bound in _children(bounds)
         )
+
+    def _variable(self, name: Node | None, type: Type, blamed: Node | None) -> Value:
+        """Return the variable of a loop; a poisoned one after reporting that it has no integer type."""
+        assert isinstance(name, Token)
+        if type is not POISON and not (isinstance(type, ScalarType) and type.is_integer):
+            assert blamed is not None
+            self._report(f"the variable of a loop has type {type}", self.source.span(blamed), "write an integer type")
+            type = POISON
+        return Value(str(name[1:]), type, self.source.span(name))
 
     # --- linear algebra ----------------------------------------------------------------------------------------------
 
@@ -521,6 +557,11 @@ def _agreement_hint(operand: Value, annotation: Type, is_written: bool) -> str:
 def _modifier(node: Node | None) -> str:
     """Return the word of a modifier or an older instruction without its dot: ``add`` for ``.add``."""
     return str(_children(node)[0]).removeprefix(".")
+
+
+def _listed(node: Node | None) -> list[Node]:
+    """Return the entries of a list in the text; none where it is left out."""
+    return [] if node is None else _children(node)
 
 
 def _is_dynamic(node: Node | None) -> bool:

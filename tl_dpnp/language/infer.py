@@ -15,8 +15,6 @@ from tl_dpnp.language.ops import (
     Compare,
     Constant,
     Expand,
-    For,
-    Foreach,
     Fuse,
     GroupId,
     GroupSize,
@@ -27,6 +25,7 @@ from tl_dpnp.language.ops import (
     Slice,
     Subview,
     Value,
+    variables_of,
 )
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
@@ -63,9 +62,8 @@ MISSING = Value("", POISON)
 
 
 def has_poison(operation: Operation) -> bool:
-    """Return whether an operand of the operation, or its loop variable, was reported already."""
-    values = (*operation.operands, operation.variable) if isinstance(operation, For | Foreach) else operation.operands
-    return any(value.type is POISON for value in values)
+    """Return whether an operand of the operation, or a loop variable of it, was reported already."""
+    return any(value.type is POISON for value in (*operation.operands, *variables_of(operation)))
 
 
 def same_type(a: Type, b: Type) -> bool:

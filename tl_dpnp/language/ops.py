@@ -395,17 +395,25 @@ class For(Operation):
 
 @dataclass(frozen=True)
 class Foreach(Operation):
-    """``foreach %i = start, stop : type { ... }``: its iterations are spread over the work-items, in no order."""
+    """``foreach (%i, ...) = (start, ...), (stop, ...) { ... }``: each tuple of indices once, in no order.
+
+    The iterations are spread over the work-items.  A loop over one index is ``foreach %i = start, stop : type``.
+    """
 
     collective: ClassVar[bool] = True
-    variable: Value
-    start: Operand
-    stop: Operand
+    variables: tuple[Value, ...]
+    starts: tuple[Operand, ...]
+    stops: tuple[Operand, ...]
     body: Region
 
     @property
+    def ranges(self) -> Iterator[tuple[Value, Operand, Operand]]:
+        """Each variable with its first value and the end of its range."""
+        return zip(self.variables, self.starts, self.stops, strict=True)
+
+    @property
     def operands(self) -> tuple[Operand, ...]:
-        return (self.start, self.stop)
+        return (*self.starts, *self.stops)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -413,6 +421,16 @@ class Foreach(Operation):
 
 
 # --- linear algebra --------------------------------------------------------------------------------------------------
+
+
+def variables_of(operation: Operation) -> tuple[Value, ...]:
+    """Return the variables that a loop defines for its body; none of other operations."""
+    match operation:
+        case For(variable=variable):
+            return (variable,)
+        case Foreach(variables=variables):
+            return variables
+    return ()
 
 
 @dataclass(frozen=True)

@@ -151,8 +151,13 @@ def _text(operation: Operation) -> str:
             default = isinstance(step, Constant) and step.value == 1
             bounds = (start, stop) if default else (start, stop, step)
             return f"for {variable} = {_list(bounds)}{_loop_type(variable)}"
-        case Foreach(variable=variable, start=start, stop=stop):
+        case Foreach(variables=(variable,), starts=(start,), stops=(stop,)):
             return f"foreach {variable} = {_list((start, stop))}{_loop_type(variable)}"
+        case Foreach(variables=variables, starts=starts, stops=stops):
+            types = ", ".join(str(variable.type) for variable in variables)
+            ranges = f"({_list(variables)}) = ({_list(starts)}), ({_list(stops)})"
+            is_plain = all(variable.type == INDEX for variable in variables)
+            return f"foreach {ranges}" if is_plain else f"foreach {ranges} : {types}"
         case LinearAlgebra():
             return _linear_algebra(operation)
     raise TypeError(f"{type(operation).__name__} is no operation of the tensor language")

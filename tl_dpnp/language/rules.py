@@ -7,7 +7,7 @@ Source: tensor language reference, section "Instructions".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.infer import POISON, cast_line, check_indices, check_type, describe, result_type, same_type
@@ -108,11 +108,11 @@ def operation_errors(operation: Operation) -> Iterator[RuleError]:
                     0,
                 )
         case For(variable=variable, step=step):
-            yield from _loop_errors("for", variable, operation.operands)
+            yield from _loop_errors("for", variable, dict(enumerate(operation.operands)))
             if isinstance(step, Constant) and not isinstance(step.value, complex) and step.value <= 0:
                 yield RuleError(f"the step of a for loop is {step.value}", "write a step of at least 1", 2)
-        case Foreach(variable=variable):
-            yield from _loop_errors("foreach", variable, operation.operands)
+        case Foreach():
+            yield from _foreach_errors(operation)
         case LinearAlgebra():
             yield from _linear_algebra_errors(operation)
 
@@ -253,11 +253,25 @@ def _cast_errors(operand: Operand, target: Type) -> Iterator[RuleError]:
         yield RuleError(message, "cast it to c32, c64 or i1", 0)
 
 
-def _loop_errors(name: str, variable: Value, bounds: tuple[Operand, ...]) -> Iterator[RuleError]:
+def _foreach_errors(operation: Foreach) -> Iterator[RuleError]:
+    count = len(operation.variables)
+    if not count or {len(operation.starts), len(operation.stops)} != {count}:
+        yield RuleError(
+            f"a foreach over {count} indices has {len(operation.starts)} first values and {len(operation.stops)} ends",
+            "give one of each for every index",
+        )
+        return
+    for place, (variable, start, stop) in enumerate(operation.ranges):
+        yield from _loop_errors("foreach", variable, {place: start, count + place: stop})
+
+
+def _loop_errors(name: str, variable: Value, bounds: Mapping[int, Operand]) -> Iterator[RuleError]:
+    """Yield what is wrong with the type of a loop's variable, and with bounds, by their place among the operands."""
     if not (isinstance(variable.type, ScalarType) and variable.type.is_integer):
         yield RuleError(f"the variable of a {name} loop has type {variable.type}", "use index or another integer type")
-    else:
-        yield from _scalar_errors(bounds, variable.type, first=0)
+        return
+    for place, bound in bounds.items():
+        yield from _scalar_errors((bound,), variable.type, first=place)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from tl_dpnp.language.ops import (
     Subview,
     Value,
     Yield,
+    variables_of,
 )
 from tl_dpnp.language.printer import headline, mnemonic
 from tl_dpnp.language.rule_error import RuleError, counted
@@ -266,8 +267,8 @@ class _Verifier:
         inner = foreach or (operation if isinstance(operation, Foreach) else None)
         for nested in operation.regions:
             self.scopes.append({})
-            if isinstance(operation, For | Foreach):
-                self.define(operation.variable, _Binding(operation.variable, nested), operation)
+            for variable in variables_of(operation):
+                self.define(variable, _Binding(variable, nested), operation)
             self.region(nested, operation, inner)
             self.scopes.pop()
         for value in operation.results:

@@ -109,10 +109,13 @@ def _inline_branch(operation: ops.If, known: dict[str, ops.Operand]) -> Iterator
 
 
 def _never_runs(loop: ops.For | ops.Foreach) -> bool:
-    start, stop = loop.start, loop.stop
-    if isinstance(start, ops.Constant) and isinstance(stop, ops.Constant):
-        return bool(start.value >= stop.value)  # type: ignore[operator]  # both are integers: the verifier saw to it
-    return False
+    bounds = [(loop.start, loop.stop)] if isinstance(loop, ops.For) else zip(loop.starts, loop.stops, strict=True)
+    return any(
+        # Both are integers: the verifier saw to it.
+        isinstance(start, ops.Constant) and isinstance(stop, ops.Constant)
+        and start.value >= stop.value  # type: ignore[operator]
+        for start, stop in bounds
+    )
 
 
 def _value_of(operation: ops.Operation) -> ops.Operand | None:

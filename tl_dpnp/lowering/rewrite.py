@@ -23,9 +23,7 @@ def map_operation(
 ) -> _Operation:
     """Return `operation` with its uses, its definitions and its regions replaced."""
     defined = {id(result) for result in operation.results}
-    variable = getattr(operation, "variable", None)
-    if variable is not None:
-        defined.add(id(variable))
+    defined.update(id(variable) for variable in ops.variables_of(operation))
 
     def convert(entry: Any) -> Any:
         match entry:

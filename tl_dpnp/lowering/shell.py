@@ -8,7 +8,7 @@ to it (64 bits in Numba), all others go through intrinsics that keep their type.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tl_dpnp.errors import Span
@@ -28,7 +28,7 @@ from tl_dpnp.lowering.shell_lines import ShellLines
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
 from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.lowering.text import MemrefText, Text, add, bytes_of, literal, multiply, offset_of, prefer_static
-from tl_dpnp.lowering.vector_loops import vector_loop
+from tl_dpnp.lowering.vector_loops import VectorLoop, vector_loop
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, U64, ScalarType, rounded_number
 
@@ -480,43 +480,65 @@ class _Writer(ShellLines):
             self.check(kind, operation.span, step, 1 if kind == "least" else 0, what)
         start, stop = self.wide(operation.start), self.bind(self.wide(operation.stop))
         if cannot_overflow(type_, start, stop, step):
-            self.counted(operation.variable, start, stop, step, operation.body)
+            self.counted(operation.variable, start, stop, step, lambda: self.region(operation.body))
         else:
             trips = self.call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
-            self.repeated(operation.variable, start, trips, step, operation.body)
+            self.repeated(operation.variable, start, trips, step, lambda: self.region(operation.body))
 
     def foreach(self, operation: ops.Foreach) -> None:
-        start, stop, type_ = self.wide(operation.start), self.bind(self.wide(operation.stop)), operation.variable.type
-        vectors = vector_loop(operation, self.memrefs, self.vector_bytes) if self.vector_bytes else None
-        if vectors is not None:
-            self.values[operation.variable.name] = "0"
-            for each in vectors.hoisted:
-                self.operation(each)
-            name = f"foreach_{self.fresh()}"
-            intrinsic, arguments = vectors.call(name, start, stop, self.operand, self.index, self.local_memory)
-            if len(arguments) <= _MOST_ARGUMENTS:
-                self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
+        """Write the loop over the first index inside of those over the others, or as vectors over the first ones."""
+        ranges = [
+            (variable, self.wide(start), self.bind(self.wide(stop))) for variable, start, stop in operation.ranges
+        ]
+        vectors = vector_loop(operation, ranges, self.memrefs, self.vector_bytes) if self.vector_bytes else None
+
+        def write(left: int) -> None:
+            if vectors is not None and left == vectors.modes and self.vector_loop(vectors, ranges[:left]):
                 return
-        assert isinstance(type_, ScalarType)
-        item: Text = 0
-        step = 1
-        if self.work_group.form == "subgroup":
-            layout = self.work_group.layout
-            item = self.call(intrinsics.work_item(layout.lanes))
-            step = layout.lanes * layout.subgroups
+            if left == 0:
+                self.region(operation.body)
+            else:
+                self.shared(*ranges[left - 1], left == 1, lambda: write(left - 1))
+
         self.spmd = True
-        if cannot_overflow(type_, start, stop, step, step - 1):
-            self.counted(operation.variable, add(start, item), stop, step, operation.body)
-        else:
-            start, item = self.bind(start), self.bind(item)
-            trips: Text = self.call(intrinsics.trip_count(counter_type(type_)), start, stop, 1)
-            if step > 1:
-                trips = self.call(intrinsics.trip_count(U64), item, trips, step)
-                start = self.call(intrinsics.arithmetic("add", INDEX), start, item)
-            self.repeated(operation.variable, start, trips, step, operation.body)
+        write(len(ranges))
         self.spmd = False
 
-    def counted(self, variable: ops.Value, start: Text, stop: Text, step: Text, body: ops.Region) -> None:
+    def vector_loop(self, vectors: VectorLoop, ranges: Sequence[tuple[ops.Value, Text, Text]]) -> bool:
+        """Write what is the same in all iterations, and the call of the intrinsic that does them, if it can be one."""
+        for variable, start, _ in ranges:
+            self.values[variable.name] = str(start)
+        for each in vectors.hoisted:
+            self.operation(each)
+        name = f"foreach_{self.fresh()}"
+        intrinsic, arguments = vectors.call(name, self.operand, self.index, self.local_memory)
+        if len(arguments) > _MOST_ARGUMENTS:
+            return False
+        self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
+        return True
+
+    def shared(
+        self, variable: ops.Value, start: Text, stop: Text, is_shared: bool, body: Callable[[], None]
+    ) -> None:
+        """Write a loop whose iterations the work-items share where `is_shared` says so, else each does all of them."""
+        type_ = ops.scalar_type(variable)
+        step = 1
+        place: Text = 0
+        if is_shared and self.work_group.form == "subgroup":
+            layout = self.work_group.layout
+            place = self.call(intrinsics.work_item(layout.lanes))
+            step = layout.lanes * layout.subgroups
+        if cannot_overflow(type_, start, stop, step, step - 1):
+            self.counted(variable, add(start, place), stop, step, body)
+            return
+        start, place = self.bind(start), self.bind(place)
+        trips: Text = self.call(intrinsics.trip_count(counter_type(type_)), start, stop, 1)
+        if step > 1:
+            trips = self.call(intrinsics.trip_count(U64), place, trips, step)
+            start = self.call(intrinsics.arithmetic("add", INDEX), start, place)
+        self.repeated(variable, start, trips, step, body)
+
+    def counted(self, variable: ops.Value, start: Text, stop: Text, step: Text, body: Callable[[], None]) -> None:
         """Write a loop that counts up to its end, which it does not pass."""
         counter = self.assign(str(start))
         with self.block(f"while {counter} < {stop}:"):
@@ -524,7 +546,7 @@ class _Writer(ShellLines):
             self.line(f"{counter} = {counter} + {step}")
         self.leave_if_failed()
 
-    def repeated(self, variable: ops.Value, start: Text, trips: Text, step: Text, body: ops.Region) -> None:
+    def repeated(self, variable: ops.Value, start: Text, trips: Text, step: Text, body: Callable[[], None]) -> None:
         """Write a loop that runs a number of times; its counter may wrap around behind the last one."""
         counter, left = self.assign(str(start)), self.assign(trips)
         with self.block(f"while {left} != 0:"):
@@ -533,13 +555,13 @@ class _Writer(ShellLines):
             self.line(f"{left} = {left} - 1")
         self.leave_if_failed()
 
-    def iteration(self, variable: ops.Value, counter: str, body: ops.Region) -> None:
+    def iteration(self, variable: ops.Value, counter: str, body: Callable[[], None]) -> None:
         type_ = ops.scalar_type(variable)
         self.values[variable.name] = counter
         if type_ != INDEX:
             self.values[variable.name] = self.assign(self.call(intrinsics.conversion(INDEX, type_), counter))
         self.loops += self.spmd
-        self.region(body)
+        body()
         self.loops -= self.spmd
 
     # --- linear algebra ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ values are vectors.  Instructions whose operands are the same in all iterations 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,15 +24,21 @@ __all__ = ["VectorLoop", "vector_loop"]
 _LONG_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt")
 
 
+#: A variable of a loop, its first value, and the end of its range.
+Range = tuple[ops.Value, Text, Text]
+
+
 @dataclass(frozen=True)
 class VectorLoop:
     """A loop of which `width` iterations run as vectors.
 
-    `hoisted` are the instructions to write in front of it, where its variable is 0: those that give the same value in
-    all iterations, and those that give an index that moves by `moves` from one to the next.
+    It runs over the first `modes` indices together, `trips` times; `hoisted` are the instructions to write in front of
+    it, where these have their first values: those that give the same value in all iterations, and those that give an
+    index that moves by `moves` from one to the next.
     """
 
-    operation: ops.Foreach
+    modes: int
+    trips: Text
     width: int
     hoisted: tuple[ops.Operation, ...]
     body: tuple[ops.Operation, ...]
@@ -45,21 +52,20 @@ class VectorLoop:
         return f"vectors of {self.width} iterations: {', '.join(names)}"
 
     def call(
-        self, name: str, start: Text, stop: Text, operand: Callable[[ops.Operand], str],
-        index_of: Callable[[ops.Operand], Text], local_memory: int,
+        self, name: str, operand: Callable[[ops.Operand], str], index_of: Callable[[ops.Operand], Text],
+        local_memory: int,
     ) -> tuple[Intrinsic, list[Text]]:
         """Return the intrinsic of this name, and its arguments; `operand` and `index_of` give the text of scalars."""
-        known = max(0, stop - start) if isinstance(start, int) and isinstance(stop, int) else None
-        parameters = Parameters([], [])
-        for bound in (start, stop):
-            parameters.take(INDEX, bound)
+        parameters = Parameters()
+        parameters.take(INDEX, self.trips)
         places: dict[ops.Operation, tuple[int, int, int]] = {}
         scalars: dict[str, int] = {}
-        inner = {self.operation.variable.name, *(value.name for each in _flat(self.body) for value in each.results)}
+        inner = {value.name for each in _flat(self.body) for value in each.results}
         for each in _flat(self.body):
             access = self.accesses.get(each)
             if access is not None:
-                offset = offset_of(zip(map(index_of, access.indices), access.memref.strides, strict=True))
+                where = (_number_or_text(index_of(entry)) for entry in access.indices)
+                offset = offset_of(zip(where, access.memref.strides, strict=True))
                 address, first, step = (
                     parameters.take(INDEX, text) for text in (access.memref.address, offset, access.step)
                 )
@@ -67,15 +73,16 @@ class VectorLoop:
             for value in _data(each):
                 if isinstance(value, ops.Value) and value.name not in inner and value.name not in scalars:
                     scalars[value.name] = parameters.take(ops.scalar_type(value), operand(value))
+        known = self.trips if isinstance(self.trips, int) else None
         emitter = LoopEmitter(
-            self.body, self.operation.variable.name, self.width, known, self.moves, self.accesses, places, scalars,
-            local_memory,
+            parameters, self.body, self.width, known, self.moves, self.accesses, places, scalars, local_memory
         )
-        return Intrinsic(name, tuple(parameters.types), None, emitter.emit), parameters.texts
+        types = tuple(type_ for type_, _ in parameters.given)
+        return Intrinsic(name, types, None, emitter.emit), [text for _, text in parameters.given]
 
 
 def vector_loop(
-    operation: ops.Foreach, memrefs: Mapping[str, MemrefText], vector_bytes: int
+    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefText], vector_bytes: int
 ) -> VectorLoop | None:
     """Return how a loop runs as vectors of `vector_bytes` at the most, or None where it stays a loop of scalars.
 
@@ -83,36 +90,61 @@ def vector_loop(
     does not move evenly; where all iterations store to one place; and where elements do not lie side by side and
     nothing takes long enough to collect them.
     """
-    if operation.variable.type != INDEX:
+    found = (_over(operation, ranges[:modes], memrefs, vector_bytes) for modes in range(len(ranges), 0, -1))
+    return next((loop for loop in found if loop is not None), None)
+
+
+def _over(
+    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefText], vector_bytes: int
+) -> VectorLoop | None:
+    """Return how a loop runs as vectors over some indices, the others being given."""
+    if any(variable.type != INDEX for variable, _, _ in ranges):
         return None
-    trips: int | None = None
-    match operation:
-        case ops.Foreach(start=ops.Constant(value=int(start)), stop=ops.Constant(value=int(stop))):
-            trips = stop - start
-    analysis = _Analysis(memrefs, {operation.variable.name: 1}, runs=trips is not None and trips > 0)
-    if not all(map(analysis.visit, operation.body)):
+    sizes = [max(0, stop - start) if isinstance(start, int) and isinstance(stop, int) else None
+             for _, start, stop in ranges]
+    *inner, last = sizes
+    if None in inner:
         return None
-    sizes = [access.memref.type.element.bytes for access in analysis.accesses.values()]
-    if not sizes:
+    iterations = math.prod(size for size in inner if size is not None)
+    trips = multiply(iterations, add(ranges[-1][2], multiply(ranges[-1][1], -1)) if last is None else last)
+    analysis = _Analysis(memrefs, [variable.name for variable, _, _ in ranges], runs=None not in sizes and trips != 0)
+    if not all(map(analysis.visit, operation.body)) or not analysis.accesses:
         return None
-    width = min(MOST_LANES, vector_bytes // max(sizes))
-    if trips is not None:
+    used = {value.name for each in _flat(analysis.body) for value in _data(each) if isinstance(value, ops.Value)}
+    steps = [access.steps for access in analysis.accesses.values()]
+    steps += [move for name, move in analysis.moves.items() if name in used]
+    if not all(_moves_evenly(each, inner) for each in steps):
+        return None
+    widest = max(access.memref.type.element.bytes for access in analysis.accesses.values())
+    width = min(MOST_LANES, vector_bytes // widest)
+    if isinstance(trips, int):
         width = min(width, power_of_two(trips))
+    moves = {name: move[0] for name, move in analysis.moves.items()}
     loop = VectorLoop(
-        operation, width, tuple(analysis.hoisted), tuple(analysis.body), analysis.moves, analysis.accesses
+        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, analysis.accesses
     )
     return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
+
+
+def _moves_evenly(steps: Sequence[Text], sizes: Sequence[int | None]) -> bool:
+    """Return whether a step of an index is as far as the whole range of the one before, so that they are one."""
+    return all(
+        isinstance(step, int) and isinstance(before, int) and size is not None and step == before * size
+        for before, step, size in zip(steps[:-1], steps[1:], sizes, strict=True)
+    )
 
 
 class _Analysis:
     """What each value of a loop's body is: the same in all iterations, an index that moves evenly, or a vector.
 
-    Where the loop is known to run, an element that is the same in all iterations is loaded in front of it.
+    `moves` are how far an index moves with each of the `variables`.  Where the loop is known to run, an element that is
+    the same in all iterations is loaded in front of it.
     """
 
-    def __init__(self, memrefs: Mapping[str, MemrefText], moves: dict[str, int], *, runs: bool) -> None:
+    def __init__(self, memrefs: Mapping[str, MemrefText], variables: Sequence[str], *, runs: bool) -> None:
         self.memrefs = memrefs
-        self.moves = moves
+        self.none = (0,) * len(variables)
+        self.moves = {name: tuple(int(name == other) for other in variables) for name in variables}
         self.loads_in_front = runs
         self.varying: set[str] = set()
         self.hoisted: list[ops.Operation] = []
@@ -124,16 +156,16 @@ class _Analysis:
         """Take an instruction of the body; return whether it can be part of a vector loop."""
         match operation:
             case ops.Load(source=source, indices=indices, result=result) if isinstance(source.type, MemrefType):
-                step = self.step(source, indices)
-                if step == 0 and self.loads_in_front:
+                steps = self.steps(source, indices)
+                if steps == self.none and self.loads_in_front:
                     self.hoisted.append(operation)
                     return True
                 self.varying.add(result.name)
-                return step is not None and self.access(operation, source, indices, step)
+                return steps is not None and self.access(operation, source, indices, steps)
             case ops.Store(target=target, indices=indices):
                 self.loads_in_front = False
-                step = self.step(target, indices)
-                return step is not None and step != 0 and self.access(operation, target, indices, step)
+                steps = self.steps(target, indices)
+                return steps is not None and steps[0] != 0 and self.access(operation, target, indices, steps)
             case ops.If(condition=condition, outputs=outputs, then=then, otherwise=otherwise):
                 if otherwise is None or not all(
                     isinstance(each, ops.Yield) or _is_scalar(each) for each in (*then, *otherwise)
@@ -160,38 +192,47 @@ class _Analysis:
             self.takes_long |= _takes_long(operation)
         else:
             self.hoisted.append(operation)
-            if move:
+            if move != self.none:
                 self.moves[result.name] = move
 
-    def move(self, operation: ops.Operation) -> int | None:
-        """Return how far a result of no vector moves with an iteration; None if it does not move evenly."""
-        moves = [self.moves.get(value.name, 0) if isinstance(value, ops.Value) else 0 for value in operation.operands]
-        if not any(moves):
-            return 0
+    def move(self, operation: ops.Operation) -> tuple[int, ...] | None:
+        """Return how far a result of no vector moves with each variable; None if it does not move evenly."""
+        moves = [self.moves.get(value.name, self.none) if isinstance(value, ops.Value) else self.none
+                 for value in operation.operands]
+        if all(move == self.none for move in moves):
+            return self.none
         match operation:
             case ops.Arith(kind="add" | "sub" as kind, result=result) if result.type == INDEX:
-                return moves[0] + (moves[1] if kind == "add" else -moves[1])
+                sign = 1 if kind == "add" else -1
+                return tuple(a + sign * b for a, b in zip(*moves, strict=True))
             case ops.Arith(kind="mul", lhs=lhs, rhs=rhs, result=result) if result.type == INDEX:
                 for move, factor in ((moves[0], rhs), (moves[1], lhs)):
                     if isinstance(factor, ops.Constant) and isinstance(factor.value, int):
-                        return move * factor.value
+                        return tuple(entry * factor.value for entry in move)
         return None
 
-    def step(self, memref: ops.Value, indices: Sequence[ops.Operand]) -> Text | None:
-        """Return how many elements a place moves with an iteration; None if it does not move evenly."""
-        step: Text = 0
+    def steps(self, memref: ops.Value, indices: Sequence[ops.Operand]) -> tuple[Text, ...] | None:
+        """Return how many elements a place moves with each variable; None if it does not move evenly."""
+        steps: list[Text] = list(self.none)
         for entry, stride in zip(indices, self.memrefs[memref.name].strides, strict=True):
             if isinstance(entry, ops.Value):
                 if entry.name in self.varying:
                     return None
-                step = add(step, multiply(stride, self.moves.get(entry.name, 0)))
-        return step
+                move = self.moves.get(entry.name, self.none)
+                steps = [add(step, multiply(stride, by)) for step, by in zip(steps, move, strict=True)]
+        return tuple(steps)
 
-    def access(self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], step: Text) -> bool:
+    def access(
+        self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], steps: tuple[Text, ...]
+    ) -> bool:
         place = self.memrefs[memref.name]
         self.body.append(operation)
-        self.accesses[operation] = Access(place, tuple(indices), step)
+        self.accesses[operation] = Access(place, tuple(indices), steps)
         return not place.type.element.is_subbyte
+
+
+def _number_or_text(text: Text) -> Text:
+    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _is_scalar(operation: ops.Operation) -> bool:

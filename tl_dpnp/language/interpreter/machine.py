@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -191,14 +192,23 @@ class _WorkGroup:
                 stride = self.index(step)
                 if stride <= 0:
                     raise Fault(f"the step of the loop is {stride}", "a step must be 1 or more")
-                iterations: Iterable[int] = range(self.index(start), self.index(stop), stride)
-            case ops.Foreach(variable=variable, start=start, stop=stop, body=body):
-                iterations = self.launch.ordered(range(self.index(start), self.index(stop)))
-        variable_type = ops.scalar_type(variable)
-        for iteration in iterations:
-            self.values[variable.name] = scalar.from_python(iteration, variable_type)
-            self.run(body)
+                for iteration in range(self.index(start), self.index(stop), stride):
+                    self.iteration(body, ((variable, iteration),))
+            case ops.Foreach(body=body):
+                ranges = [range(self.index(start), self.index(stop)) for _, start, stop in operation.ranges]
+                for number in self.launch.ordered(range(math.prod(map(len, ranges)))):
+                    indices = []
+                    for entries in ranges:  # the first index runs fastest
+                        number, place = divmod(number, len(entries))
+                        indices.append(entries[place])
+                    self.iteration(body, zip(operation.variables, indices, strict=True))
         return ()
+
+    def iteration(self, body: ops.Region, variables: Iterable[tuple[ops.Value, int]]) -> None:
+        """Run the body of a loop with its variables set."""
+        for variable, value in variables:
+            self.values[variable.name] = scalar.from_python(value, ops.scalar_type(variable))
+        self.run(body)
 
     def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
         """Execute a linear-algebra instruction; a beta that is the constant 0 leaves the output unread."""

@@ -35,25 +35,37 @@ __all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered", "power_of_two"
 
 @dataclass(frozen=True)
 class Access:
-    """An element that a loop loads or stores: its memref and its indices, and how far it moves with an iteration."""
+    """An element that a loop loads or stores: its memref, its indices, and how far it moves with each variable."""
 
     memref: MemrefText
     indices: tuple[ops.Operand, ...]
-    step: Text
+    steps: tuple[Text, ...]
+
+    @property
+    def step(self) -> Text:
+        """How far it moves with an iteration."""
+        return self.steps[0]
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of an intrinsic, and the texts that the shell gives for them."""
+    """What an intrinsic needs to know: the values that the shell gives it, and numbers that are known already."""
 
-    types: list[ScalarType]
-    texts: list[Text]
+    entries: dict[tuple[ScalarType, Text], int] = field(default_factory=dict)
 
     def take(self, type_: ScalarType, text: Text) -> int:
-        """Add a parameter and return its position."""
-        self.types.append(type_)
-        self.texts.append(text)
-        return len(self.types) - 1
+        """Return the position of a value of this text, which is added if there is none."""
+        return self.entries.setdefault((type_, text), len(self.entries))
+
+    @property
+    def given(self) -> list[tuple[ScalarType, Text]]:
+        """The types and texts of what the shell gives."""
+        return [(type_, text) for type_, text in self.entries if isinstance(text, str)]
+
+    def values(self, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return all values by position, those that the shell gives from the arguments of the intrinsic."""
+        rest = iter(arguments)
+        return [next(rest) if isinstance(text, str) else index(text) for _, text in self.entries]
 
 
 def is_scattered(accesses: Mapping[ops.Operation, Access]) -> bool:
@@ -74,8 +86,8 @@ class LoopEmitter:
     and step of each access among the parameters, `scalars` those of the scalars from outside.
     """
 
+    parameters: Parameters
     body: Sequence[ops.Operation]
-    variable: str
     width: int
     trips: int | None
     moves: Mapping[str, int]
@@ -85,28 +97,29 @@ class LoopEmitter:
     local_memory: int
 
     def emit(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
-        """Emit the loop; the first two arguments are its bounds."""
-        start, stop = arguments[:2]
+        """Emit the loop; the first value is the number of iterations, 0 if it is negative."""
+        arguments = self.parameters.values(arguments)
         if self.trips is not None:
-            self.known(builder, arguments, start, self.trips)
+            self.known(builder, arguments, self.trips)
             return
-        count = builder.select(builder.icmp_signed("<", start, stop), builder.sub(stop, start), index(0))
+        count = arguments[0]
+        count = builder.select(builder.icmp_signed(">", count, index(0)), count, index(0))
         rest = builder.and_(count, index(self.width - 1))
-        end = builder.add(start, builder.sub(count, rest))
-        self.loop(builder, arguments, start, end, self.width)
+        end = builder.sub(count, rest)
+        self.loop(builder, arguments, index(0), end, self.width)
         if is_scattered(self.accesses):
             self.loop(builder, arguments, end, builder.add(end, rest), 1)
         else:
             if_then(builder, builder.icmp_unsigned("!=", rest, index(0)),
                     lambda: self.iterations(builder, arguments, end, self.width, rest))
 
-    def known(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], start: ir.Value, trips: int) -> None:
+    def known(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], trips: int) -> None:
         rest = trips % self.width
-        end = builder.add(start, index(trips - rest))
+        end = index(trips - rest)
         if trips // self.width == 1:
-            self.iterations(builder, arguments, start, self.width)
+            self.iterations(builder, arguments, index(0), self.width)
         elif trips >= self.width:
-            self.loop(builder, arguments, start, end, self.width, runs_at_least_once=True)
+            self.loop(builder, arguments, index(0), end, self.width, runs_at_least_once=True)
         if rest:
             narrower = power_of_two(rest)
             self.iterations(builder, arguments, end, narrower, None if narrower == rest else rest)
@@ -193,15 +206,12 @@ class _Iterations:
             return constant(vector_of(value_type(operand.type), self.width), _number(operand))
         if operand.name in self.values:
             return self.values[operand.name]
-        if operand.name == self.loop.variable:
-            value = self.moving(self.at, 1)
+        value = self.arguments[self.loop.scalars[operand.name]]
+        move = self.loop.moves.get(operand.name)
+        if move is None:
+            value = splat(self.builder, value, self.width)
         else:
-            value = self.arguments[self.loop.scalars[operand.name]]
-            move = self.loop.moves.get(operand.name)
-            if move is None:
-                value = splat(self.builder, value, self.width)
-            else:
-                value = self.moving(self.builder.add(value, self.builder.mul(self.at, index(move))), move)
+            value = self.moving(self.builder.add(value, self.builder.mul(self.at, index(move))), move)
         self.values[operand.name] = value
         return value
 
