@@ -42,8 +42,8 @@ def _regions(root):
 
 
 def test_small_graphs_stay_whole():
-    assert not split((_recurrence(12),)).kept
-    assert len(_regions(_recurrence(12))) == 1
+    assert not split((_recurrence(30),)).kept
+    assert len(_regions(_recurrence(30))) == 1
 
 
 def _calls(function):
@@ -66,14 +66,14 @@ def test_regions_and_work_grow_linearly_with_a_recurrence():
     for steps in (100, 400):
         root = _recurrence(steps)
         regions, work[steps] = _calls(lambda root=root: _regions(root))
-        assert steps / 8 <= len(regions) <= steps / 3
+        assert steps / 40 <= len(regions) <= steps / 10
         done = {array for region in regions for array in region.outputs}
         assert all(array in done for region in regions for array in region.inputs)
     assert work[400] < 5 * work[100]
 
 
 def test_parts_end_where_the_state_alone_is_kept():
-    parts = split((_recurrence(40),))
+    parts = split((_recurrence(100),))
     assert all(node.kind == "add" and isinstance(node.operands[1], Map) for node in parts.kept)
     assert len(parts.kept) == max(parts.number.values())
 
@@ -95,22 +95,22 @@ def test_the_steps_of_a_recurrent_unit_share_kernels():
     fused = tl_dpnp.fuse(function)
     explanation = fused.explain(*arguments)
     assert len({id(kernel.report.kernel) for kernel in explanation.kernels}) == 1
-    assert len(explanation.kernels) == 16
+    assert len(explanation.kernels) == 4
     compare("state", fused(*arguments), function(*arguments))
 
 
 def test_two_states_are_results_of_one_kernel():
     def lstm(x, h, c, w, u):
-        for t in range(12):
+        for t in range(20):
             gates = x[:, t] @ w + h @ u
             i, f, o, g = (gates[:, k * 8 : (k + 1) * 8] for k in range(4))
             c = c / (1 + dpnp.exp(-f)) + dpnp.tanh(g) / (1 + dpnp.exp(-i))
             h = dpnp.tanh(c) / (1 + dpnp.exp(-o))
         return h, c
 
-    arguments = [_random(50, 12, 6), _random(50, 8), _random(50, 8), _random(6, 32), _random(8, 32)]
+    arguments = [_random(50, 20, 6), _random(50, 8), _random(50, 8), _random(6, 32), _random(8, 32)]
     explanation = tl_dpnp.fuse(lstm).explain(*arguments)
-    assert len(explanation.kernels) == 6
+    assert len(explanation.kernels) == 3
     compare("states", tl_dpnp.fuse(lstm)(*arguments), lstm(*arguments))
 
 

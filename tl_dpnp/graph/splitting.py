@@ -34,7 +34,7 @@ __all__ = ["Parts", "split"]
 
 #: The most code that becomes one kernel, in element-wise functions, and the most of a part where it is more.
 #: A step of a gated recurrent unit is about 65; so much takes a compiler a second.
-_LARGEST, _PART = 160, 80
+_LARGEST, _PART = 640, 320
 _PRODUCT, _REDUCTION = 8, 4
 
 
