@@ -37,8 +37,9 @@ _CHEAP = 4096
 #: Multiply-adds of products with vectors that a work-group may do, where only another kernel could make matrices of the
 #: vectors.  They take two or three times as long; a kernel of their own reads and computes again what it shares.
 _VECTORS = 1024
-#: The rows of a tall matrix that a work-group does at most, and at least where its temporaries need room.
-_MOST_ROWS, _LEAST_ROWS = 128, 4
+#: The rows of a tall matrix that a work-group does at most; at least, if its temporaries find room beside one another;
+#: and at least where they have to share it.
+_MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
 
 
 def flops_of(node: Node) -> int:
@@ -190,18 +191,21 @@ def _fitted(
     placement: Placement, roots: Sequence[Node], before: Mapping[Node, str], vectors: int, local_memory: int
 ) -> Placement | None:
     """Return the placement with temporaries that fit, if need be with the next axis in chunks; None if none do."""
-    if temporaries(placement, roots) <= local_memory:
-        return placement
     whole = tuple(axis for axis in placement.grid if axis.chunk == 1)
     depth = len(whole)
-    if any(len(root.shape) <= depth or root.shape[depth] != roots[0].shape[depth] for root in roots):
-        return None
-    size = roots[0].shape[depth]
+    divided = all(root.shape[depth : depth + 1] == roots[0].shape[depth : depth + 1] != () for root in roots)
+    size = roots[0].shape[depth] if divided else 0
     largest = placement.grid[depth].chunk if len(placement.grid) > depth else size
-    for chunk in (c for c in reversed(_divisors(size)) if _LEAST_ROWS <= c < largest):
-        smaller = _legal(roots, (*whole, GridAxis(size, chunk)), before, vectors)
-        if set(smaller.cuts) <= {*before, *placement.cuts} and temporaries(smaller, roots) <= local_memory:
-            return smaller
+    # What is kept for long stays in the caches if all fits beside one another.
+    for shared, least in ((False, _MANY_ROWS), (True, _LEAST_ROWS)):
+        if temporaries(placement, roots, shared) <= local_memory:
+            return placement
+        for chunk in (c for c in reversed(_divisors(size)) if least <= c < largest):
+            smaller = _legal(roots, (*whole, GridAxis(size, chunk)), before, vectors)
+            if set(smaller.cuts) <= {*before, *placement.cuts} and (
+                temporaries(smaller, roots, shared) <= local_memory
+            ):
+                return smaller
     return None
 
 

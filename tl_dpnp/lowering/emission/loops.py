@@ -50,7 +50,13 @@ class Parameters:
     texts: list[Text]
 
     def take(self, type_: ScalarType, text: Text) -> int:
-        """Add a parameter and return its position."""
+        """Return the position of a parameter, a new one unless there is one with this text.
+
+        Numba does not compile calls with more than 30 arguments where one is a literal, so those occur once.
+        """
+        for position, known in enumerate(zip(self.types, self.texts, strict=True)):
+            if known == (type_, text):
+                return position
         self.types.append(type_)
         self.texts.append(text)
         return len(self.types) - 1
