@@ -19,6 +19,8 @@ from tl_dpnp.scalars import INDEX
 
 __all__ = ["VectorLoop", "vector_loop"]
 
+#: Python calls functions with more arguments in another way, which Numba does not compile for devices.
+_MOST_PARAMETERS = 30
 #: Functions that take so much longer one by one that it pays to collect elements that do not lie side by side.
 _LONG_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt")
 
@@ -43,6 +45,16 @@ class VectorLoop:
         """What the loop computes, for who reads the kernel."""
         names = [getattr(each, "kind", type(each).__name__.lower()) for each in self.body]
         return f"vectors of {self.width} iterations: {', '.join(names)}"
+
+    @property
+    def most_parameters(self) -> int:
+        """How many parameters the intrinsic has at the most."""
+        accesses = self.accesses.values()
+        offsets = {(tuple(map(str, access.indices)), str(access.memref.strides)) for access in accesses}
+        addresses, steps = {access.memref.address for access in accesses}, {access.step for access in accesses}
+        scalars = {value.name for each in _flat(self.body) for value in _data(each) if isinstance(value, ops.Value)}
+        inner = {self.operation.variable.name, *(value.name for each in _flat(self.body) for value in each.results)}
+        return 2 + len(offsets) + len(addresses) + len(steps) + len(scalars - inner)
 
     def call(
         self, name: str, start: Text, stop: Text, operand: Callable[[ops.Operand], str],
@@ -101,7 +113,9 @@ def vector_loop(
     loop = VectorLoop(
         operation, width, tuple(analysis.hoisted), tuple(analysis.body), analysis.moves, analysis.accesses
     )
-    return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
+    if width < 2 or loop.most_parameters > _MOST_PARAMETERS:
+        return None
+    return None if is_scattered(loop.accesses) and not analysis.takes_long else loop
 
 
 class _Analysis:

@@ -50,10 +50,7 @@ class Parameters:
     texts: list[Text]
 
     def take(self, type_: ScalarType, text: Text) -> int:
-        """Return the position of a parameter, a new one unless there is one with this text.
-
-        Numba does not compile calls with more than 30 arguments where one is a literal, so those occur once.
-        """
+        """Return the position of a parameter, a new one unless there is one with this text."""
         for position, known in enumerate(zip(self.types, self.texts, strict=True)):
             if known == (type_, text):
                 return position
