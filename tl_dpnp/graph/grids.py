@@ -217,8 +217,10 @@ def _with_room(
     if fitted is not None:
         return fitted
     while temporaries(placement, [root]) > local_memory:
-        largest = max((node for node in stored_nodes(placement, [root])
-                       if node is not root and not isinstance(node, Reshape)), key=lambda n: n.size)
+        kept = [node for node in stored_nodes(placement, [root]) if node is not root and not isinstance(node, Reshape)]
+        if not kept:  # it is copies of arrays that need the room
+            break
+        largest = max(kept, key=lambda node: node.size)
         cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
         placement = _legal([root], placement.grid, cuts, vectors)
     return placement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref
@@ -101,7 +101,7 @@ def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True
         if isinstance(node, Contract):
             of = dict(zip(node.letters, placement.places[node], strict=True))
             for operand, letters in zip(node.operands, node.operand_letters, strict=True):
-                if operand.dtype != node.dtype or not (operand in stored or _is_in_memory(operand, stored)):
+                if operand.dtype != node.dtype or not _is_in_memory(operand, stored | placement.cuts.keys()):
                     copied = local_shape(operand.shape, tuple(of.get(letter) for letter in letters), placement.grid)
                     lifetimes.append((math.prod(copied) * node.dtype.itemsize, position, position))
     if not shared:
@@ -145,8 +145,8 @@ def _may_be_sum(node: Node, shape: tuple[int, ...], kept: set[Node]) -> bool:
     return terms is not None and any(isinstance(term.node, Contract) for term in terms)
 
 
-def _is_in_memory(node: Node, stored: set[Node]) -> bool:
-    """Return whether a product reads a node where it is: in an array that is plain memory, or a view of something."""
+def _is_in_memory(node: Node, stored: Container[Node]) -> bool:
+    """Return whether a product reads a node where it is: stored, an array that is plain memory, or a view of either."""
     while isinstance(node, View) and node not in stored:
         if not _readable(node):
             return False
