@@ -12,6 +12,7 @@ from typing import Any
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.breaks import Break, listing
 from tl_dpnp.graph.fused import FusedFunction, fuse
+from tl_dpnp.graph.grids import flops_of
 from tl_dpnp.graph.nodes import (
     NOT_ELEMENTWISE,
     Accumulate,
@@ -29,7 +30,6 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     topological,
 )
-from tl_dpnp.graph.partition import flops_of
 from tl_dpnp.graph.plan import CallStep, KernelStep
 from tl_dpnp.graph.trace import KernelReport, Trace
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tl_dpnp.graph import (  # noqa: F401  # they fill the table
     assembly_operations,
     composed_operations,
+    creation_operations,
     elementwise_operations,
     linalg_operations,
     product_operations,

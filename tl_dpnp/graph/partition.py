@@ -1,8 +1,7 @@
 """Which parts of a graph become one kernel.
 
-From the results backwards, a region takes in all that can be computed per work-group.  For a region the grid is chosen
-so that every product keeps two sides and all temporaries of a work-group fit in local memory; the more work-groups
-the better, as long as each has a product of matrices and not of vectors to do.
+From the results backwards, a region takes in all that can be computed per work-group on its grid (`grids`), and further
+results with the same first axes.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.grids import common_placement, is_elementwise, placement_of
 from tl_dpnp.graph.nodes import (
-    NOT_ELEMENTWISE,
     Accumulate,
     Array,
     Assemble,
@@ -30,17 +28,14 @@ from tl_dpnp.graph.nodes import (
     reached,
     topological,
 )
-from tl_dpnp.graph.placement import GridAxis, Placement, Places, front_places, place
+from tl_dpnp.graph.placement import Placement, place
 from tl_dpnp.graph.splitting import Parts, split
-from tl_dpnp.graph.storage import stored_nodes, temporaries
 from tl_dpnp.graph.views import reshape, view
 
-__all__ = ["Region", "flops_of", "part_of", "partition", "substitute"]
+__all__ = ["Region", "part_of", "partition", "substitute"]
 
-#: Elements of results that a single work-group may compute beside others.
+#: Elements of a result that one work-group puts together.
 _SMALL = 2048
-#: Multiply-adds that may be computed again in each work-group rather than once in a kernel before.
-_CHEAP = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,24 +56,6 @@ class Region:
     def groups(self) -> int:
         """The number of work-groups."""
         return self.placement.groups
-
-
-def flops_of(node: Node) -> int:
-    """Return the cost of computing one node from its operands, in multiply-adds."""
-    match node:
-        case Contract():
-            sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                     for letter, size in zip(letters, operand.shape, strict=True)}
-            return math.prod(sizes.values())
-        case Reduce():
-            return node.operand.size
-        case Map():
-            return node.size * FUNCTIONS[node.kind].cost
-        case Eliminate(operands=operands):
-            return sum(operand.size for operand in operands) * operands[0].shape[-1]
-        case Assemble() | Accumulate() | Take():
-            return node.size
-    return 0
 
 
 def partition(
@@ -126,7 +103,7 @@ class _Partition:
                 pending += self.apart(last)
                 continue
             before = self.parts.before(last)
-            placement = _placed(last, before, self.local_memory)
+            placement = placement_of(last, before, self.local_memory)
             roots = [last]
             if siblings:
                 placement, roots = self.with_siblings(placement, roots, pending, before)
@@ -163,32 +140,31 @@ class _Partition:
     def with_siblings(
         self, placement: Placement, roots: list[Node], pending: Sequence[Node], before: Mapping[Node, str]
     ) -> tuple[Placement, list[Node]]:
-        """Take in further results with the same grid: what the region computes anyway, and what stands beside it."""
-        elementwise = _is_elementwise(roots[0], before)
+        """Take in further results: what the region computes anyway, and what can stand beside it on one grid."""
+        elementwise = is_elementwise(roots[0], before)
         for node in pending:
-            grid = placement.grid
-            if [axis.size for axis in grid] != list(node.shape[: len(grid)]):
+            if not self.parts.together(node, roots[0]) or elementwise != is_elementwise(node, before):
                 continue
-            if not self.parts.together(node, roots[0]) or elementwise != _is_elementwise(node, before) or (
-                elementwise and node.shape != roots[0].shape
+            if elementwise and not self.share_loop(node, roots, placement):
+                continue
+            if node not in placement.places and (
+                any(self.needs(node, root) for root in roots) or any(self.needs(cut, node) for cut in placement.cuts)
             ):
                 continue
-            inside = placement.places.get(node)
-            if inside is not None and inside != front_places(node, grid):
-                continue
-            if inside is None:
-                small = bool(grid) or max(node.size, *(root.size for root in roots)) <= _SMALL or (
-                    elementwise and self.arrays[node].slot == self.arrays[roots[0]].slot  # parts of one result
-                )
-                if not small or any(self.needs(node, root) for root in roots) or any(
-                    self.needs(cut, node) for cut in placement.cuts
-                ):
-                    continue
             together = [*roots, node]
-            more = _legal(place(together, grid, {**before, **placement.cuts}), together, before)
-            if set(more.cuts) <= {*before, *placement.cuts} and temporaries(more, together) <= self.local_memory:
+            more = common_placement(together, placement, before, self.local_memory)
+            if more is not None:
                 placement, roots = more, together
         return placement, roots
+
+    def share_loop(self, node: Node, roots: Sequence[Node], placement: Placement) -> bool:
+        """Return whether one loop over the elements of two results is better: they share what is read, or are small."""
+        if node.shape != roots[0].shape:
+            return False
+        if node in placement.places or node.size <= _SMALL or self.arrays[node].slot == self.arrays[roots[0]].slot:
+            return True
+        read = {array.slot for array, _ in placement.leaves}
+        return any(isinstance(below, Array) and below.slot in read for below in topological((node,)))
 
     def needs(self, node: Node, other: Node) -> bool:
         """Return whether `node` is computed from `other`, or is it."""
@@ -216,11 +192,6 @@ def _is_better_apart(node: Assemble) -> bool:
     ):
         shared += 1
     return math.prod(node.shape[shared:]) > _SMALL
-
-
-def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
-    """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
-    return not any(isinstance(node, NOT_ELEMENTWISE) for node in reached((root,), before))
 
 
 class _Cycle(Exception):
@@ -276,100 +247,3 @@ def substitute(
                 memo[current] = replace(current, operand=operands[0], indices=operands[1])
         renamed(current, memo[current])
     return memo[node]
-
-
-def _placed(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
-    """Return the best placement for one result, where the nodes `before` are computed outside."""
-    best: tuple[float, Placement] | None = None
-    for grid in _grids(root, before):
-        placement = _legal(place([root], grid, before), [root], before)
-        if root in placement.cuts:
-            continue
-        placement = _fitted(placement, root, before, local_memory)
-        cost = sum(_cut_cost(cut) for cut in placement.cuts if cut not in before)
-        if best is None or cost < best[0]:
-            best = cost, placement
-        if cost == 0:
-            break
-    assert best is not None, "without a grid everything can be placed"
-    return best[1]
-
-
-def _cut_cost(node: Node) -> float:
-    """Return what it costs to keep a node in memory: a launch, and a write and a read of each element."""
-    return 1000 + 2 * node.size
-
-
-def _grids(root: Node, before: Mapping[Node, str]) -> list[tuple[GridAxis, ...]]:
-    """Return the grids to try for a result, the likeliest first; the last one has no grid axis."""
-    if _is_elementwise(root, before):
-        return [()]  # kernels of element-wise functions spread their loops themselves
-    ndim = len(root.shape)
-    likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
-    depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
-    whole = [tuple(GridAxis(size) for size in root.shape[:depth]) for depth in depths if depth > 0]
-    chunks = _row_grid(root)
-    short = ndim == 1 and not any(isinstance(node, Eliminate) for node in reached((root,), before))
-    return [*chunks, *whole, ()] if short else [*whole, *chunks, ()]
-
-
-def _row_grid(root: Node) -> list[tuple[GridAxis, ...]]:
-    """Return the grid that cuts the rows of a tall matrix, or the elements of a vector, into chunks."""
-    if not 1 <= len(root.shape) <= 2 or root.shape[0] < 256:
-        return []
-    chunks = [c for c in _divisors(root.shape[0]) if 8 <= c <= 128]
-    return [(GridAxis(root.shape[0], max(chunks)),)] if chunks else []
-
-
-def _divisors(size: int) -> list[int]:
-    return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
-
-
-def _legal(placement: Placement, roots: Sequence[Node], before: Mapping[Node, str]) -> Placement:
-    """Add the cuts that costs and the shape of products ask for, and drop what is then not reached."""
-    grid = placement.grid
-    cuts = dict(placement.cuts)
-    for node, places in placement.places.items():
-        if node in cuts:
-            continue
-        if isinstance(node, Contract) and not _keeps_sides(node, places, grid):
-            # The product would be one of vectors in each work-group.
-            cuts[node] = "its product needs whole matrices in a work-group"
-        elif node not in roots:
-            used = {axis for axis in places if axis is not None}
-            again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
-            if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce | Eliminate):
-                cuts[node] = "it is the same for many work-groups"
-    return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
-
-
-def _keeps_sides(node: Contract, places: Places, grid: tuple[GridAxis, ...]) -> bool:
-    """Return whether both operands keep an axis of their own, if they had one, when the grid axes are gone."""
-    gone = {letter for letter, axis in zip(node.letters, places, strict=True)
-            if axis is not None and grid[axis].chunk == 1}
-    for operand, mine, other in zip(node.operands, node.operand_letters, reversed(node.operand_letters), strict=True):
-        own = [letter for letter, size in zip(mine, operand.shape, strict=True)
-               if letter in node.letters and letter not in other and size > 1]
-        if own and all(letter in gone for letter in own):
-            return False
-    return True
-
-
-def _fitted(placement: Placement, root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
-    """Return the placement with temporaries that fit: the next axis in chunks, or temporaries kept in memory."""
-    grid = placement.grid
-    if temporaries(placement, [root]) <= local_memory:
-        return placement
-    if len(grid) < len(root.shape) and all(axis.chunk == 1 for axis in grid):
-        size = root.shape[len(grid)]
-        for chunk in (c for c in reversed(_divisors(size)) if 4 <= c < size):
-            cut = (*grid, GridAxis(size, chunk))
-            smaller = _legal(place([root], cut, before), [root], before)
-            if set(smaller.cuts) <= {*before, *placement.cuts} and temporaries(smaller, [root]) <= local_memory:
-                return smaller
-    while temporaries(placement, [root]) > local_memory:
-        largest = max((node for node in stored_nodes(placement, [root])
-                       if node is not root and not isinstance(node, Reshape)), key=lambda n: n.size)
-        cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
-        placement = _legal(place([root], grid, cuts), [root], before)
-    return placement

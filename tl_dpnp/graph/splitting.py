@@ -34,8 +34,9 @@ from tl_dpnp.graph.nodes import (
 __all__ = ["Parts", "split"]
 
 #: The most code that becomes one kernel, in element-wise functions, and the most of a part where it is more.
-#: A step of a gated recurrent unit is about 65; so much takes a compiler a second.
-_LARGEST, _PART = 160, 80
+#: A step of a gated recurrent unit is about 65; so much takes a compiler a second.  One kernel takes less time than
+#: several, to run (1.3 to 2 times) and, unless they are alike, to compile; very large ones have little room in caches.
+_LARGEST, _PART = 320, 80
 _PRODUCT, _REDUCTION = 8, 4
 #: The code of an elimination, by the rows of its matrices; no node may have more than half a part.
 _ELIMINATION = {1: 3, 2: 10, 3: 22, 4: 40}

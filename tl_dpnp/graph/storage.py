@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Arange,
@@ -24,7 +25,8 @@ from tl_dpnp.graph.nodes import (
     reached,
 )
 from tl_dpnp.graph.placement import Placement, local_shape
-from tl_dpnp.graph.sums import needs_accumulator
+from tl_dpnp.graph.sums import needs_accumulator, terms_of
+from tl_dpnp.lowering.memory import aligned, places_of
 
 __all__ = ["stored_nodes", "temporaries"]
 
@@ -79,9 +81,77 @@ def _inline_cost(node: Node, stored: set[Node], costs: dict[Node, int]) -> int:
     return own + sum(costs.get(operand, 0) for operand in operands_of(node) if operand not in stored)
 
 
-def temporaries(placement: Placement, roots: Sequence[Node]) -> int:
-    """Return the bytes of all temporaries of a work-group; those whose lives do not overlap are counted all."""
-    shapes = {node: local_shape(node.shape, placement.places[node], placement.grid)
-              for node in stored_nodes(placement, roots) if not isinstance(node, Reshape)}
-    return sum(math.prod(shape) * node.dtype.itemsize + 64 for node, shape in shapes.items()
-               if node not in roots or needs_accumulator(node, shape))
+def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True) -> int:
+    """Return the most bytes of all temporaries of a work-group; those whose lives do not overlap may share memory."""
+    stored = set(stored_nodes(placement, roots))
+    kept = {node for node in stored if not isinstance(node, Contract)}
+    order, entered = _in_time(roots, placement)
+    last = _last_uses(order, stored)
+    lifetimes: list[tuple[int, int, int]] = []
+    for position, node in enumerate(order):
+        if node not in stored:
+            continue
+        shape = local_shape(node.shape, placement.places[node], placement.grid)
+        size = math.prod(shape) * node.dtype.itemsize
+        first = position
+        if _may_be_sum(node, shape, kept):  # there is memory for it, and beside that, before its terms are computed
+            first = entered[node]
+            lifetimes.append((size, first, position))
+        if node not in roots and not isinstance(node, Reshape):
+            lifetimes.append((size, first, last.get(node, position)))
+        if isinstance(node, Contract):
+            of = dict(zip(node.letters, placement.places[node], strict=True))
+            for operand, letters in zip(node.operands, node.operand_letters, strict=True):
+                if operand.dtype != node.dtype or not _is_in_memory(operand, stored | placement.cuts.keys()):
+                    copied = local_shape(operand.shape, tuple(of.get(letter) for letter in letters), placement.grid)
+                    lifetimes.append((math.prod(copied) * node.dtype.itemsize, position, position))
+    if not shared:
+        return sum(aligned(size) for size, _, _ in lifetimes)
+    return max((aligned(place + size) for place, (size, _, _) in zip(places_of(lifetimes), lifetimes, strict=True)),
+               default=0)
+
+
+def _in_time(roots: Sequence[Node], placement: Placement) -> tuple[list[Node], dict[Node, int]]:
+    """Return the nodes of a region in the order in which they are written, and when the writing of each begins."""
+    order: list[Node] = []
+    entered: dict[Node, int] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif node not in entered and node in placement.places and node not in placement.cuts:
+            entered[node] = len(order)
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(operands_of(node)))
+    return order, entered
+
+
+def _last_uses(order: Sequence[Node], stored: set[Node]) -> dict[Node, int]:
+    """Return where each stored node is read last, itself or through nodes that are not stored, or its reshapes."""
+    last: dict[Node, int] = {}
+    for position in range(len(order) - 1, -1, -1):
+        node = order[position]
+        read = position if node in stored and not isinstance(node, Reshape) else last.get(node, position)
+        for operand in operands_of(node):
+            last[operand] = max(last.get(operand, 0), read, position)
+    return last
+
+
+def _may_be_sum(node: Node, shape: tuple[int, ...], kept: set[Node]) -> bool:
+    """Return whether the writer may accumulate a node beside its place (`writer._Writer._sums`)."""
+    if needs_accumulator(node, shape):
+        return True
+    terms = terms_of(node, kept) if sum(size > 1 for size in shape) == 2 else None
+    return terms is not None and any(isinstance(term.node, Contract) for term in terms)
+
+
+def _is_in_memory(node: Node, stored: Container[Node]) -> bool:
+    """Return whether a product reads a node where it is: stored, an array that is plain memory, or a view of either."""
+    while isinstance(node, View) and node not in stored:
+        if not _readable(node):
+            return False
+        node = node.operand
+    return node in stored or (isinstance(node, Array) and fits_memref(node) and all(
+        stride > 0 or size == 1 for size, stride in zip(node.shape, node.strides, strict=True)
+    ))

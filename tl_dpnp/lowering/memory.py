@@ -7,14 +7,16 @@ not overlap may share memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.rewrite import roots
 
-__all__ = ["Placement", "aligned", "place_temporaries", "size_in_bytes"]
+__all__ = ["Placement", "aligned", "place_temporaries", "places_of", "size_in_bytes"]
 
 #: Alignment of every temporary, in bytes: that of the widest vector access.
 LOCAL_ALIGNMENT = 64
@@ -59,16 +61,9 @@ def place_temporaries(function: ops.Function, limit: int) -> dict[str, Placement
 
     Raises UnsupportedError, naming each temporary and its size, if they do not fit.
     """
-    lifetimes = _lifetimes(function)
-    placed: list[Placement] = []
-    # Large ones first: the small ones then fill what is left between them.
-    for entry in sorted(lifetimes, key=lambda p: (-p.size, p.first)):
-        offset = 0
-        for other in sorted(placed, key=lambda p: p.offset):
-            alive_together = entry.first <= other.last and other.first <= entry.last
-            if alive_together and offset < other.offset + other.size and other.offset < offset + entry.size:
-                offset = aligned(other.offset + other.size)
-        placed.append(Placement(entry.name, entry.type, entry.size, entry.first, entry.last, offset))
+    lifetimes = sorted(_lifetimes(function), key=lambda p: (-p.size, p.first))
+    offsets = places_of([(entry.size, entry.first, entry.last) for entry in lifetimes])
+    placed = [replace(entry, offset=offset) for entry, offset in zip(lifetimes, offsets, strict=True)]
     total = local_memory(placed)
     if total > limit:
         names = {o.result.name: o.span for o in function.body.walk() if isinstance(o, ops.Alloca)}
@@ -77,6 +72,22 @@ def place_temporaries(function: ops.Function, limit: int) -> dict[str, Placement
         hint = "use smaller temporaries, or end their lifetimes earlier with lifetime_stop"
         raise UnsupportedError(message, [Diagnostic(message, function.span, hint, notes=notes)])
     return {p.name: p for p in placed}
+
+
+def places_of(lifetimes: Sequence[tuple[int, int, int]]) -> list[int]:
+    """Return a place for each temporary, in bytes, from its size and the first and last position where it lives."""
+    offsets = [0] * len(lifetimes)
+    placed: list[tuple[int, int, int, int]] = []  # by their places: where each begins and ends, in memory and in time
+    # Large ones first: the small ones then fill what is left between them.
+    for number in sorted(range(len(lifetimes)), key=lambda n: (-lifetimes[n][0], lifetimes[n][1])):
+        size, first, last = lifetimes[number]
+        offset = 0
+        for start, stop, other_first, other_last in placed:
+            if first <= other_last and other_first <= last and offset < stop and start < offset + size:
+                offset = aligned(stop)
+        offsets[number] = offset
+        insort(placed, (offset, offset + size, first, last))
+    return offsets
 
 
 def local_memory(placed: list[Placement]) -> int:

@@ -1,0 +1,230 @@
+"""Which grid a region gets: the axes of its results that are spread over work-groups.
+
+A grid is good if little has to be kept in memory for it, if every product keeps two sides, and if all temporaries of a
+work-group fit in local memory; the more work-groups the better, as long as each has a product of matrices and not of
+vectors to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.nodes import (
+    NOT_ELEMENTWISE,
+    Accumulate,
+    Assemble,
+    Contract,
+    Eliminate,
+    Map,
+    Node,
+    Reduce,
+    Reshape,
+    Take,
+    reached,
+)
+from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
+from tl_dpnp.graph.storage import stored_nodes, temporaries
+
+__all__ = ["common_placement", "flops_of", "is_elementwise", "placement_of"]
+
+Grid = tuple[GridAxis, ...]
+
+#: Elements of results that a single work-group may compute beside others.
+_SMALL = 2048
+#: Multiply-adds that may be computed again in each work-group rather than once in a kernel before.
+_CHEAP = 4096
+#: Multiply-adds of products with vectors that a work-group may do, where only another kernel could make matrices of the
+#: vectors.  They take two or three times as long; a kernel of their own reads and computes again what it shares.
+_VECTORS = 1024
+#: The rows of a tall matrix that a work-group does at most; at least, if its temporaries find room beside one another;
+#: and at least where they have to share it.
+_MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
+
+
+def flops_of(node: Node) -> int:
+    """Return the cost of computing one node from its operands, in multiply-adds."""
+    match node:
+        case Contract():
+            sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
+                     for letter, size in zip(letters, operand.shape, strict=True)}
+            return math.prod(sizes.values())
+        case Reduce():
+            return node.operand.size
+        case Map():
+            return node.size * FUNCTIONS[node.kind].cost
+        case Eliminate(operands=operands):
+            return sum(operand.size for operand in operands) * operands[0].shape[-1]
+        case Assemble() | Accumulate() | Take():
+            return node.size
+    return 0
+
+
+def is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
+    """Return whether a result needs nothing but element-wise functions of arrays and of what is computed `before`."""
+    return not any(isinstance(node, NOT_ELEMENTWISE) for node in reached((root,), before))
+
+
+def placement_of(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
+    """Return the best placement for one result, where the nodes `before` are computed outside."""
+    best: tuple[float, Placement] | None = None
+    for vectors in (0, _VECTORS):
+        for grid in _grids(root, before):
+            placement = _legal([root], grid, before, vectors)
+            if root in placement.cuts:
+                continue
+            placement = _with_room(placement, root, before, vectors, local_memory)
+            cost = sum(_cut_cost(cut) for cut in placement.cuts if cut not in before)
+            if best is None or cost < best[0]:
+                best = cost, placement
+            if cost == 0:
+                return placement
+    assert best is not None, "without a grid everything can be placed"
+    return best[1]
+
+
+def common_placement(
+    roots: Sequence[Node], placement: Placement, before: Mapping[Node, str], local_memory: int
+) -> Placement | None:
+    """Return the placement of several results in one region, None where they are better apart.
+
+    `placement` is that of all but the last one; nothing more than there is computed outside.
+    """
+    outside = {**before, **placement.cuts}
+    elementwise = is_elementwise(roots[0], before)
+    for grid, vectors in [(placement.grid, 0)] if elementwise else _common_grids(roots, placement.grid):
+        sizes = tuple(axis.size for axis in grid)
+        if any(root.shape[: len(grid)] != sizes for root in roots):
+            continue
+        alone = not grid and not elementwise  # one work-group does it all
+        if alone and roots[-1] not in placement.places and max(root.size for root in roots) > _SMALL:
+            continue
+        more: Placement | None = _legal(roots, grid, outside, vectors)
+        if more is not None and not elementwise:  # loops over elements keep nothing
+            more = _fitted(more, roots, outside, vectors, local_memory)
+        if more is not None and set(more.cuts) <= set(outside):
+            return more
+    return None
+
+
+def _cut_cost(node: Node) -> float:
+    """Return what it costs to keep a node in memory: a launch, and a write and a read of each element."""
+    return 1000 + 2 * node.size
+
+
+def _grids(root: Node, before: Mapping[Node, str]) -> list[Grid]:
+    """Return the grids to try for a result, the likeliest first; the last one has no grid axis."""
+    if is_elementwise(root, before):
+        return [()]  # kernels of element-wise functions spread their loops themselves
+    ndim = len(root.shape)
+    likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
+    depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
+    whole = [_whole(root, depth) for depth in depths if depth > 0]
+    chunks = _row_grid(root)
+    short = ndim == 1 and not any(isinstance(node, Eliminate) for node in reached((root,), before))
+    return [*chunks, *whole, ()] if short else [*whole, *chunks, ()]
+
+
+def _common_grids(roots: Sequence[Node], current: Grid) -> list[tuple[Grid, int]]:
+    """Return the grids to try for several results, each with the multiply-adds that products with vectors may take.
+
+    Where a result has matrices for each index of the first axis, that is better than chunks of it.
+    """
+    depth = 0
+    while all(len(root.shape) > depth + 1 and root.shape[depth] == roots[0].shape[depth] for root in roots):
+        depth += 1
+    whole = [_whole(roots[0], axes) for axes in range(depth, 0, -1)]  # the deepest first
+    matrices = any(len(root.shape) > 2 for root in roots)
+    chunks = _row_grid(roots[0]) if depth or all(len(root.shape) == 1 for root in roots) else []
+    tried = [(grid, 0) for grid in (current, *whole)] + [(grid, _VECTORS) for grid in reversed(whole) if matrices]
+    return [*tried, *((grid, 0) for grid in chunks)]
+
+
+def _whole(root: Node, depth: int) -> Grid:
+    return tuple(GridAxis(size) for size in root.shape[:depth])
+
+
+def _row_grid(root: Node) -> list[Grid]:
+    """Return the grid that cuts the first axis, that of the rows of a tall matrix, into chunks."""
+    if not root.shape or root.shape[0] < 2 * _MOST_ROWS:
+        return []
+    chunks = [c for c in _divisors(root.shape[0]) if 2 * _LEAST_ROWS <= c <= _MOST_ROWS]
+    return [(GridAxis(root.shape[0], max(chunks)),)] if chunks else []
+
+
+def _divisors(size: int) -> list[int]:
+    return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
+
+
+def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vectors: int) -> Placement:
+    """Place `roots`, with the cuts that costs and the shape of products ask for, and without what they leave over.
+
+    A work-group may do so many multiply-adds of products with `vectors`.
+    """
+    placement = place(roots, grid, before)
+    cuts = dict(placement.cuts)
+    for node, places in placement.places.items():
+        if node in cuts:
+            continue
+        used = {axis for axis in places if axis is not None}
+        if isinstance(node, Contract) and not _keeps_sides(node, places, grid):
+            vectors -= flops_of(node) // math.prod(grid[axis].groups for axis in used)
+            if vectors < 0:  # the product would be one of vectors in each work-group
+                cuts[node] = "its product needs whole matrices in a work-group"
+        elif node not in roots:
+            again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
+            if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce | Eliminate):
+                cuts[node] = "it is the same for many work-groups"
+    return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
+
+
+def _keeps_sides(node: Contract, places: Places, grid: Grid) -> bool:
+    """Return whether both operands keep an axis of their own, if they had one, when the grid axes are gone."""
+    gone = {letter for letter, axis in zip(node.letters, places, strict=True)
+            if axis is not None and grid[axis].chunk == 1}
+    for operand, mine, other in zip(node.operands, node.operand_letters, reversed(node.operand_letters), strict=True):
+        own = [letter for letter, size in zip(mine, operand.shape, strict=True)
+               if letter in node.letters and letter not in other and size > 1]
+        if own and all(letter in gone for letter in own):
+            return False
+    return True
+
+
+def _fitted(
+    placement: Placement, roots: Sequence[Node], before: Mapping[Node, str], vectors: int, local_memory: int
+) -> Placement | None:
+    """Return the placement with temporaries that fit, if need be with the next axis in chunks; None if none do."""
+    whole = tuple(axis for axis in placement.grid if axis.chunk == 1)
+    depth = len(whole)
+    divided = all(root.shape[depth : depth + 1] == roots[0].shape[depth : depth + 1] != () for root in roots)
+    size = roots[0].shape[depth] if divided else 0
+    largest = placement.grid[depth].chunk if len(placement.grid) > depth else size
+    # What is kept for long stays in the caches if all fits beside one another.
+    for shared, least in ((False, _MANY_ROWS), (True, _LEAST_ROWS)):
+        if temporaries(placement, roots, shared) <= local_memory:
+            return placement
+        for chunk in (c for c in reversed(_divisors(size)) if least <= c < largest):
+            smaller = _legal(roots, (*whole, GridAxis(size, chunk)), before, vectors)
+            if set(smaller.cuts) <= {*before, *placement.cuts} and (
+                temporaries(smaller, roots, shared) <= local_memory
+            ):
+                return smaller
+    return None
+
+
+def _with_room(
+    placement: Placement, root: Node, before: Mapping[Node, str], vectors: int, local_memory: int
+) -> Placement:
+    """Return the placement with temporaries that fit; if chunks are not enough, the largest are kept in memory."""
+    fitted = _fitted(placement, [root], before, vectors, local_memory)
+    if fitted is not None:
+        return fitted
+    while temporaries(placement, [root]) > local_memory:
+        kept = [node for node in stored_nodes(placement, [root]) if node is not root and not isinstance(node, Reshape)]
+        if not kept:  # it is copies of arrays that need the room
+            break
+        largest = max(kept, key=lambda node: node.size)
+        cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
+        placement = _legal([root], placement.grid, cuts, vectors)
+    return placement
