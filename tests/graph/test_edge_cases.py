@@ -320,3 +320,29 @@ def test_parts_at_places_that_change():
         x = _random(4, 5, seed=1)
         compare(f"at {i}, {n}", list(fused(other, x, i, n)), list(moved(plain, x, i, n)))
         compare("the array", other, plain)
+
+
+# --- found by dpnp's own tests (tests/dpnp_suite) ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [
+    (slice(None, None, -2), slice(None, None, 2)) * 2,
+    (Ellipsis, slice(None, None, -1)),
+    (slice(None), slice(None, None, -1)),
+])
+def test_operands_that_are_too_large_to_be_copied_in_a_work_group(key):
+    large = _random(20, 20, 20, 20)[key]
+    _same(lambda a: dpnp.tensordot(a, a, axes=2), large)
+
+
+def test_integers_in_products_of_floats_that_are_too_large_to_be_copied_in_a_work_group():
+    integers = dpnp.asarray(np.random.default_rng(0).integers(-9, 9, (200, 200)))
+    _same(lambda i, x: (i @ x) @ i + i, integers, _random(3, 200, 200, dtype="f8"))
+
+
+@pytest.mark.parametrize("subscripts", ["...->", "...i->i", "...i,...i->i"])
+def test_an_ellipsis_that_the_result_of_einsum_lacks_is_refused(subscripts):
+    operands = [A] * (1 + subscripts.count(","))
+    for function in (dpnp.einsum, tl_dpnp.fuse(lambda s, *x: dpnp.einsum(s, *x))):
+        with pytest.raises(ValueError, match="ellipsis"):
+            function(subscripts, *operands)

@@ -31,7 +31,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, front_places, place
 from tl_dpnp.graph.splitting import Parts, split
-from tl_dpnp.graph.storage import stored_nodes, temporaries
+from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
 from tl_dpnp.graph.views import reshape, view
 
 __all__ = ["Region", "flops_of", "part_of", "partition", "substitute"]
@@ -88,11 +88,19 @@ def partition(
     that, in an array that `new_array` gives.  `renamed` is told of nodes that are replaced because what they read is in
     memory.
     """
-    parts = split(tuple(roots))
-    try:
-        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=True))
-    except _Cycle:
-        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=False))
+    siblings = True
+    while True:
+        try:
+            return _in_order(_Partition(roots, split(tuple(roots)), new_array, local_memory, renamed).regions(siblings))
+        except _Cycle:
+            siblings = False
+        except _LargeCopy as copy:
+            operands = list(copy.product.operands)
+            operands[copy.number] = Map(operands[copy.number].shape, copy.product.dtype, "astype",
+                                        (operands[copy.number],), copy.product.dtype)
+            other = replace(copy.product, operands=(operands[0], operands[1]))
+            renamed(copy.product, other)
+            roots = {substitute(root, {copy.product: other}, renamed): array for root, array in roots.items()}
 
 
 class _Partition:
@@ -222,6 +230,14 @@ def _is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
 
 class _Cycle(Exception):
     """Two regions need each other."""
+
+
+class _LargeCopy(Exception):
+    """A product has to copy an operand first, which does not fit in local memory: the operand's number."""
+
+    def __init__(self, product: Contract, number: int) -> None:
+        super().__init__(product, number)
+        self.product, self.number = product, number
 
 
 def _in_order(regions: Sequence[Region]) -> list[Region]:
@@ -364,8 +380,12 @@ def _fitted(placement: Placement, root: Node, before: Mapping[Node, str], local_
             if set(smaller.cuts) <= {*before, *placement.cuts} and temporaries(smaller, [root]) <= local_memory:
                 return smaller
     while temporaries(placement, [root]) > local_memory:
-        largest = max((node for node in stored_nodes(placement, [root])
-                       if node is not root and not isinstance(node, Reshape)), key=lambda n: n.size)
+        stored = stored_nodes(placement, [root])
+        largest = max((node for node in stored if node is not root and not isinstance(node, Reshape)),
+                      key=lambda n: n.size, default=None)
+        if largest is None:
+            product, number, _ = max(copies(placement, stored), key=lambda copy: math.prod(copy[2]))
+            raise _LargeCopy(product, number)
         cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
         placement = _legal(place([root], grid, cuts), [root], before)
     return placement

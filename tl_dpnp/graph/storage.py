@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.memrefs import bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Arange,
@@ -22,10 +23,14 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     reached,
 )
-from tl_dpnp.graph.placement import Placement, local_shape
+from tl_dpnp.graph.placement import Placement, Places, local_shape
 from tl_dpnp.graph.sums import needs_accumulator
+from tl_dpnp.scalars import is_lossless
 
-__all__ = ["stored_nodes", "temporaries"]
+__all__ = ["copies", "stored_nodes", "temporaries"]
+
+#: Bytes that a temporary may take besides its elements.
+_ALIGNMENT = 64
 
 
 def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
@@ -80,7 +85,41 @@ def _inline_cost(node: Node, stored: set[Node], costs: dict[Node, int]) -> int:
 
 def temporaries(placement: Placement, roots: Sequence[Node]) -> int:
     """Return the bytes of all temporaries of a work-group; those whose lives do not overlap are counted all."""
+    stored = stored_nodes(placement, roots)
     shapes = {node: local_shape(node.shape, placement.places[node], placement.grid)
-              for node in stored_nodes(placement, roots) if not isinstance(node, Reshape)}
-    return sum(math.prod(shape) * node.dtype.itemsize + 64 for node, shape in shapes.items()
-               if node not in roots or needs_accumulator(node, shape))
+              for node in stored if not isinstance(node, Reshape)}
+    own = sum(math.prod(shape) * node.dtype.itemsize + _ALIGNMENT for node, shape in shapes.items()
+              if node not in roots or needs_accumulator(node, shape))
+    return own + sum(math.prod(shape) * node.dtype.itemsize + _ALIGNMENT
+                     for node, _, shape in copies(placement, stored))
+
+
+def copies(placement: Placement, stored: Sequence[Node]) -> list[tuple[Contract, int, tuple[int, ...]]]:
+    """Return the operands of products that a work-group copies first: the product, the operand's number and its part.
+
+    They are of another dtype, or lie so that no memref of them is what a product reads.
+    """
+    found = []
+    for node in stored:
+        if isinstance(node, Contract):
+            of = dict(zip(node.letters, placement.places[node], strict=True))
+            for number, (operand, letters) in enumerate(zip(node.operands, node.operand_letters, strict=True)):
+                places = tuple(of.get(letter) for letter in letters)
+                if not is_lossless(scalar_type_of(operand.dtype), scalar_type_of(node.dtype)) or (
+                    not _is_addressable(operand, places, placement)
+                ):
+                    found.append((node, number, local_shape(operand.shape, places, placement.grid)))
+    return found
+
+
+def _is_addressable(operand: Node, places: Places, placement: Placement) -> bool:
+    """Return whether there is a memref of what a work-group reads of an operand of a product."""
+    if isinstance(operand, Array):
+        bound = bind_arrays([(operand, places)], placement.grid)[0][0]
+        shape = local_shape(operand.shape, places, placement.grid)
+        axes = {mode.axis for mode in bound.modes if not mode.is_grid and not mode.flipped}
+        return not bound.flat and all(axis in axes for axis, size in enumerate(shape) if size > 1)
+    base = operand
+    while isinstance(base, View):
+        base = base.operand
+    return base not in placement.cuts or _readable(operand)
