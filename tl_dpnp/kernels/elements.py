@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I8, constant, index, lanes, shuffle, splat, vector_of
+from tl_dpnp.kernels.llvm import (
+    I8,
+    I32,
+    constant,
+    index,
+    lanes,
+    masked_load,
+    masked_store,
+    shuffle,
+    splat,
+    vector_of,
+)
 from tl_dpnp.kernels.narrow_floats import NARROW, narrowed, widened
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["from_storage", "load_element", "load_subbyte", "load_subbytes", "store_element", "to_storage"]
+__all__ = [
+    "from_storage", "load_element", "load_lanes", "load_subbyte", "load_subbytes", "store_element", "store_lanes",
+    "to_storage",
+]
 
 
 def from_storage(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value) -> ir.Value:
@@ -26,28 +40,60 @@ def to_storage(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir
 
 
 def load_element(
-    builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1, alignment: int = 1
+    builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1, alignment: int = 1,
+    active: ir.Value | None = None,
 ) -> ir.Value:
     """Load one element, or `width` consecutive ones as a vector; `pointer` points to `storage_type(scalar)`.
 
-    `alignment` is that of the address in bytes, where it is known to be more than that of an element.
+    `alignment` is that of the address in bytes, where it is known to be more than that of an element.  Where `active`
+    says so, a vector of i1, only some lanes are read, and the others are 0.
     """
     if width > 1:
         vector = ir.VectorType(pointer.type.pointee, width)
         pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
-    value = builder.load(pointer, align=max(scalar.bytes, alignment))
+    alignment = max(scalar.bytes, alignment)
+    if active is not None:
+        value = masked_load(builder, pointer, active, alignment)
+    else:
+        value = builder.load(pointer, align=alignment)
     return from_storage(builder, scalar, value)
 
 
 def store_element(
-    builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value, alignment: int = 1
+    builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value, alignment: int = 1,
+    active: ir.Value | None = None,
 ) -> None:
-    """Store a scalar, or a vector to consecutive elements; `alignment` as in `load_element`."""
+    """Store a scalar, or a vector to consecutive elements; `alignment` and `active` as in `load_element`."""
     width = lanes(value.type)
     value = to_storage(builder, scalar, value)
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
-    builder.store(value, pointer, align=max(scalar.bytes, alignment))
+    alignment = max(scalar.bytes, alignment)
+    if active is not None:
+        masked_store(builder, value, pointer, active, alignment)
+    else:
+        builder.store(value, pointer, align=alignment)
+
+
+def load_lanes(
+    builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, step: ir.Value, width: int, count: int
+) -> ir.Value:
+    """Load the first `count` elements of a vector one by one, each `step` elements behind the one before."""
+    stored = constant(vector_of(pointer.type.pointee, width), 0)
+    for lane in range(count):
+        place = builder.gep(pointer, [builder.mul(step, index(lane))])
+        stored = builder.insert_element(stored, builder.load(place, align=scalar.bytes), ir.Constant(I32, lane))
+    return from_storage(builder, scalar, stored)
+
+
+def store_lanes(
+    builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value, pointer: ir.Value, step: ir.Value, count: int
+) -> None:
+    """Store the first `count` elements of a vector one by one, as `load_lanes` loads them."""
+    stored = to_storage(builder, scalar, value)
+    for lane in range(count):
+        place = builder.gep(pointer, [builder.mul(step, index(lane))])
+        builder.store(builder.extract_element(stored, ir.Constant(I32, lane)), place, align=scalar.bytes)
 
 
 def load_subbyte(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, place: ir.Value | int) -> ir.Value:

@@ -16,8 +16,8 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "CACHE_LINE", "DATA_LAYOUT", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
-    "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "new_module",
-    "private_array", "shuffle", "splat", "storage_type", "value_type", "vector_of",
+    "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "masked_load",
+    "masked_store", "new_module", "private_array", "shuffle", "splat", "storage_type", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -148,6 +148,34 @@ def shuffle(
     second = others[0] if others else ir.Constant(first.type, ir.Undefined)
     mask = [ir.Constant(I32, source) for source in sources]
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
+
+
+def masked_load(builder: ir.IRBuilder, pointer: ir.Value, active: ir.Value, alignment: int) -> ir.Value:
+    """Load the lanes of a vector that are `active`; the others are 0 (LLVM language reference, ``llvm.masked.load``).
+
+    Only what is for CPUs may use it: the translator hands the call on by its name.
+    """
+    vector = pointer.type.pointee
+    arguments = [pointer, ir.Constant(I32, alignment), active, constant(vector, 0)]
+    return builder.call(_masked(builder, "load", vector, vector, arguments), arguments)
+
+
+def masked_store(
+    builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value, active: ir.Value, alignment: int
+) -> None:
+    """Store the lanes of a vector that are `active`; used as `masked_load` is."""
+    arguments = [value, pointer, ir.Constant(I32, alignment), active]
+    builder.call(_masked(builder, "store", value.type, ir.VoidType(), arguments), arguments)
+
+
+def _masked(
+    builder: ir.IRBuilder, what: str, vector: ir.VectorType, result: ir.Type, arguments: Sequence[ir.Value]
+) -> ir.Function:
+    (space,) = {argument.type.addrspace for argument in arguments if isinstance(argument.type, ir.PointerType)}
+    name = f"v{vector.count}{vector.element.intrinsic_name}"
+    name = f"llvm.masked.{what}.{name}.p{space}{name}"
+    found = builder.module.globals.get(name)
+    return found or ir.Function(builder.module, ir.FunctionType(result, [a.type for a in arguments]), name)
 
 
 def private_array(builder: ir.IRBuilder, scalar: ScalarType, count: int) -> ir.Value:

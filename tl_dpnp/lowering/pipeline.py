@@ -138,6 +138,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
         MicroKernels(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
+        device.vector_bytes if work_group.form == "vector" and device.is_cpu and not options.debug else 0,
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]

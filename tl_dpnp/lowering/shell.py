@@ -28,6 +28,7 @@ from tl_dpnp.lowering.shell_lines import ShellLines
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
 from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.lowering.text import MemrefText, Text, add, bytes_of, literal, multiply, offset_of, prefer_static
+from tl_dpnp.lowering.vector_loops import vector_loop
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F64, I1, INDEX, U64, ScalarType, rounded_number
 
@@ -75,16 +76,18 @@ def write_shell(
     parameters: Sequence[str],
     groups_ahead: int,
     make_jammed: KernelMaker | None = None,
+    vector_bytes: int = 0,
 ) -> Shell:
     """Return the shell of `function`, which is in canonical form and has its barriers.
 
     `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).  The operands
     that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`, two work-groups
     are done at once by its kernels where the arrays lie in one core's caches, which has half the local memory for each.
+    With `vector_bytes`, loops of scalar instructions run as vectors of that size.
     """
     return _Writer(
         function, name, work_group, placements, local_memory, make_kernel, parameters, groups_ahead, make_jammed,
-        debug=debug,
+        vector_bytes, debug=debug,
     ).write()
 
 
@@ -99,6 +102,7 @@ class _Writer(ShellLines):
     first_parameters: Sequence[str]
     groups_ahead: int
     make_jammed: KernelMaker | None
+    vector_bytes: int
     values: dict[str, str] = field(default_factory=dict)
     memrefs: dict[str, MemrefText] = field(default_factory=dict)
     groups: dict[str, tuple[str, Text, str]] = field(default_factory=dict)
@@ -481,6 +485,15 @@ class _Writer(ShellLines):
 
     def foreach(self, operation: ops.Foreach) -> None:
         start, stop, type_ = self.wide(operation.start), self.bind(self.wide(operation.stop)), operation.variable.type
+        vectors = vector_loop(operation, self.memrefs, self.vector_bytes) if self.vector_bytes else None
+        if vectors is not None:
+            self.values[operation.variable.name] = "0"
+            for each in vectors.hoisted:
+                self.operation(each)
+            name = f"foreach_{self.fresh()}"
+            intrinsic, arguments = vectors.call(name, start, stop, self.operand, self.index, self.local_memory)
+            self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
+            return
         assert isinstance(type_, ScalarType)
         item: Text = 0
         step = 1

@@ -18,6 +18,8 @@ __all__ = ["SPIRV_ARGUMENTS", "translate"]
 SPIRV_ARGUMENTS = [
     "--spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_arbitrary_precision_integers,+SPV_INTEL_subgroups,"
     "+SPV_INTEL_inline_assembly",
+    # Calls that Intel's CPU runtime knows by LLVM's name (`tl_dpnp.kernels.llvm.masked_load`).
+    "--spirv-allow-unknown-intrinsics=llvm.masked",
 ]
 _SECONDS = 300
 

@@ -1,0 +1,261 @@
+"""Emission of loops whose iterations run as vectors (`tl_dpnp.lowering.vector_loops`).
+
+What is left of a loop behind its last whole vector is a narrower one where its length is known and there is one of
+that width; else a vector of which some lanes are active, or, where elements do not lie side by side, one iteration at a
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.elements import load_element, load_lanes, store_element, store_lanes
+from tl_dpnp.kernels.intrinsics import memory_pointer
+from tl_dpnp.kernels.llvm import (
+    I1,
+    I64,
+    constant,
+    counted_loop,
+    if_then,
+    index,
+    splat,
+    value_type,
+    vector_of,
+)
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.text import MemrefText, Text
+from tl_dpnp.scalars import ScalarType, rounded_number
+
+__all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered", "power_of_two"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that a loop loads or stores: its memref and its indices, and how far it moves with an iteration."""
+
+    memref: MemrefText
+    indices: tuple[ops.Operand, ...]
+    step: Text
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of an intrinsic, and the texts that the shell gives for them."""
+
+    types: list[ScalarType]
+    texts: list[Text]
+
+    def take(self, type_: ScalarType, text: Text) -> int:
+        """Add a parameter and return its position."""
+        self.types.append(type_)
+        self.texts.append(text)
+        return len(self.types) - 1
+
+
+def is_scattered(accesses: Mapping[ops.Operation, Access]) -> bool:
+    """Return whether elements of one memref do not lie side by side."""
+    return any(access.step not in (0, 1) for access in accesses.values())
+
+
+def power_of_two(count: int) -> int:
+    """Return the least power of two that is not below a count."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class LoopEmitter:
+    """The instructions of a loop's body for `width` iterations at a time; there are `trips`, where that is known.
+
+    `moves` are the indices that move with an iteration, and how far; `places` are the positions of the address, offset
+    and step of each access among the parameters, `scalars` those of the scalars from outside.
+    """
+
+    body: Sequence[ops.Operation]
+    variable: str
+    width: int
+    trips: int | None
+    moves: Mapping[str, int]
+    accesses: Mapping[ops.Operation, Access]
+    places: Mapping[ops.Operation, tuple[int, int, int]]
+    scalars: Mapping[str, int]
+    local_memory: int
+
+    def emit(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
+        """Emit the loop; the first two arguments are its bounds."""
+        start, stop = arguments[:2]
+        if self.trips is not None:
+            self.known(builder, arguments, start, self.trips)
+            return
+        count = builder.select(builder.icmp_signed("<", start, stop), builder.sub(stop, start), index(0))
+        rest = builder.and_(count, index(self.width - 1))
+        end = builder.add(start, builder.sub(count, rest))
+        self.loop(builder, arguments, start, end, self.width)
+        if is_scattered(self.accesses):
+            self.loop(builder, arguments, end, builder.add(end, rest), 1)
+        else:
+            if_then(builder, builder.icmp_unsigned("!=", rest, index(0)),
+                    lambda: self.iterations(builder, arguments, end, self.width, rest))
+
+    def known(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], start: ir.Value, trips: int) -> None:
+        rest = trips % self.width
+        end = builder.add(start, index(trips - rest))
+        if trips // self.width == 1:
+            self.iterations(builder, arguments, start, self.width)
+        elif trips >= self.width:
+            self.loop(builder, arguments, start, end, self.width, runs_at_least_once=True)
+        if rest:
+            narrower = power_of_two(rest)
+            self.iterations(builder, arguments, end, narrower, None if narrower == rest else rest)
+
+    def loop(
+        self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], start: ir.Value, end: ir.Value, width: int,
+        *, runs_at_least_once: bool = False,
+    ) -> None:
+        def body(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self.iterations(builder, arguments, at, width)
+            return []
+
+        counted_loop(
+            builder, start, end, index(width), [], body, runs_at_least_once=runs_at_least_once, unrolled=width > 1
+        )
+
+    def iterations(
+        self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], at: ir.Value, width: int,
+        active: int | ir.Value | None = None,
+    ) -> None:
+        _Iterations(self, builder, arguments, at, width, active).run(self.body)
+
+
+@dataclass
+class _Iterations:
+    """The body of a loop for `width` iterations from one on; of these the first `active`, where it is not None."""
+
+    loop: LoopEmitter
+    builder: ir.IRBuilder
+    arguments: Sequence[ir.Value]
+    at: ir.Value
+    width: int
+    active: int | ir.Value | None
+    values: dict[str, ir.Value] = field(default_factory=dict)
+
+    def run(self, operations: Sequence[ops.Operation]) -> None:
+        for operation in operations:
+            self.operation(operation)
+
+    def operation(self, operation: ops.Operation) -> None:
+        match operation:
+            case ops.Load(result=result):
+                self.values[result.name] = self.load(operation)
+            case ops.Store(value=value):
+                self.store(operation, self.operand(value))
+            case ops.If():
+                self.choose(operation)
+            case _:
+                self.values[operation.results[0].name] = self.scalar(operation)
+
+    def choose(self, operation: ops.If) -> None:
+        """Compute both branches and take the values of one in each lane."""
+        assert operation.otherwise is not None
+        yielded: list[list[ir.Value]] = []
+        for region in (operation.then, operation.otherwise):
+            for each in region:
+                if isinstance(each, ops.Yield):
+                    yielded.append([self.operand(value) for value in each.values])
+                else:
+                    self.operation(each)
+        condition = self.operand(operation.condition)
+        for output, then, otherwise in zip(operation.outputs, *yielded, strict=True):
+            self.values[output.name] = self.builder.select(condition, then, otherwise)
+
+    def scalar(self, operation: ops.Operation) -> ir.Value:
+        values = [self.operand(value) for value in operation.operands]
+        type_ = ops.scalar_type(operation.operands[0])
+        match operation:
+            case ops.Arith(kind=kind):
+                return scalar_ops.arithmetic(self.builder, kind, type_, *values)
+            case ops.Unary(kind=kind):
+                return scalar_ops.unary(self.builder, kind, type_, *values)
+            case ops.Math(kind=kind):
+                return scalar_ops.mathematics(self.builder, kind, type_, values)
+            case ops.Compare(kind=kind):
+                return scalar_ops.compare(self.builder, kind, type_, *values)
+            case ops.Cast(result=result):
+                return scalar_ops.convert(self.builder, type_.in_registers, ops.scalar_type(result), *values)
+        raise AssertionError(operation)
+
+    def operand(self, operand: ops.Operand) -> ir.Value:
+        """Return a scalar operand in all lanes."""
+        if isinstance(operand, ops.Constant):
+            return constant(vector_of(value_type(operand.type), self.width), _number(operand))
+        if operand.name in self.values:
+            return self.values[operand.name]
+        if operand.name == self.loop.variable:
+            value = self.moving(self.at, 1)
+        else:
+            value = self.arguments[self.loop.scalars[operand.name]]
+            move = self.loop.moves.get(operand.name)
+            if move is None:
+                value = splat(self.builder, value, self.width)
+            else:
+                value = self.moving(self.builder.add(value, self.builder.mul(self.at, index(move))), move)
+        self.values[operand.name] = value
+        return value
+
+    def moving(self, first: ir.Value, move: int) -> ir.Value:
+        """Return the values that an index takes in the iterations."""
+        if self.width == 1:
+            return first
+        steps = ir.Constant(ir.VectorType(I64, self.width), [ir.Constant(I64, move * n) for n in range(self.width)])
+        return self.builder.add(splat(self.builder, first, self.width), steps)
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def pointer(self, operation: ops.Operation) -> tuple[ir.Value, ir.Value]:
+        """Return a pointer to the element of the first iteration, and how far that of the next one is."""
+        access = self.loop.accesses[operation]
+        address, offset, step = (self.arguments[place] for place in self.loop.places[operation])
+        element, builder = access.memref.type.element, self.builder
+        base = memory_pointer(builder, element, access.memref.space, address, self.loop.local_memory)
+        if isinstance(access.step, int):
+            step = index(access.step)
+        return builder.gep(base, [builder.add(offset, builder.mul(self.at, step))]), step
+
+    def load(self, operation: ops.Load) -> ir.Value:
+        access = self.loop.accesses[operation]
+        element, builder = access.memref.type.element, self.builder
+        pointer, step = self.pointer(operation)
+        if access.step == 0 or self.width == 1:
+            return splat(builder, load_element(builder, element, pointer), self.width)
+        if access.step == 1:
+            return load_element(builder, element, pointer, self.width, active=self.mask())
+        assert self.active is None or isinstance(self.active, int)
+        return load_lanes(builder, element, pointer, step, self.width, self.active or self.width)
+
+    def store(self, operation: ops.Store, value: ir.Value) -> None:
+        access = self.loop.accesses[operation]
+        element, builder = access.memref.type.element, self.builder
+        pointer, step = self.pointer(operation)
+        if access.step == 1 or self.width == 1:
+            store_element(builder, element, value, pointer, active=self.mask())
+            return
+        assert self.active is None or isinstance(self.active, int)
+        store_lanes(builder, element, value, pointer, step, self.active or self.width)
+
+    def mask(self) -> ir.Value | None:
+        if self.active is None or self.width == 1:
+            return None
+        if isinstance(self.active, int):
+            lanes = [ir.Constant(I1, lane < self.active) for lane in range(self.width)]
+            return ir.Constant(ir.VectorType(I1, self.width), lanes)
+        places = ir.Constant(ir.VectorType(I64, self.width), [index(n) for n in range(self.width)])
+        return self.builder.icmp_unsigned("<", places, splat(self.builder, self.active, self.width))
+
+
+def _number(operand: ops.Constant) -> int | float | bool:
+    value = operand.value
+    assert not isinstance(value, complex)
+    return rounded_number(operand.type, value) if isinstance(value, float) else value
