@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
+from subprocess import CompletedProcess
 from textwrap import dedent
 
 import pytest
 
 from tests.dpnp_suite.__main__ import FileReport, Lost, main, run_ways, summary
 from tests.dpnp_suite.running import Options, Result
+from tests.dpnp_suite.tests_folder import downloaded
 from tests.dpnp_suite.topics import Difference
 
 TINY = """
@@ -142,3 +145,29 @@ def test_a_test_that_hangs_is_lost(folder: Path) -> None:
     (lost,) = report.lost
     assert lost.text.startswith("no end after 20 s\n")
     assert "in test_hangs" in lost.text
+
+
+def test_the_tests_are_downloaded_once_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def download(command: list[str]) -> CompletedProcess[bytes]:
+        commands.append(command)
+        with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "dpnp.whl", "w") as wheel:
+            wheel.writestr("dpnp/tests/test_sum.py", "")
+            wheel.writestr("dpnp/other.py", "")
+        return CompletedProcess(command, 0)
+
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("subprocess.run", download)
+    first, again = downloaded(), downloaded()
+    assert first == again
+    assert [path.name for path in first.iterdir()] == ["test_sum.py"]
+    assert [path.name for path in first.parent.iterdir()] == ["tests"]
+    (command,) = commands
+    assert "--require-hashes" in command
+
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "elsewhere"))
+    monkeypatch.setattr("subprocess.run", lambda command: CompletedProcess(command, 1))
+    with pytest.raises(SystemExit, match="name a folder that has them with --tests"):
+        downloaded()
+    assert list((tmp_path / "elsewhere" / "tests-of-dpnp").iterdir()) == []
