@@ -1,5 +1,7 @@
 """The other doors: the context manager and the module."""
 
+import operator
+
 import dpnp
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import tl_dpnp
 import tl_dpnp.xp as xp
 from tests.graph.support import compare, shares
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.graph.plan import KernelStep
 
 
 def _random(*shape, seed=0):
@@ -66,6 +69,26 @@ def test_an_error_in_a_block_is_not_hidden():
 )
 def test_the_module_has_what_dpnp_has(call):
     compare("call", call(xp), call(dpnp))
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("add", (A, 1)), ("matmul", (A, B)), ("linalg.multi_dot", ([B, B, B],)), ("einsum", ("bij,jk,bkl->bil", A, B, C)),
+])
+def test_single_calls_are_one_kernel(name, arguments, monkeypatch):
+    kernels = []
+    plain = KernelStep.run
+    monkeypatch.setattr(KernelStep, "run", lambda step, *call: (kernels.append(step), plain(step, *call)))
+    for _ in range(2):
+        operator.attrgetter(name)(xp)(*arguments)
+    assert len(kernels) == 2
+    assert kernels[0].launch is kernels[1].launch
+
+
+def test_single_calls_see_what_is_in_their_lists():
+    operands = [B, B, B]
+    for value in (B, B * 2, B):
+        operands[1] = value
+        compare("product", xp.linalg.multi_dot(operands), dpnp.linalg.multi_dot(operands))
 
 
 def test_the_module_records_in_fused_functions():

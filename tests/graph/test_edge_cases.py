@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+import tl_dpnp.xp as xp
 from tests.graph.support import compare
 
 
@@ -320,3 +321,66 @@ def test_parts_at_places_that_change():
         x = _random(4, 5, seed=1)
         compare(f"at {i}, {n}", list(fused(other, x, i, n)), list(moved(plain, x, i, n)))
         compare("the array", other, plain)
+
+
+# --- found by dpnp's own tests (tests/dpnp_suite) ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [
+    (slice(None, None, -2), slice(None, None, 2)) * 2,
+    (Ellipsis, slice(None, None, -1)),
+    (slice(None), slice(None, None, -1)),
+])
+def test_operands_that_are_too_large_to_be_copied_in_a_work_group(key):
+    large = _random(20, 20, 20, 20)[key]
+    _same(lambda a: dpnp.tensordot(a, a, axes=2), large)
+
+
+def test_integers_in_products_of_floats_that_are_too_large_to_be_copied_in_a_work_group():
+    integers = dpnp.asarray(np.random.default_rng(0).integers(-9, 9, (200, 200)))
+    _same(lambda i, x: (i @ x) @ i + i, integers, _random(3, 200, 200, dtype="f8"))
+
+
+@pytest.mark.parametrize("subscripts", ["...->", "...i->i", "...i,...i->i"])
+def test_an_ellipsis_that_the_result_of_einsum_lacks_is_refused(subscripts):
+    operands = [A] * (1 + subscripts.count(","))
+    for function in (dpnp.einsum, tl_dpnp.fuse(lambda s, *x: dpnp.einsum(s, *x))):
+        with pytest.raises(ValueError, match="ellipsis"):
+            function(subscripts, *operands)
+
+
+_ROW = _random(1, 3)
+
+
+@pytest.mark.parametrize("function", [
+    lambda xp: xp.dot(_ROW, _ROW),  # an axis of size 1 is no match for one of size 3
+    lambda xp: xp.inner(_ROW, _ROW[:, :1]),
+    lambda xp: xp.inner(_ROW[:, :1], xp.ones((3, 3))),
+    lambda xp: xp.tensordot(_ROW, _ROW, axes=([0], [1])),
+    lambda xp: xp.matmul(_ROW, _ROW.T, A),
+    lambda xp: xp.vdot(_ROW, _ROW, order="C"),
+    lambda xp: xp.argmin(A, B),
+    lambda xp: xp.copy(A, A, B, A),
+    lambda xp: xp.flip(A, axis=(0, 0)),
+    lambda xp: xp.broadcast_to([1, 2, 3], A),
+])
+def test_what_dpnp_refuses_is_refused_in_the_same_way(function):
+    with pytest.raises(Exception) as expected:  # noqa: PT011 (whatever dpnp raises)
+        function(dpnp)
+    with tl_dpnp.fusing(), pytest.raises(expected.type) as found:
+        function(xp)
+    assert str(found.value).split("(")[0] == str(expected.value).split("(")[0]
+
+
+def test_an_array_for_a_shape():
+    with tl_dpnp.fusing():
+        fused = xp.broadcast_to(_ROW, dpnp.asarray([2, 3])) + 0
+    compare("shape", fused, dpnp.broadcast_to(_ROW, dpnp.asarray([2, 3])) + 0)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_logical_functions_of_numbers(name):
+    function = getattr(dpnp, name)
+    fused = tl_dpnp.fuse(lambda a, number: function(a, number * 2))
+    for number in (0.5, 0.0, 0.5, float("nan"), 3):
+        compare(f"{number}", fused(A > 0, number), function(A > 0, number * 2))

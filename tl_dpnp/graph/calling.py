@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import types
 from collections.abc import Callable
@@ -19,6 +20,8 @@ __all__ = ["function_of", "public_names"]
 
 #: Kinds of arguments that a single function is compiled for before further ones run in dpnp.
 _KINDS = 64
+#: The global variables of functions that stand for a user's: those of this package are not followed.
+_USER = {"__name__": "xp", "__builtins__": builtins}
 
 
 def public_names() -> list[str]:
@@ -52,8 +55,9 @@ def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             def single(*arguments: Any, **keywords: Any) -> Any:
                 return function(*arguments, **keywords)
 
-            single.__qualname__ = f"tl_dpnp.xp.{name}"
-            alone = fuse(single, recompile_limit=_KINDS)
+            followed = types.FunctionType(single.__code__, _USER, name, None, single.__closure__)
+            followed.__qualname__ = f"tl_dpnp.xp.{name}"
+            alone = fuse(followed, recompile_limit=_KINDS)
         return alone(*arguments, **keywords)
 
     return functools.wraps(recorded)(call)

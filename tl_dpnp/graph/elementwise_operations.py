@@ -24,7 +24,7 @@ from tl_dpnp.graph.recorders import (
     result_array,
 )
 from tl_dpnp.graph.trace import NotFused, Trace, fusable
-from tl_dpnp.graph.traced_scalars import plain
+from tl_dpnp.graph.traced_scalars import TRACED, plain
 from tl_dpnp.graph.views import slice_axes
 
 __all__: list[str] = []
@@ -42,6 +42,9 @@ def _elementwise(kind: str, function: Any) -> Recorder:
             raise NotFused("out= is a tuple")
         if len(values) != FUNCTIONS[kind].operands:
             raise NotFused("the number of arguments is wrong")
+        if kind.startswith("logical_"):  # kernels are given numbers of the type that they compute with
+            values = tuple(bool(value) if isinstance(value, float) else value
+                           for value in trace.tape.fix_all(values, TRACED))
         operands = [trace.operand(value) for value in values]
         node = _map(kind, function, [node for node, _, _ in operands], values, trace.placed(operands)[1])
         return result_array(trace, node, operands, out)

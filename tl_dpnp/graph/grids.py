@@ -25,9 +25,18 @@ from tl_dpnp.graph.nodes import (
     reached,
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
-from tl_dpnp.graph.storage import stored_nodes, temporaries
+from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
 
-__all__ = ["common_placement", "flops_of", "is_elementwise", "placement_of"]
+__all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
+
+
+class LargeCopy(Exception):
+    """A product has to copy an operand first, which does not fit in local memory: the operand's number."""
+
+    def __init__(self, product: Contract, number: int) -> None:
+        super().__init__(product, number)
+        self.product, self.number = product, number
+
 
 Grid = tuple[GridAxis, ...]
 
@@ -222,8 +231,12 @@ def _with_room(
         return fitted
     while temporaries(placement, [root]) > local_memory:
         kept = [node for node in stored_nodes(placement, [root]) if node is not root and not isinstance(node, Reshape)]
-        if not kept:  # it is copies of arrays that need the room
-            break
+        if not kept:
+            copied = copies(placement, stored_nodes(placement, [root]))
+            if not copied:
+                break
+            product, number, _ = max(copied, key=lambda copy: math.prod(copy[2]))
+            raise LargeCopy(product, number)
         largest = max(kept, key=lambda node: node.size)
         cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
         placement = _legal([root], placement.grid, cuts, vectors)

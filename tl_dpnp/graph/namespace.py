@@ -46,21 +46,27 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
             return function(*arguments, **keywords)
     if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
         return _METADATA[name](*arguments, **keywords)
-    recorder = RECORDERS.get(name)
-    reason, hint = f"dpnp.{name} is not fused", ""
-    if recorder is not None:
-        try:
-            return trace.record(name, recorder, arguments, keywords)
-        except NotFused as problem:
-            reason, hint = problem.reason, problem.hint
-        except TypeError as problem:
-            if problem.__traceback__ is not None and problem.__traceback__.tb_next is not None:
-                raise
-            reason = "the arguments do not fit"  # dpnp will say why
-    if name not in _QUIET:
-        by_value = name in _BY_VALUE or (name == "where" and len(arguments) == 1)
-        trace.note(name, reason, hint, again=by_value)
+    try:
+        return _record(trace, name, f"dpnp.{name} is not fused", arguments, keywords)
+    except NotFused as problem:
+        if name not in _QUIET:
+            by_value = name in _BY_VALUE or (name == "where" and len(arguments) == 1)
+            trace.note(name, problem.reason, problem.hint, again=by_value)
     return leave(trace, name, function, arguments, keywords)
+
+
+def _record(trace: Trace, name: str, unknown: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Record an operation; raises `NotFused`, with the reason `unknown` where no operation of the name is recorded.
+
+    What a recorder cannot take, such as an array for an axis, is dpnp's to refuse, or to take after all.
+    """
+    recorder = RECORDERS.get(name)
+    if recorder is None:
+        raise NotFused(unknown)
+    try:
+        return trace.record(name, recorder, arguments, keywords)
+    except (TypeError, ValueError, LookupError, ArithmeticError) as problem:
+        raise NotFused(f"the arguments do not fit ({type(problem).__name__})") from None
 
 
 def leave(
@@ -173,18 +179,11 @@ def _method(name: str) -> Callable[..., Any]:
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
         trace = self.__dict__["_trace"]
-        reason, hint = f"the method {name} is not fused", ""
-        recorder = RECORDERS.get(name)
-        if recorder is not None:
-            try:
-                return trace.record(name, recorder, (self, *_folded(name, arguments)), keywords)
-            except NotFused as problem:
-                reason, hint = problem.reason, problem.hint
-            except TypeError as problem:
-                if problem.__traceback__ is not None and problem.__traceback__.tb_next is not None:
-                    raise
-                reason = "the arguments do not fit"
-        trace.note(_SPOKEN.get(name, name), reason, hint, again=name in _BY_VALUE or _has_mask(arguments))
+        try:
+            return _record(trace, name, f"the method {name} is not fused", (self, *_folded(name, arguments)), keywords)
+        except NotFused as problem:
+            by_value = name in _BY_VALUE or _has_mask(arguments)
+            trace.note(_SPOKEN.get(name, name), problem.reason, problem.hint, again=by_value)
         return leave(trace, name, plain, (self, *arguments), keywords)
 
     method.__name__ = name

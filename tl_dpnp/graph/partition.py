@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tl_dpnp.graph.grids import common_placement, is_elementwise, placement_of
+from tl_dpnp.graph.grids import LargeCopy, common_placement, is_elementwise, placement_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Array,
@@ -68,11 +68,19 @@ def partition(
     that, in an array that `new_array` gives.  `renamed` is told of nodes that are replaced because what they read is in
     memory.
     """
-    parts = split(tuple(roots))
-    try:
-        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=True))
-    except _Cycle:
-        return _in_order(_Partition(roots, parts, new_array, local_memory, renamed).regions(siblings=False))
+    siblings = True
+    while True:
+        try:
+            return _in_order(_Partition(roots, split(tuple(roots)), new_array, local_memory, renamed).regions(siblings))
+        except _Cycle:
+            siblings = False
+        except LargeCopy as copy:
+            operands = list(copy.product.operands)
+            operands[copy.number] = Map(operands[copy.number].shape, copy.product.dtype, "astype",
+                                        (operands[copy.number],), copy.product.dtype)
+            other = replace(copy.product, operands=(operands[0], operands[1]))
+            renamed(copy.product, other)
+            roots = {substitute(root, {copy.product: other}, renamed): array for root, array in roots.items()}
 
 
 class _Partition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +34,11 @@ __all__: list[str] = []
 def _product(function: Any, make: Callable[..., Node]) -> Recorder:
     """Return the recorder of a product of two arrays; `make` gives its node from nodes, dtype and arguments."""
 
+    known = inspect.signature(function).parameters
+
     def record(trace: Trace, a: Any, b: Any, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
+        if not keywords.keys() <= known.keys() or (out is not None and "out" not in known):
+            raise NotFused("dpnp's function has no such argument")
         if function is dpnp.dot:
             _check_c_order(out)
         extra = {name: keywords.pop(name) for name in list(keywords) if name == "axes" and function is dpnp.tensordot}
@@ -136,6 +141,8 @@ def _tensordot_node(a: Node, b: Node, dtype: np.dtype[Any], axes: Any = 2) -> No
     )
     if len(summed_a) != len(summed_b) or len(set(summed_a)) != len(summed_a) or len(set(summed_b)) != len(summed_b):
         raise NotFused("axes= does not fit")
+    if any(a.shape[one] != b.shape[other] for one, other in zip(summed_a, summed_b, strict=True)):
+        raise NotFused("the shapes do not fit")
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     of_a = [next(letters) for _ in a.shape]
     of_b = [next(letters) for _ in b.shape]

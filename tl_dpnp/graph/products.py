@@ -119,6 +119,9 @@ def _parsed(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[
     words = inputs.split(",")
     if any(len(word) != len(shape) for word, shape in zip(words, shapes, strict=True)):
         raise NotFused("the subscripts do not fit the operands")
+    given, arrow, result = subscripts.partition("->")
+    if not subscripts.isascii() or (arrow and "..." in given and "..." not in result):
+        raise NotFused("the subscripts are not understood")  # opt_einsum takes them, and dpnp does not
     return words, out
 
 

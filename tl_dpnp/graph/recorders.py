@@ -88,6 +88,8 @@ def array_axis(axis: Any, ndim: int) -> int:
 
 
 def static_integer(value: Any) -> int:
+    if isinstance(value, dpnp.ndarray):
+        raise NotFused("an array is given for an integer")
     try:
         return operator.index(value)
     except TypeError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
-from tl_dpnp.graph.memrefs import fits_memref
+from tl_dpnp.graph.memrefs import bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Arange,
@@ -24,11 +24,12 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     reached,
 )
-from tl_dpnp.graph.placement import Placement, local_shape
+from tl_dpnp.graph.placement import Placement, Places, local_shape
 from tl_dpnp.graph.sums import needs_accumulator, terms_of
 from tl_dpnp.lowering.memory import aligned, places_of
+from tl_dpnp.scalars import is_lossless
 
-__all__ = ["stored_nodes", "temporaries"]
+__all__ = ["copies", "stored_nodes", "temporaries"]
 
 
 def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
@@ -83,7 +84,8 @@ def _inline_cost(node: Node, stored: set[Node], costs: dict[Node, int]) -> int:
 
 def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True) -> int:
     """Return the most bytes of all temporaries of a work-group; those whose lives do not overlap may share memory."""
-    stored = set(stored_nodes(placement, roots))
+    in_order = stored_nodes(placement, roots)
+    stored, copied = set(in_order), copies(placement, in_order)
     kept = {node for node in stored if not isinstance(node, Contract)}
     order, entered = _in_time(roots, placement)
     last = _last_uses(order, stored)
@@ -99,12 +101,8 @@ def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True
             lifetimes.append((size, first, position))
         if node not in roots and not isinstance(node, Reshape):
             lifetimes.append((size, first, last.get(node, position)))
-        if isinstance(node, Contract):
-            of = dict(zip(node.letters, placement.places[node], strict=True))
-            for operand, letters in zip(node.operands, node.operand_letters, strict=True):
-                if operand.dtype != node.dtype or not _is_in_memory(operand, stored | placement.cuts.keys()):
-                    copied = local_shape(operand.shape, tuple(of.get(letter) for letter in letters), placement.grid)
-                    lifetimes.append((math.prod(copied) * node.dtype.itemsize, position, position))
+        lifetimes += [(math.prod(part) * node.dtype.itemsize, position, position)
+                      for product, _, part in copied if product is node]
     if not shared:
         return sum(aligned(size) for size, _, _ in lifetimes)
     return max((aligned(place + size) for place, (size, _, _) in zip(places_of(lifetimes), lifetimes, strict=True)),
@@ -146,12 +144,32 @@ def _may_be_sum(node: Node, shape: tuple[int, ...], kept: set[Node]) -> bool:
     return terms is not None and any(isinstance(term.node, Contract) for term in terms)
 
 
-def _is_in_memory(node: Node, stored: Container[Node]) -> bool:
-    """Return whether a product reads a node where it is: stored, an array that is plain memory, or a view of either."""
-    while isinstance(node, View) and node not in stored:
-        if not _readable(node):
-            return False
-        node = node.operand
-    return node in stored or (isinstance(node, Array) and fits_memref(node) and all(
-        stride > 0 or size == 1 for size, stride in zip(node.shape, node.strides, strict=True)
-    ))
+def copies(placement: Placement, stored: Sequence[Node]) -> list[tuple[Contract, int, tuple[int, ...]]]:
+    """Return the operands of products that a work-group copies first: the product, the operand's number and its part.
+
+    They are of another dtype, or lie so that no memref of them is what a product reads.
+    """
+    found = []
+    for node in stored:
+        if isinstance(node, Contract):
+            of = dict(zip(node.letters, placement.places[node], strict=True))
+            for number, (operand, letters) in enumerate(zip(node.operands, node.operand_letters, strict=True)):
+                places = tuple(of.get(letter) for letter in letters)
+                if not is_lossless(scalar_type_of(operand.dtype), scalar_type_of(node.dtype)) or (
+                    not _is_addressable(operand, places, placement)
+                ):
+                    found.append((node, number, local_shape(operand.shape, places, placement.grid)))
+    return found
+
+
+def _is_addressable(operand: Node, places: Places, placement: Placement) -> bool:
+    """Return whether there is a memref of what a work-group reads of an operand of a product."""
+    if isinstance(operand, Array):
+        bound = bind_arrays([(operand, places)], placement.grid)[0][0]
+        shape = local_shape(operand.shape, places, placement.grid)
+        axes = {mode.axis for mode in bound.modes if not mode.is_grid and not mode.flipped}
+        return not bound.flat and all(axis in axes for axis, size in enumerate(shape) if size > 1)
+    base = operand
+    while isinstance(base, View):
+        base = base.operand
+    return base not in placement.cuts or _readable(operand)

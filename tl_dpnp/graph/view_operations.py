@@ -152,6 +152,8 @@ def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
         ndim = len(node.shape)
         axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         flipped = {array_axis(place, ndim) for place in axes}
+        if len(flipped) < len(axes):
+            raise NotFused("an axis is given twice")
         return slice_axes(node, [(size - 1, -1, size) if place in flipped and size else (0, 1, size)
                                  for place, size in enumerate(node.shape)])
 
