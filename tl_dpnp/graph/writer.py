@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
+from tl_dpnp.graph.layouts import preferred_layouts
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
@@ -36,7 +37,7 @@ from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
-from tl_dpnp.graph.sums import Term, has_short_rows, needs_accumulator, terms_of
+from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -115,7 +116,7 @@ class _Writer:
         """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
         self.stored = {*stored, *self.region.roots}
-        self.layouts = self._preferred_layouts(stored)
+        self.layouts = preferred_layouts(stored, self.shapes)
         self.sums = self._sums(stored)
         for root in self.region.roots:
             self._emit(root)
@@ -215,35 +216,6 @@ class _Writer:
     def _allocated(self, node: Node, axes: tuple[int, ...]) -> Buffer:
         type_ = memref(scalar_type_of(node.dtype), *(self.shapes[node][axis] for axis in axes))
         return Buffer(self.b.alloca(type_), axes)
-
-    def _preferred_layouts(self, stored: Sequence[Node]) -> dict[Node, tuple[int, ...]]:
-        """Return the axes, the fastest first, of temporaries that are better not in C order.
-
-        A matrix whose rows do not fill vectors has its columns fastest if these are longer; so has one whose rows are
-        reduced, because vectors then run over different results.
-        """
-        fixed = {node.operand for node in stored if isinstance(node, Reshape)}
-        layouts: dict[Node, tuple[int, ...]] = {}
-        for node in stored:
-            axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
-            if len(axes) == 2 and node not in fixed and not isinstance(node, Reshape) and (
-                has_short_rows(self.shapes[node], node.dtype) or self._rows_are_reduced(node, axes[0], stored)
-            ):
-                layouts[node] = axes[::-1]
-        return layouts
-
-    def _rows_are_reduced(self, node: Node, axis: int, stored: Sequence[Node]) -> bool:
-        """Return whether a reduction over `axis` reads the node, directly or through element-wise functions."""
-        for reduction in stored:
-            if isinstance(reduction, Reduce) and axis in reduction.axes and reduction.operand.shape == node.shape:
-                pending = [reduction.operand]
-                while pending:
-                    below = pending.pop()
-                    if below is node:
-                        return True
-                    if isinstance(below, Map) and below not in stored:
-                        pending += [operand for operand in below.operands if operand.shape == node.shape]
-        return False
 
     def _reshaped(self, node: Reshape) -> Buffer:
         """Return the memory of the operand, which is in C order, seen with another shape."""
