@@ -102,7 +102,7 @@ class Control(Algebra):
         slots = self.sinks[I64].shapes[0][0]
         sizes = ref.sizes(mode)
         stop = self.size_operand(ref, mode) if max(sizes) <= slots else self.constant_index(slots)
-        with self._iterations(0, stop, tuple(min(size, slots) for size in sizes)) as index:
+        with _Iterations(self, 0, (stop, tuple(min(size, slots) for size in sizes))) as (index,):
             self._sink(self.element(ref, self.indices(ref, mode, index)), index)
 
     def lifetime_stop(self) -> None:
