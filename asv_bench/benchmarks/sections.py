@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import contests, fusion, realistic_programs
+from . import contests, functions, fusion, realistic_programs
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -167,6 +167,11 @@ SECTIONS = {
             tuple(f"{element} {name}" for name in Stream.NAMES for element in ELEMENTS), contests.bandwidth,
             (Target("least", "limit", 0.85, cases=lambda case: "hadamard" not in case, which="gemv ger axpby sum"),),
             unit="GB/s", limits=("triad",), peers=("numpy", "dpnp"), quick=("f32 axpby", "f64 ger"), block=2e-2,
+        ),
+        Section(
+            "functions", "Functions of arrays in the cache of one core", functions.CASES, functions.functions,
+            (Target("least", "numpy", 1.0),),
+            unit="µs", one_core=True, peers=("numpy",), columns=functions.ERRORS, quick=("f32 exp", "f64 tanh"),
         ),
         Section(
             "groups", "Groups of separate arrays", _GROUPED, contests.groups,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tl_dpnp
-from asv_bench.benchmarks import code, programs
+from asv_bench.benchmarks import code, functions, programs
 from asv_bench.benchmarks.limits import Fill, FmaPeak, Read, Triad, _memory, host_vector_bytes
 from asv_bench.benchmarks.streams import Stream
 from asv_bench.benchmarks.tables import Shape
@@ -37,6 +37,12 @@ def test_chains_groups_and_instructions():
     Groups(Shape(4, 4, 4), "f32", 5)
     for instruction in Stream.NAMES:
         Stream(instruction, "f32", 0.2)
+
+
+@pytest.mark.parametrize("case", functions.CASES)
+def test_functions(case):
+    errors = functions.Function(*case.split()).errors()
+    assert max(errors.values()) < 5
 
 
 def test_groups_have_no_loop():

@@ -55,7 +55,7 @@ def test_a_hang_is_ended_and_shows_where_it_was(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_program_is_reduced_to_what_fails() -> None:
-    whole = {seed: programs.make("vector", seed).program.function for seed in range(20)}
+    whole = {seed: programs.make("vector", seed).program.function for seed in range(60)}
     seed = next(seed for seed, function in whole.items() if len(_products(function)) > 1)
     outcome = run_campaign(planted.CAMPAIGN, seed, 5, 1, kind="program", workers=1)
     (failure,) = outcome.failures

@@ -225,3 +225,19 @@ def test_values_that_decide_have_plans_of_their_own():
             calls.append(sum(s.plan.calls for s in _kept(f)))
     assert ["traced for 64 values of n: it looks at" in str(warning.message) for warning in said] == [True]
     assert calls[-1] >= 68  # the second time no call is traced
+
+
+@pytest.mark.parametrize("number", [2, 2.5, np.float32(2), np.float64(2), np.int64(2)])
+@pytest.mark.parametrize("use", [lambda n: sum([1.0, 2.0], start=n) + None, lambda n: None + n, lambda n: {} + n,
+                                 lambda n: n @ None, lambda n: "a" + n, lambda n: len(n), lambda n: math.sqrt("a") + n])
+def test_errors_name_the_type_of_a_number(number, use):
+    def function(a, n):
+        use(n)
+        return a * n
+
+    messages = []
+    for call in (function, tl_dpnp.fuse(function)):
+        with pytest.raises(TypeError) as caught:
+            call(dpnp.ones(4), number)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]

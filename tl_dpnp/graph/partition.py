@@ -80,7 +80,8 @@ def partition(
                                         (operands[copy.number],), copy.product.dtype)
             other = replace(copy.product, operands=(operands[0], operands[1]))
             renamed(copy.product, other)
-            roots = {substitute(root, {copy.product: other}, renamed): array for root, array in roots.items()}
+            memo: dict[Node, Node] = {copy.product: other}
+            roots = {substitute(root, memo, renamed): array for root, array in roots.items()}
 
 
 class _Partition:
@@ -123,7 +124,8 @@ class _Partition:
                     self.arrays[cut] = self.new_array(cut)
                     pending.append(cut)
             known = {cut: self.arrays[cut] for cut in cuts}
-            rewritten = tuple(substitute(root, known, self.renamed) for root in roots)
+            memo: dict[Node, Node] = dict(known)
+            rewritten = tuple(substitute(root, memo, self.renamed) for root in roots)
             regions.append(Region(
                 rewritten, place(rewritten, placement.grid), tuple(self.arrays[root] for root in roots),
                 tuple(known.values()), tuple(cuts.values()),
@@ -231,11 +233,13 @@ def _in_order(regions: Sequence[Region]) -> list[Region]:
 
 
 def substitute(
-    node: Node, arrays: Mapping[Node, Node], renamed: Callable[[Node, Node], None] = lambda old, new: None
+    node: Node, memo: dict[Node, Node], renamed: Callable[[Node, Node], None] = lambda old, new: None
 ) -> Node:
-    """Return `node` with others in the place of those in `arrays`; views of memory are folded into strides."""
-    memo: dict[Node, Node] = dict(arrays)
-    for current in reached((node,), arrays):
+    """Return `node` with others in the place of those in `memo`; views of memory are folded into strides.
+
+    `memo` is added to: nodes that have something in common keep it in common only if they are given the same one.
+    """
+    for current in reached((node,), memo):
         operands = tuple(memo[operand] for operand in operands_of(current))
         if all(new is old for new, old in zip(operands, operands_of(current), strict=True)):
             memo[current] = current

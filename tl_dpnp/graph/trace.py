@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -158,6 +158,8 @@ class Trace:
     def _in_memory(self, usm: Any, slot: int) -> Any:
         usm_type, queue = usm.usm_type, usm.sycl_queue
         node = self.cache.array(usm.shape, usm.dtype, slot, tuple(usm.strides), usm_type, queue)
+        if any(map(self._same_memory(node), (lazy.__dict__["_target"] for lazy in self._dirty))):
+            self.write_back()  # who reads this array sees what was written to the other one
         return self.lazy(node, usm_type, queue)
 
     def register(self, slot: int) -> Any:
@@ -322,13 +324,15 @@ class Trace:
                 known = owners.setdefault(base, [])
                 if not any(storage is state["_storage"] for storage in known):
                     known.append(state["_storage"])
-        copies = {id(storage): {base: self.cache.copy(base, number)}
-                  for base, storages in owners.items() for number, storage in enumerate(storages) if number}
+        copies: dict[int, dict[Node, Node]] = {
+            id(storage): {base: self.cache.copy(base, number)}
+            for base, storages in owners.items() for number, storage in enumerate(storages) if number
+        }
         for lazy in self.live() if copies else ():
             state = lazy.__dict__
             copy = copies.get(id(state["_storage"]))
-            if copy is not None and base_of(state["_node"]) in copy:
-                state["_node"] = self._substituted(state["_node"], copy)
+            if copy is not None and base_of(state["_node"]) in copy:  # views of a copy are views of the same one
+                state["_node"] = substitute(state["_node"], copy, self._renamed)
 
     def _replace(self, arrays: dict[Node, Array], owners: dict[Node, Any]) -> None:
         """Let all lazy arrays read what has been computed from memory; only the `owners` have it as their own."""
@@ -339,13 +343,11 @@ class Trace:
             if not isinstance(node, Array):
                 base = base_of(node)
                 other = base in arrays and owners[base] is not state["_storage"]
-                if (node, other) not in known:
+                memo = known.get(base if other else None)
+                if memo is None:
                     read: dict[Node, Node] = {base: self.cache.copy(arrays[base], 1)} if other else {}
-                    known[node, other] = self._substituted(node, {**arrays, **read})
-                state["_node"] = known[node, other]
-
-    def _substituted(self, node: Node, arrays: Mapping[Node, Node]) -> Node:
-        return substitute(node, arrays, self._renamed)
+                    memo = known[base if other else None] = {**arrays, **read}
+                state["_node"] = substitute(node, memo, self._renamed)
 
     def _renamed(self, old: Node, new: Node) -> None:
         if old in self.origins:

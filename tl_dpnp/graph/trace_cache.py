@@ -40,7 +40,7 @@ class TraceCache:
         self.grows = False
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
-        self.replaced: dict[Any, dict[tuple[Node, bool], Node]] = {}
+        self.replaced: dict[Any, dict[Node | None, dict[Node, Node]]] = {}
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
         self._parameters: dict[int, Parameter] = {}

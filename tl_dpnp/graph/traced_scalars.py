@@ -176,8 +176,10 @@ NUMPY_KINDS: frozenset[type] = FLOATS.union(_NUMPY_INTEGERS) - {float}
 #: The types of numbers that may change from call to call, each with the class that stands for it.
 TRACED_KINDS: dict[type, Any] = {
     float: TracedFloat, int: TracedInteger,
-    **{kind: type(f"Traced_{kind.__name__}", (kind,), {}) for kind in NUMPY_KINDS},
+    **{kind: type(f"Traced{kind.__name__.title()}", (kind,), {}) for kind in NUMPY_KINDS},
 }
+for _kind, _traced in TRACED_KINDS.items():  # errors of functions in C name the type
+    _traced.__name__ = f"numpy.{_kind.__name__}" if _kind in NUMPY_KINDS else _kind.__name__
 TRACED: frozenset[Any] = frozenset(TRACED_KINDS.values())
 TRACED_FLOATS: frozenset[Any] = frozenset(TRACED_KINDS[kind] for kind in FLOATS)
 TRACED_INTEGERS = TRACED - TRACED_FLOATS

@@ -106,7 +106,8 @@ def _over(
     if None in inner:
         return None
     iterations = math.prod(size for size in inner if size is not None)
-    trips = multiply(iterations, add(ranges[-1][2], multiply(ranges[-1][1], -1)) if last is None else last)
+    _, start, stop = ranges[-1]
+    trips = multiply(iterations, f"({stop} - {start} if {start} < {stop} else 0)" if last is None else last)
     analysis = _Analysis(memrefs, [variable.name for variable, _, _ in ranges], runs=None not in sizes and trips != 0)
     if not all(map(analysis.visit, operation.body)) or not analysis.accesses:
         return None
