@@ -355,8 +355,8 @@ def test_time_and_random_numbers_are_new_at_each_call():
     for draw in (lambda: np.random.rand(), lambda: gauss(0, 1), lambda: inside.random(), lambda: random.uniform(0, 1),
                  lambda: perf_counter(), lambda: np.random.default_rng().normal()):
         f = fuse(lambda x, draw=draw: x * 0 + draw())
-        values = {float(f(A)[0, 0, 0]) for _ in range(4)}
-        assert len(values) > 1 or draw() > 1e5
+        values = {float(f(dpnp.ones(3))[0]) for _ in range(4)}  # f64: f32 has no milliseconds after some hours
+        assert len(values) > 1
 
 
 def test_messages_are_logged_at_each_call(caplog):

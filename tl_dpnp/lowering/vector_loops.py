@@ -107,7 +107,12 @@ def _over(
         return None
     iterations = math.prod(size for size in inner if size is not None)
     _, start, stop = ranges[-1]
-    trips = multiply(iterations, f"({stop} - {start} if {start} < {stop} else 0)" if last is None else last)
+    if last is None:
+        # The difference of bounds that are far apart would wrap around; negative numbers of iterations are none.
+        last_trips: Text = stop if start == 0 else f"({stop} - {start} if {start} < {stop} else 0)"
+    else:
+        last_trips = last
+    trips = multiply(iterations, last_trips)
     analysis = _Analysis(memrefs, [variable.name for variable, _, _ in ranges], runs=None not in sizes and trips != 0)
     if not all(map(analysis.visit, operation.body)) or not analysis.accesses:
         return None
