@@ -109,9 +109,9 @@ def common_placement(
         alone = not grid and not elementwise  # one work-group does it all
         if alone and roots[-1] not in placement.places and max(root.size for root in roots) > _SMALL:
             continue
-        more: Placement | None = _legal(roots, grid, outside, vectors)
-        if more is not None and not elementwise:  # loops over elements keep nothing
-            more = _fitted(more, roots, outside, vectors, local_memory)
+        legal = _legal(roots, grid, outside, vectors)
+        # Loops over elements keep nothing.
+        more = legal if elementwise else _fitted(legal, roots, outside, vectors, local_memory)
         if more is not None and set(more.cuts) <= set(outside):
             return more
     return None
@@ -230,9 +230,10 @@ def _with_room(
     if fitted is not None:
         return fitted
     while temporaries(placement, [root]) > local_memory:
-        kept = [node for node in stored_nodes(placement, [root]) if node is not root and not isinstance(node, Reshape)]
+        stored = stored_nodes(placement, [root])
+        kept = [node for node in stored if node is not root and not isinstance(node, Reshape)]
         if not kept:
-            copied = copies(placement, stored_nodes(placement, [root]))
+            copied = copies(placement, stored)
             if not copied:
                 break
             product, number, _ = max(copied, key=lambda copy: math.prod(copy[2]))

@@ -85,7 +85,10 @@ def _inline_cost(node: Node, stored: set[Node], costs: dict[Node, int]) -> int:
 def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True) -> int:
     """Return the most bytes of all temporaries of a work-group; those whose lives do not overlap may share memory."""
     in_order = stored_nodes(placement, roots)
-    stored, copied = set(in_order), copies(placement, in_order)
+    stored = set(in_order)
+    copied: dict[Node, list[tuple[int, ...]]] = {}
+    for product, _, part in copies(placement, in_order):
+        copied.setdefault(product, []).append(part)
     kept = {node for node in stored if not isinstance(node, Contract)}
     order, entered = _in_time(roots, placement)
     last = _last_uses(order, stored)
@@ -101,8 +104,7 @@ def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True
             lifetimes.append((size, first, position))
         if node not in roots and not isinstance(node, Reshape):
             lifetimes.append((size, first, last.get(node, position)))
-        lifetimes += [(math.prod(part) * node.dtype.itemsize, position, position)
-                      for product, _, part in copied if product is node]
+        lifetimes += [(math.prod(part) * node.dtype.itemsize, position, position) for part in copied.get(node, ())]
     if not shared:
         return sum(aligned(size) for size, _, _ in lifetimes)
     return max((aligned(place + size) for place, (size, _, _) in zip(places_of(lifetimes), lifetimes, strict=True)),

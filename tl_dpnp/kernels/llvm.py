@@ -17,7 +17,8 @@ from tl_dpnp.scalars import ScalarType
 __all__ = [
     "CACHE_LINE", "DATA_LAYOUT", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
     "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "masked_load",
-    "masked_store", "new_module", "private_array", "shuffle", "splat", "storage_type", "value_type", "vector_of",
+    "masked_store", "new_module", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
+    "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -92,6 +93,11 @@ def vector_of(type_: ir.Type, width: int) -> ir.Type:
 def lanes(type_: ir.Type) -> int:
     """Return the number of lanes of a type."""
     return type_.count if isinstance(type_, ir.VectorType) else 1
+
+
+def power_of_two(count: int) -> int:
+    """Return the least power of two that is not below a count."""
+    return 1 << max(0, count - 1).bit_length()
 
 
 def mangled_type(scalar: ScalarType, width: int = 1) -> str:

@@ -24,6 +24,7 @@ from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.lowering.shell_lines import ShellLines
 from tl_dpnp.lowering.staged_shell import resident_memrefs, staged_frame, staged_memref
 from tl_dpnp.lowering.staging import Staging
@@ -286,13 +287,6 @@ class _Writer(ShellLines):
             case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
                 if self.debug and kind in ("shl", "shr", "div", "rem") and ops.scalar_type(lhs).is_integer:
                     self.check_arithmetic(operation.span, kind, ops.scalar_type(lhs), self.wide(rhs))
-                intrinsic = intrinsics.arithmetic(kind, ops.scalar_type(lhs))
-            case ops.Unary(kind=kind, operand=operand):
-                intrinsic = intrinsics.unary(kind, ops.scalar_type(operand))
-            case ops.Math(kind=kind, arguments=arguments):
-                intrinsic = intrinsics.mathematics(kind, ops.scalar_type(arguments[0]), len(arguments))
-            case ops.Compare(kind=kind, lhs=lhs):
-                intrinsic = intrinsics.comparison(kind, ops.scalar_type(lhs))
             case ops.Cast(operand=ops.Constant() as operand, result=result):
                 return self.cast_constant(operation.span, operand, ops.scalar_type(result))
             case ops.Cast(operand=operand, result=result):
@@ -300,9 +294,7 @@ class _Writer(ShellLines):
                 if self.debug and source.is_float and target.is_integer:
                     test = self.call(intrinsics.fits(source, target), self.operand(operand))
                     self.check("differs", operation.span, test, 0, f"cast of a value outside the range of {target}")
-                intrinsic = intrinsics.conversion(ops.scalar_type(operand).in_registers, ops.scalar_type(result))
-            case _:
-                raise AssertionError(operation)
+        intrinsic = scalar_intrinsic(operation)
         for operand in operation.operands:
             value_type(ops.scalar_type(operand))
         value_type(ops.scalar_type(operation.results[0]))
@@ -506,6 +498,7 @@ class _Writer(ShellLines):
 
     def vector_loop(self, vectors: VectorLoop, ranges: Sequence[tuple[ops.Value, Text, Text]]) -> bool:
         """Write what is the same in all iterations, and the call of the intrinsic that does them, if it can be one."""
+        written = len(self.lines)
         for variable, start, _ in ranges:
             self.values[variable.name] = str(start)
         for each in vectors.hoisted:
@@ -513,6 +506,7 @@ class _Writer(ShellLines):
         name = f"foreach_{self.fresh()}"
         intrinsic, arguments = vectors.call(name, self.operand, self.index, self.local_memory)
         if len(arguments) > _MOST_ARGUMENTS:
+            del self.lines[written:]
             return False
         self.line(f"{self.call(intrinsic, *arguments)}  # {vectors.comment}")
         return True

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic
+from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic, power_of_two
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.emission.loops import Access, LoopEmitter, Parameters, is_scattered, power_of_two
+from tl_dpnp.lowering.emission.loops import Access, LoopEmitter, Parameters, is_scattered
 from tl_dpnp.lowering.text import MemrefText, Text, add, multiply, offset_of
 from tl_dpnp.scalars import INDEX
 

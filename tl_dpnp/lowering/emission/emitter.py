@@ -30,6 +30,7 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     lanes,
+    power_of_two,
     private_array,
     splat,
     value_type,
@@ -223,7 +224,7 @@ class _Emitter:
         assert loop.static_range is not None
         iterations = loop.static_range
         if loop.derived:
-            width = min(self.memory.vector_width, 1 << (len(iterations) - 1).bit_length())
+            width = min(self.memory.vector_width, power_of_two(len(iterations)))
             starts = range(iterations.start, iterations.stop, width)
             return [tuple(min(start + lane, iterations.stop - 1) for lane in range(width)) for start in starts]
         cuts = pieces(len(iterations), self.memory.vector_width, iterations.start if twice else None)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from llvmlite import ir
 
-from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.elements import load_element, load_lanes, store_element, store_lanes
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import (
@@ -22,15 +21,17 @@ from tl_dpnp.kernels.llvm import (
     counted_loop,
     if_then,
     index,
+    power_of_two,
     splat,
     value_type,
     vector_of,
 )
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.lowering.text import MemrefText, Text
 from tl_dpnp.scalars import ScalarType, rounded_number
 
-__all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered", "power_of_two"]
+__all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered"]
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,6 @@ class Parameters:
 def is_scattered(accesses: Mapping[ops.Operation, Access]) -> bool:
     """Return whether elements of one memref do not lie side by side."""
     return any(access.step not in (0, 1) for access in accesses.values())
-
-
-def power_of_two(count: int) -> int:
-    """Return the least power of two that is not below a count."""
-    return 1 << max(0, count - 1).bit_length()
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,10 @@ class _Iterations:
             case ops.If():
                 self.choose(operation)
             case _:
-                self.values[operation.results[0].name] = self.scalar(operation)
+                values = [self.operand(value) for value in operation.operands]
+                computed = scalar_intrinsic(operation).emit(self.builder, values)
+                assert computed is not None
+                self.values[operation.results[0].name] = computed
 
     def choose(self, operation: ops.If) -> None:
         """Compute both branches and take the values of one in each lane."""
@@ -183,22 +182,6 @@ class _Iterations:
         condition = self.operand(operation.condition)
         for output, then, otherwise in zip(operation.outputs, *yielded, strict=True):
             self.values[output.name] = self.builder.select(condition, then, otherwise)
-
-    def scalar(self, operation: ops.Operation) -> ir.Value:
-        values = [self.operand(value) for value in operation.operands]
-        type_ = ops.scalar_type(operation.operands[0])
-        match operation:
-            case ops.Arith(kind=kind):
-                return scalar_ops.arithmetic(self.builder, kind, type_, *values)
-            case ops.Unary(kind=kind):
-                return scalar_ops.unary(self.builder, kind, type_, *values)
-            case ops.Math(kind=kind):
-                return scalar_ops.mathematics(self.builder, kind, type_, values)
-            case ops.Compare(kind=kind):
-                return scalar_ops.compare(self.builder, kind, type_, *values)
-            case ops.Cast(result=result):
-                return scalar_ops.convert(self.builder, type_.in_registers, ops.scalar_type(result), *values)
-        raise AssertionError(operation)
 
     def operand(self, operand: ops.Operand) -> ir.Value:
         """Return a scalar operand in all lanes."""

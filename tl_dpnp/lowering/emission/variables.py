@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import index
+from tl_dpnp.kernels.llvm import index, power_of_two
 from tl_dpnp.lowering.nest import Derived, Index
 
 __all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces"]
@@ -41,7 +41,7 @@ def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, 
     result = [(start, width) for start in range(0, full, width)]
     rest = count - full
     if rest and reach is not None:
-        covering = 1 << (rest - 1).bit_length()
+        covering = power_of_two(rest)
         if covering <= count + reach:
             return [*result, (count - covering, covering)]
     start = full

@@ -1,0 +1,26 @@
+"""Which intrinsic does a scalar instruction: on scalars in the shell, on vectors in loops of them."""
+
+from __future__ import annotations
+
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.llvm import Intrinsic
+from tl_dpnp.language import ops
+
+__all__ = ["scalar_intrinsic"]
+
+
+def scalar_intrinsic(operation: ops.Operation) -> Intrinsic:
+    """Return the intrinsic of arithmetic, mathematics, a comparison or a cast."""
+    type_ = ops.scalar_type(operation.operands[0])
+    match operation:
+        case ops.Arith(kind=kind):
+            return intrinsics.arithmetic(kind, type_)
+        case ops.Unary(kind=kind):
+            return intrinsics.unary(kind, type_)
+        case ops.Math(kind=kind, arguments=arguments):
+            return intrinsics.mathematics(kind, type_, len(arguments))
+        case ops.Compare(kind=kind):
+            return intrinsics.comparison(kind, type_)
+        case ops.Cast(result=result):
+            return intrinsics.conversion(type_.in_registers, ops.scalar_type(result))
+    raise AssertionError(operation)
