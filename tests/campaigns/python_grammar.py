@@ -144,7 +144,9 @@ GLOBALS = {
     "FROZEN": "Frozen({float}, {array})", "COUNTER": "Counter()", "SLOTS": "Slots({num}, {array})",
     "ODD": "Odd([{num}, {num}])", "SET": "{1, {num}}", "PARTIAL": "functools.partial(Layer.plain, k={num})",
     "CLOSED": "make({num})", "ITERATOR": "iter([{num}, {num}, {num}, {num}])", "ALIAS": "STATE.inner",
-    "LAYERS": "[OBJ, OTHER, h0, dpnp.negative]", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
+    "LAYERS": "[OBJ, OTHER, h0, dpnp.negative]", "POINT": "Pair({num}, {float})",
+    "PAIRS": "[Pair({num}, {num}), Pair({num}, {float})]", "ORDERED": "collections.OrderedDict(a={num}, b={num})",
+    "QUEUE": "collections.deque([{num}, {num}])", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
 }
 
 ARRAYS = """
@@ -205,12 +207,19 @@ ITEMS.index(ITEMS[-1]); ITEMS.count({num}); any(x > 1 for x in ITEMS) + 1; (lamb
 h1.__defaults__[0]; list(TABLE.values())[0]; [k for k in TABLE].index('a'); len(f"{{num}:.1f}"); np.sqrt(4.0)
 np.float32({num}); (lambda *v: len(v))(*ITEMS); complex({num}).real; {num}.real; (z := {num}) + z; {num} ** 2
 sum(ITEMS, start={num}); math.prod(ITEMS); 3 & len(ITEMS); float('{int}'); int('{int}')
+sum(POINT); max(POINT); max(*POINT); len(POINT); [*POINT][0]; sum(v * w for v, w in zip(POINT, ITEMS)); tuple(POINT)[1]
+sum(i * v for i, v in enumerate(POINT)); max(PAIRS)[0]; sorted(PAIRS)[0].y; sum(p.x for p in PAIRS); POINT.count({num})
+min(PAIRS, key=lambda p: p.y).x; list(zip(*PAIRS))[1][0]; sum(TABLE['c']); max(TABLE['c'], ITEMS)[0]
+next(reversed(ITEMS)); sum(v for k, v in TABLE.items() if k == 'a'); len(TABLE.keys()); dict(TABLE.items())['a']
+operator.getitem(ITEMS, {bit}); operator.add({num}, {num}); int(operator.is_(ITEMS, ITEMS)); int(POINT < ({num}, 1))
+functools.reduce(max, ITEMS, {num}); sum(map(operator.neg, POINT)); int(operator.contains(ITEMS, {num}))
 max(ITEMS, key=lambda v: v * K); len(LOG); str({num}).count('1'); bool({num}) * 2; all(ITEMS) * 1; len(OBJ.history)
 ---
 OBJ.level; next(iter(ITEMS)); {Mode.A: {num}, Mode.B: {num}}[MODE]; len(vars(STATE)); operator.itemgetter(0)(ITEMS)
 COUNTER.count; operator.attrgetter('k')(STATE); float(dpnp.clip({arr}.sum(), -3, 3)); int(({arr} > 0).any()); ODD[0]
 ODD.k; len(ODD); COUNTER.next(); next(ITERATOR, 1); id(STATE) == id(s); OBJ.__dict__['k']; vars(OBJ)['k']
-hash({num}) % 3; sum(SET); len(SET); ODD + 1
+ORDERED['a']; sum(ORDERED.values()); max(ORDERED, key=ORDERED.get).count('a'); sum(QUEUE); QUEUE[0]; len(QUEUE)
+max(TABLE['c'], ITEMS, key=len)[-1]; hash({num}) % 3; sum(SET); len(SET); ODD + 1
 """
 
 CONDITIONS = """
@@ -271,6 +280,17 @@ SLOTS.k = {num}; SLOTS.w = {arr}; OBJ.level = {num}; setattr(STATE, 'k', {num});
 items.append({num}); items[0] = {arr}; LOG.append(NAME); COUNTER.next(); {ovar}.k = {num}; {ovar}.w = {arr}
 {newo} = copy.copy(DATA); STATE.other = {ovar}; LOG.append({ovar}); STATE.call = {fvar}
 def {newf}(x):|nonlocal {nvar}|{nvar} += 1|return x + {nvar}
+for v, w in zip(ITEMS, [1, 2, 3, 4]):|ITEMS.append(w)|{nvar} = {nvar} + v
+for i, v in enumerate(ITEMS):|if i < 5:|~ITEMS.append({num})|{nvar} = {nvar} + v
+for v in reversed(ITEMS):|ITEMS[0] = {num}|{nvar} = {nvar} - v
+for v in map(lambda v: v * 2, ITEMS):|if len(ITEMS) < 6:|~ITEMS.append(v)|{nvar} = {nvar} + v
+for {newa} in filter(lambda x: x is not W1, ARRAYS):|if len(ARRAYS) < 5:|~ARRAYS.append({arr})|{avar} = {avar} + {newa}
+for key, value in TABLE.items():|{body}|TABLE['z' + key] = 1
+view = TABLE['c'], TABLE.keys(), TABLE.values()|TABLE['e'] = {num}|{nvar} = {nvar} + len(view[1]) * len(view[2])
+{newl} = functools.reduce(lambda into, v: into.append(v) or into, ARRAYS, LOG)|{nvar} = len({newl})
+functools.reduce(operator.iadd, [[{num}], [{num}]], ITEMS); list(map(LOG.append, ITEMS))
+max(ITEMS, TABLE['c']).append({num})
+QUEUE.append({num}); QUEUE.popleft(); ORDERED['a'] = {num}
 for key, value in TABLE.items():|if key == 'b':|~{avar} = {avar} + value|~continue|LOG.append(key)
 try:|{body}|{newa} = {arr} @ dpnp.ones(({three}, 3))|except ValueError as error:|LOG.append(type(error).__name__)|{body}
 try:|{body}|except (TypeError, AttributeError):|{body}|finally:|LOG.append('end')
@@ -308,6 +328,8 @@ COUNTER.count = 7; LAYERS[0] = h0; LAYERS = LAYERS[::-1]; LAYERS.append(OTHER); 
 ALIAS = STATE; SLOTS.k = {num}; FROZEN = Frozen({float}, {array}); Data.forward = lambda self, x: x * self.k
 Layer.double = property(lambda self: {num}); OBJ.__class__ = Layer; ODD.values[0] = {num}; SET.add({num})
 SCALAR = np.{numpy}({int}); NONE = 1; OBJ.history.append({num}); h1.__kwdefaults__ = {'m': {num}}
+POINT = Pair({num}, {float}); POINT = POINT._replace(x={num}); PAIRS[0] = Pair({num}, {num}); PAIRS.append(POINT)
+ORDERED['a'] = {num}; ORDERED.move_to_end('a'); QUEUE[0] = {num}; QUEUE.rotate()
 CLOSED.__closure__[0].cell_contents = {num}; dpnp_alias = None; vars(STATE)['k'] = {num}
 make = lambda k: (lambda x: x + k); h0, other = other, h0
 """

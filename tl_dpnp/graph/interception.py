@@ -7,6 +7,7 @@ first trace of a kind of call has to write down.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -60,6 +61,13 @@ _BUILTIN_KINDS = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
 )
+_CALLED = (types.FunctionType, functools.partial, types.MethodType, *_BUILTIN_KINDS)
+#: Functions that go through the elements of an argument, and which it is.
+_ITERATED: dict[Any, int] = {
+    **dict.fromkeys((sum, any, all, sorted, min, max, math.prod, math.fsum), 0), functools.reduce: 1,
+}
+#: The hook's names of operators that are called as functions.
+_HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operator, name)}
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
 
 #: The types that stand-ins have for the user.
@@ -273,6 +281,12 @@ class Interceptor:
             function) if hashable(function) else None
         if special is not None:
             return special
+        if hashable(function) and function in _HOOKED:
+            return functools.partial(self.binary, _HOOKED[function])
+        if function is operator.getitem:
+            return self.item
+        if function is operator.contains:
+            return lambda container, value: self.binary("in", value, container)
         if function in _OF_FRAMES:
             return self.barrier(function)
         owner = getattr(function, "__self__", None)
@@ -284,7 +298,23 @@ class Interceptor:
 
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a function that knows nothing of arrays but their operators."""
-        return function(*map(self._passed, arguments), **{k: self._passed(v) for k, v in keywords.items()})
+        if function in (min, max) and len(arguments) > 1:
+            if any(isinstance(value, list | tuple | dict) for value in arguments):
+                return self.foreign(function)(*arguments, **keywords)  # it gives one of them back
+            place = None
+        else:
+            place = _ITERATED.get(function) if hashable(function) else None
+        values = [
+            self._iterated(value) if number == place
+            else value if function is functools.reduce and type(value) in (list, dict)
+            else self._passed(value)
+            for number, value in enumerate(arguments)
+        ]
+        return function(*values, **{name: self._passed(value) for name, value in keywords.items()})
+
+    def _iterated(self, value: Any) -> Any:
+        """Return what stands for a container whose elements a function goes through."""
+        return self._lazily(value) if type(value) in (list, tuple) else self._passed(value)
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a method that changes a container, which gets the caller's own arrays."""
@@ -301,7 +331,7 @@ class Interceptor:
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
             return self.trace.capture(value)
-        if type(value) in (types.FunctionType, functools.partial, types.MethodType) or dpnp_name(value) is not None:
+        if isinstance(value, _CALLED) or dpnp_name(value) is not None:
             return self.call(value)
         if type(value) in (list, tuple) and any(type(part) is dpnp.ndarray for part in value):
             return type(value)([self.trace.capture(v) if type(v) is dpnp.ndarray else v for v in value])

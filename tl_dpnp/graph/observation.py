@@ -17,6 +17,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break
+from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable, makers
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
@@ -29,7 +30,7 @@ from tl_dpnp.graph.purity import (
     is_user_code,
     trusted,
 )
-from tl_dpnp.graph.reading import CONTAINERS, Reader, is_plain
+from tl_dpnp.graph.reading import CONTAINERS, is_plain
 from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, SILENT, TRACED, TRACED_KINDS, plain
@@ -37,13 +38,13 @@ from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, SILENT, TRACED, TRACED_KIN
 __all__ = ["Observer"]
 
 
-class Observer(Reader, Interceptor):
+class Observer(ContainerReader, Interceptor):
     """The hooks of a trace that may leave a plan."""
 
     def __init__(self, trace: Trace, key: CallKey) -> None:
         Interceptor.__init__(self, trace)
         self._names: list[types.CellType] = []
-        Reader.__init__(self, trace, key)
+        ContainerReader.__init__(self, trace, key)
 
     # --- hooks -------------------------------------------------------------------------------------------------------
 
@@ -157,28 +158,17 @@ class Observer(Reader, Interceptor):
 
     def iterate(self, values: Any) -> Any:
         """Return what stands for something that is iterated over."""
+        elements = self.elements(values)
+        if elements is not None:
+            return elements
         kind = type(values)
-        known = self._known.get(id(values))
-        if kind in (list, tuple) or is_named_tuple(kind):
-            return super().iterate(values) if known is None else self.elements(values, known[1])
-        if kind is dict and known is not None:
-            self.deeply(values)
-        elif known is not None:
+        if id(values) in self._known:
             self.effect(f"a {kind.__name__}", "it was there before, and may be used up")
-        elif not is_plain(values) and kind is not dpnp.ndarray and kind.__module__ not in (
+        elif not is_plain(values) and kind is not dpnp.ndarray and not is_named_tuple(kind) and kind.__module__ not in (
             "builtins", "itertools"
         ):
             self.effect(f"a {kind.__name__}", "how it is iterated over is not followed")
         return super().iterate(values)
-
-    def mapping(self, values: Any) -> Any:
-        """Return what stands for a dict of keyword arguments."""
-        known = self._known.get(id(values))
-        if type(values) is not dict:
-            self.effect(f"a {type(values).__name__}", "how it is unpacked is not followed")
-        if type(values) is not dict or known is None:
-            return values
-        return {key: self.element(value, known[1], key) for key, value in values.items()}
 
     def slice(self, start: Any, stop: Any, step: Any) -> Any:
         """Return the slice of its bounds, which are fixed."""
@@ -191,7 +181,7 @@ class Observer(Reader, Interceptor):
             for value in (one, other):
                 self._identified(value)
             return super().binary(name, one, other)
-        if name in ("in", "not_in") or type(one) in CONTAINERS or type(other) in CONTAINERS:
+        if name in ("in", "not_in") or isinstance(one, CONTAINERS) or isinstance(other, CONTAINERS):
             one, other = self.deeply(one), self.deeply(other)
             if name.startswith("i") and name != "in":
                 self._changing(one)
@@ -199,8 +189,8 @@ class Observer(Reader, Interceptor):
                 self._comparing(one)
                 self._comparing(other)
         for value in (one, other):
-            if not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, type, set, frozenset))) and not (
-                name in ("eq", "ne") and isinstance(value, BY_IDENTITY)
+            if not self.is_followed(value) or (
+                isinstance(value, BY_IDENTITY) and not isinstance(value, type) and name not in ("eq", "ne")
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
         if type(one) in TRACED or type(other) in TRACED:
@@ -219,7 +209,7 @@ class Observer(Reader, Interceptor):
 
     def _compared(self, value: Any) -> Any:
         """Return something iterable whose elements are compared or added by C code."""
-        if _is_lazy_iterable(value):
+        if is_lazy_iterable(value):
             return self._watched(value)
         if type(value) in CONTAINERS:
             self._comparing(value)
@@ -347,7 +337,9 @@ class Observer(Reader, Interceptor):
     def constructor(self, kind: Any) -> Any:
         """Return what makes an object of a class."""
         if kind in PURE_TYPES and kind is not type:
-            return functools.partial(self._contained, kind, super().constructor(kind))
+            return self._reversed if kind is reversed else functools.partial(
+                self._contained, kind, super().constructor(kind)
+            )
         if kind is type:
             return super().constructor(kind)
         if kind in NUMPY_KINDS:
@@ -391,28 +383,34 @@ class Observer(Reader, Interceptor):
             for value in arguments:
                 self._comparing(value)
         keywords = keywords if kind is dict else {name: self.deeply(value) for name, value in keywords.items()}
-        if kind in (list, tuple, dict, zip, enumerate, reversed, map, filter):
-            return make(*[self._spread(value) for value in arguments], **keywords)
+        if kind in (list, tuple, dict, zip, enumerate, map, filter):
+            return make(*[self._spread(kind, value) for value in arguments], **keywords)
         return make(*[value if kind is float else self.deeply(value) for value in arguments], **keywords)
 
-    def _spread(self, value: Any) -> Any:
-        """Return what stands for a container from outside whose elements are used."""
+    def _spread(self, kind: type, value: Any) -> Any:
+        """Return what stands for an argument of a class that goes through its arguments, as `zip` and `list` do."""
         if type(value) in TRACED:
             return self.trace.tape.fix(value)
-        if id(value) in self._known and type(value) in (list, tuple):
-            return list(self.elements(value, self._known[id(value)][1]))
-        if id(value) in self._known and type(value) is dict:
+        if kind in _AT_ONCE and type(value) is dict:
             return self.mapping(value)
-        if not callable(value) and type(value) not in (list, tuple):
+        elements = self.elements(value)
+        if elements is not None:
+            return list(elements) if kind in _AT_ONCE else elements
+        self.containing(value)
+        if not callable(value) and not isinstance(value, CONTAINERS):
             self.iterate(value)
         return value
+
+    def _reversed(self, value: Any) -> Any:
+        elements = self.reversed_elements(value)
+        return reversed(self._spread(reversed, value)) if elements is None else elements
 
     def builtin(self, function: Any) -> Any:
         """Return what is called for a function written in C."""
         owner = getattr(function, "__self__", None)
         if getattr(function, "__qualname__", "") == "object.__init__":
             return lambda *arguments: None
-        if type(owner) in (list, dict, set):
+        if type(owner) in (list, dict, set) or isinstance(owner, tuple):
             if function.__name__ in CHANGING_METHODS:
                 self._changing(owner)
             elif id(owner) in self._known and type(owner) is dict:
@@ -423,6 +421,8 @@ class Observer(Reader, Interceptor):
 
     def _of_dict(self, name: str, owner: dict[Any, Any], /, *arguments: Any) -> Any:
         """Call a method that only reads a dict from outside."""
+        if name in ("keys", "values", "items") and not arguments:
+            return self.view(name, owner)
         return getattr(self.mapping(owner), name)(*map(self.deeply, arguments))
 
     def _computed(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
@@ -436,15 +436,14 @@ class Observer(Reader, Interceptor):
             arguments = tuple(map(self.deeply, arguments))
         keywords = {name: self.deeply(value) for name, value in keywords.items()}
         for value in (*arguments, *keywords.values()):
-            if _is_lazy_iterable(value):
+            if is_lazy_iterable(value):
                 self.iterate(value)
-            elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, *BY_IDENTITY, set, frozenset))) \
-                    and not callable(value):
+            elif not self.is_followed(value) and not callable(value):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
         if is_pure_function(function):
             if function in _COMPARING and "key" not in keywords:
                 arguments = tuple(map(self._compared, arguments))
-            return super()._computed(function, *map(self._passed, arguments), **keywords)
+            return super()._computed(function, *arguments, **keywords)
         owner = getattr(function, "__self__", None)
         return super()._computed(function, *[self._settled_argument(value, owner) for value in arguments], **keywords)
 
@@ -459,10 +458,12 @@ class Observer(Reader, Interceptor):
             arguments = tuple(self._settled_argument(value, None) for value in arguments)
         return super()._stored(function, *arguments, **keywords)
 
+    def _iterated(self, value: Any) -> Any:
+        elements = value if is_lazy_iterable(value) else self.elements(value)
+        return super()._iterated(self.deeply(value)) if elements is None else map(self._settled_element, elements)
+
     def _passed(self, value: Any) -> Any:
-        if id(value) in self._known and type(value) in (list, tuple):
-            return type(value)(self.elements(value, self._known[id(value)][1]))
-        if _is_lazy_iterable(value):
+        if is_lazy_iterable(value):
             return map(self._settled_element, value)
         return super()._passed(self.deeply(value))
 
@@ -509,21 +510,11 @@ _COMPARING = frozenset((sorted, min, max, sum, any, all))
 _OPERANDS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
 #: Attributes of NumPy's numbers that depend on the type only.
 _OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
+#: Types that take all elements at once when they are called.
+_AT_ONCE = (list, tuple, dict)
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value is one of Python's or NumPy's numbers."""
     return type(value) in (complex, *_OPERANDS) or isinstance(value, np.generic)
-
-
-def is_named_tuple(kind: type) -> bool:
-    """Return whether a class is a named tuple, made and iterated over as tuples are."""
-    if not issubclass(kind, tuple) or not hasattr(kind, "_fields") or kind.__iter__ is not tuple.__iter__:
-        return False
-    made = getattr(kind.__new__, "__code__", None)
-    return made is not None and made.co_filename.startswith("<")
-
-
-def _is_lazy_iterable(value: Any) -> bool:
-    return type(value).__module__ in ("builtins", "itertools") and hasattr(value, "__next__")

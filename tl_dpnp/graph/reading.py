@@ -7,7 +7,7 @@ identity where that is what it is, and by type or length where more will be read
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dpnp
@@ -31,8 +31,6 @@ _PLAIN = frozenset((
     LazyArray, *TRACED, bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice,
 ))
 CONTAINERS = (list, tuple, dict)
-#: Elements of containers that are looked at; more are not followed.
-_MOST_ELEMENTS = 4096
 
 
 def is_plain(value: Any) -> bool:
@@ -226,43 +224,6 @@ class Reader:
             self._traced[path] = self.trace.tape.given(value)
             self.guards.require(path, "scalar", type(value))
         return self._traced[path]
-
-    def deeply(self, value: Any) -> Any:
-        """Take in all that a container from outside holds, by value; return what stands for a number."""
-        if type(value) in TRACED:
-            return self.trace.tape.fix(value)
-        known = self._known.get(id(value))
-        if known is not None and type(value) in CONTAINERS:
-            self._all_of(value, known[1], [_MOST_ELEMENTS])
-        elif type(value) in CONTAINERS:
-            for part in value.values() if type(value) is dict else value:
-                self.deeply(part)
-        return value
-
-    def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
-        for key, part in value.items() if type(value) is dict else enumerate(value):
-            left[0] -= 1
-            if left[0] < 0:
-                self.effect("a container", f"it has more than {_MOST_ELEMENTS} elements")
-                return
-            child = self.guards.child(path, "item", key)
-            child.covered = path.covered and not is_object(part)
-            if type(part) is dpnp.ndarray:
-                if not path.covered:
-                    self._waiting[id(part)] = part, child
-                continue
-            self.trace.tape.fix(self.element(part, path, key))
-            if type(part) in CONTAINERS:
-                self._all_of(part, child, left)
-
-    def element(self, value: Any, path: Path, key: Any) -> Any:
-        child = self.guards.child(path, "item", key)
-        child.covered = path.covered and not is_object(value)
-        return self.read(value, child)
-
-    def elements(self, values: Any, path: Path) -> Iterator[Any]:
-        for number, value in enumerate(values):
-            yield self.element(value, path, number)
 
     def class_member(self, kind: type, name: str, member: Any) -> None:
         """Guard that a class still has a method, looked up on the class itself."""
