@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.hyperbolic import tanh
 from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type, vector_of
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
@@ -23,7 +24,7 @@ _LETTERS = {32: "i", 64: "l"}
 #: OpenCL's builtins.  min and max follow IEEE 754 minNum and maxNum: a NaN loses.
 _FUNCTIONS = {
     "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
-    "tanh": "_Z4tanh", "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma", "rem": "_Z4fmod",
+    "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma", "rem": "_Z4fmod",
 }
 
 
@@ -90,6 +91,8 @@ class Spirv:
     def mathematics(
         self, builder: ir.IRBuilder, kind: str, scalar: ScalarType, arguments: Sequence[ir.Value]
     ) -> ir.Value:
+        if kind == "tanh":
+            return tanh(builder, scalar, arguments[0], lambda *terms: self.mathematics(builder, "fma", scalar, terms))
         width, rest = lanes(arguments[0].type), len(arguments) - 1
         name = _FUNCTIONS[kind] + mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_") * rest
         return builtin(builder, name, arguments[0].type, arguments, _PURE if kind != "rem" else ("nounwind",))
