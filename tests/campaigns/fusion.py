@@ -54,6 +54,9 @@ def check(kind: str, case: str) -> Verdict:
                 labels["calls without end"] += 1
                 break
             found = difference(one, other)
+            if found and _gives_another_result(path, plain):
+                labels["results that plain dpnp gives differently each time"] += 1
+                break
             if found:
                 texts = [f"\n{name}: {state[0][1][-1500:]}" for name, state in (("plain", one), ("fused", other))
                          if state[0][0] == "raised"]
@@ -97,6 +100,20 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
     with mock.patch.object(trace, "prepare_kernel", counting), \
             mock.patch.object(fused.FusedFunction, "_trace_call", tracing):
         yield
+
+
+def _gives_another_result(path: Path, states: list[Any]) -> bool:
+    """Return whether plain dpnp itself gives other results when it is run again.
+
+    dpnp 0.15 does: of a transposed array times one of bool, more than half are wrong, each time other ones.
+    """
+    from tests.campaigns.snapshots import difference
+
+    return any(
+        difference(one, other)
+        for _ in range(4)
+        for one, other in zip(states, _states(path, lambda function: function), strict=True)
+    )
 
 
 def _states(path: Path, decorator: Callable[[Any], Any]) -> Iterator[Any]:
