@@ -9,6 +9,7 @@ import gc
 import importlib.util
 import io
 import itertools
+import signal
 import sys
 import tempfile
 import traceback
@@ -27,6 +28,8 @@ from tests.campaigns.worker import Verdict
 __all__ = ["CAMPAIGN", "run"]
 
 _numbers = itertools.count()
+#: Seconds that a program may take in plain dpnp, where most take a tenth of one.
+_LONGEST = 20.0
 
 
 def make(kind: str, seed: int) -> str:
@@ -43,7 +46,11 @@ def check(kind: str, case: str) -> Verdict:
         path = Path(folder) / f"random_module_{next(_numbers)}.py"
         path.write_text(case, encoding="utf-8")
         labels: Counter[str] = Counter()
-        plain = list(_states(path, lambda function: function))
+        try:
+            with _interrupted():
+                plain = list(_states(path, lambda function: function))
+        except _WithoutEnd:
+            return Verdict(labels=("calls without end",))
         with _counted(labels):
             functions: list[Any] = []
             fused = list(_states(path, _fusing(functions)))
@@ -62,6 +69,26 @@ def check(kind: str, case: str) -> Verdict:
                          if state[0][0] == "raised"]
                 return Verdict(f"differs: call {number}: {found}{''.join(texts)}")
     return Verdict(labels=tuple(labels.elements()))
+
+
+class _WithoutEnd(BaseException):
+    """A program that does not end in plain dpnp either; nothing in a random program catches it."""
+
+
+@contextlib.contextmanager
+def _interrupted() -> Iterator[None]:
+    """Interrupt a program that takes far longer than any that ends."""
+
+    def interrupt(*_: Any) -> None:
+        raise _WithoutEnd
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _fusing(functions: list[Any]) -> Callable[[Any], Any]:

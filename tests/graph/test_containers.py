@@ -357,3 +357,29 @@ def test_arrays_in_lists(program):
         ARRAY_PROGRAMS[program],
         lambda: {"X": [dpnp.full((3, 4, 4), value, dtype="float32") for value in (1, 2, 3)]}, change,
     )
+
+
+# --- which object a number is ----------------------------------------------------------------------------------------
+
+IDENTITIES = {
+    "small integers": lambda a: a @ a * (2 if S.n is int(1.5) else 3),
+    "one float twice": lambda a: a @ a * (2 if S.x is S.y else 3),
+    "a float and itself": lambda a: a @ a * (2 if S.x is S.x else 3) * S.x,
+    "equal floats": lambda a: a @ a * (2 if S.x is S.z else 3),
+    "none": lambda a: a @ a * (2 if S.x is None else S.x),
+    "true": lambda a: a @ a * (2 if S.flag is True else 3),
+    "one is true": lambda a: a @ a * (2 if S.n is True else 3),
+    "as a function": lambda a: a @ a * (2 if operator.is_(S.x, S.y) else 3),
+}
+
+
+@pytest.mark.parametrize("program", IDENTITIES)
+def test_identity_of_numbers(program):
+    def change():
+        S.n, S.y, S.flag = S.n + 1, float(str(S.x)), not S.flag
+
+    def make():
+        x = float("1.5")
+        return {"n": 1, "x": x, "y": x, "z": float("1.5"), "flag": True}
+
+    same_as_plain(IDENTITIES[program], make, change)

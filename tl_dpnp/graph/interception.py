@@ -156,6 +156,8 @@ class Interceptor:
 
     def _itself(self, value: Any) -> Any:
         """Return the object whose identity a value has."""
+        if type(value) in TRACED:
+            return value.tape.values[value.position]
         return self.trace.original(value) if type(value) is LazyArray else value
 
     def operand(self, value: Any) -> Any:

@@ -180,6 +180,8 @@ class Observer(ContainerReader, Interceptor):
         if name in ("is_", "is_not"):
             for value in (one, other):
                 self._identified(value)
+            if is_number(one) and is_number(other) and bool not in (type(one), type(other)):
+                self.effect("is", "which object a number is may differ at each call", "compare numbers with ==")
             return super().binary(name, one, other)
         if name in ("in", "not_in") or isinstance(one, CONTAINERS) or isinstance(other, CONTAINERS):
             one, other = self.deeply(one), self.deeply(other)
