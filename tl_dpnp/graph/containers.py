@@ -21,7 +21,8 @@ __all__ = ["ContainerReader", "is_lazy_iterable", "is_named_tuple"]
 
 #: Elements of containers that are looked at; more are not followed.
 _MOST_ELEMENTS = 4096
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_NONE: dict[Any, Any] = {}
+_KEYS, _VALUES = type(_NONE.keys()), type(_NONE.values())
 
 
 class ContainerReader(Reader):
@@ -74,11 +75,11 @@ class ContainerReader(Reader):
 
     def _of_view(self, view: Any, items: Iterable[tuple[Any, Any]], path: Path) -> Iterator[Any]:
         for key, value in items:
-            if isinstance(view, _VIEWS[0]):
+            if isinstance(view, _KEYS):
                 yield key
             else:
                 stands = self.element(value, path, key)
-                yield stands if isinstance(view, _VIEWS[1]) else (key, stands)
+                yield stands if isinstance(view, _VALUES) else (key, stands)
 
     def view(self, name: str, owner: dict[Any, Any]) -> Any:
         """Return the view of a dict from outside that its method `name` gives."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, I64, constant, lanes, vector_of
+from tl_dpnp.kernels.llvm import constant, lanes, vector_of
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["tanh"]
@@ -21,14 +21,14 @@ __all__ = ["tanh"]
 
 @dataclass(frozen=True)
 class _Format:
-    """A format of floats: `bits` of its words, `mantissa` bits that are stored, and what its precision asks for.
+    """A format of floats: `bits` of a number, `mantissa` of which are stored of it, and what its precision asks for.
 
     `saturated` is a y from which on the result rounds to 1.  `degree` is that of the Taylor polynomial of exp r − 1:
     what it leaves out is r ^ degree / (degree + 1)! of the result, less than a fifth of its last place.  The upper part
     of ln 2 has `upper_bits` bits, so that its product with k is exact.
     """
 
-    word: ir.IntType
+    bits: int
     mantissa: int
     saturated: float
     degree: int
@@ -36,7 +36,7 @@ class _Format:
 
     @property
     def bias(self) -> int:
-        return (1 << (self.word.width - self.mantissa - 2)) - 1
+        return (1 << (self.bits - self.mantissa - 2)) - 1
 
     @property
     def rounding(self) -> float:
@@ -52,7 +52,7 @@ class _Format:
 
 #: What the f64 next to ln 2 lacks of it (its 54th bit on).
 _LOG2_TAIL = 2.3190468138462996e-17
-_FORMATS = {F32: _Format(I32, 23, 19.0, 8, 18), F64: _Format(I64, 52, 39.0, 13, 42)}
+_FORMATS = {F32: _Format(32, 23, 19.0, 8, 18), F64: _Format(64, 52, 39.0, 13, 42)}
 
 
 def tanh(
@@ -63,8 +63,8 @@ def tanh(
     `multiply_add(a, b, c)` emits a·b + c with one rounding.
     """
     format_, type_ = _FORMATS[scalar], value.type
-    words = vector_of(format_.word, lanes(type_))
-    sign = builder.and_(builder.bitcast(value, words), constant(words, -(1 << format_.word.width - 1)))
+    words = vector_of(ir.IntType(format_.bits), lanes(type_))
+    sign = builder.and_(builder.bitcast(value, words), constant(words, -(1 << format_.bits - 1)))
     magnitude = builder.bitcast(builder.xor(builder.bitcast(value, words), sign), type_)
     doubled = builder.fadd(magnitude, magnitude)
     saturated = constant(type_, format_.saturated)
