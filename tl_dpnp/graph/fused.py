@@ -37,6 +37,7 @@ from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.graph.varying import Varying
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
@@ -51,7 +52,8 @@ class FusedFunction:
     """A function that is fused; made by `tl_dpnp.fuse`."""
 
     def __init__(
-        self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int
+        self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int,
+        dynamic: bool | None = None,
     ) -> None:
         code = function_of(function)
         if code is None or dpnp_name(function) is not None:
@@ -66,6 +68,8 @@ class FusedFunction:
         self.fullgraph = fullgraph
         self.on_break = on_break
         self.recompile_limit = recompile_limit
+        self.dynamic = dynamic
+        self._varying = Varying(dynamic)
         self.enabled: bool = config.get("FUSE")
         self._plans = PlanStore()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
@@ -82,7 +86,7 @@ class FusedFunction:
         found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
         for part in self.name.split("."):
             found = getattr(found, part, None)
-        options = self.fullgraph, self.on_break, self.recompile_limit
+        options = self.fullgraph, self.on_break, self.recompile_limit, self.dynamic
         return self.name if found is self else (_unpickled, (self.function, *options))
 
     def __copy__(self) -> FusedFunction:
@@ -153,6 +157,7 @@ class FusedFunction:
             self._again = OrderedDict()
             self._interceptors = []
             self._history = History(self.name)
+            self._varying = Varying(self.dynamic)
 
     @property
     def _compilations(self) -> int:
@@ -191,6 +196,7 @@ class FusedFunction:
         if trace.observed:
             check_setting()
         trace.refuse = self._refusing(rehearsal)
+        trace.varying = self._varying
         history.traces += 1
         history.rehearsals += rehearsal
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
@@ -351,8 +357,11 @@ def function_of(function: Any) -> types.FunctionType | None:
     return called if isinstance(called, types.FunctionType) else None
 
 
-def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
-    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+def _unpickled(
+    function: Any, fullgraph: bool, on_break: str, recompile_limit: int, dynamic: bool | None = None
+) -> FusedFunction:
+    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
+                         dynamic=dynamic)
 
 
 def _stand_in(trace: Trace, value: Any) -> Any:
@@ -364,7 +373,7 @@ def _stand_in(trace: Trace, value: Any) -> Any:
 
 def fuse(
     function: Callable[..., Any] | None = None, *, fullgraph: bool = False, on_break: str = "quiet",
-    recompile_limit: int = 8,
+    recompile_limit: int = 8, dynamic: bool | None = None,
 ) -> Any:
     """Run a function's dpnp operations fused into kernels; to be used as a decorator, with or without options.
 
@@ -383,13 +392,16 @@ def fuse(
         raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
     if not isinstance(recompile_limit, int) or recompile_limit < 1:
         raise TLTypeError(f"recompile_limit={recompile_limit!r} is not understood: it takes a number from 1")
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise TLTypeError(f"dynamic={dynamic!r} is not understood: it takes None, True or False")
 
     def decorate(function: Any) -> Any:
         if isinstance(function, classmethod | staticmethod):
             return type(function)(decorate(function.__func__))
         if isinstance(function, types.MethodType):
             return types.MethodType(decorate(function.__func__), function.__self__)
-        return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+        return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
+                             dynamic=dynamic)
 
     return decorate if function is None else decorate(function)
 

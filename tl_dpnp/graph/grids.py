@@ -25,6 +25,7 @@ from tl_dpnp.graph.nodes import (
     reached,
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
+from tl_dpnp.graph.symbols import is_dynamic
 from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
 
 __all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
@@ -163,7 +164,8 @@ def _row_grid(root: Node) -> list[Grid]:
 
 
 def _divisors(size: int) -> list[int]:
-    return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
+    """Return the chunks that a size can be cut into; there is none that all values of a dynamic size have."""
+    return [] if is_dynamic(size) else [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
 
 
 def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vectors: int) -> Placement:

@@ -38,6 +38,7 @@ from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
+from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, is_dynamic
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -71,32 +72,42 @@ class Buffer:
 def write_region(
     region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
     grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-    counted: Mapping[int, int] = MappingProxyType({}),
+    counted: Mapping[int, int] = MappingProxyType({}), sizes: Sequence[DynamicSize] = (),
 ) -> Module:
     """Return the module with the kernel of a region.
 
-    Its parameters are the scalars, the arrays that are read, then those that are written.  `grid_sizes` are of the runs
-    of grid axes that are counted through together; `counted` has the run of an axis whose index is needed.
+    Its parameters are the dynamic `sizes`, the scalars, the arrays that are read, then those that are written.
+    `grid_sizes` are of the runs of grid axes that are counted through together; `counted` has the run of an axis whose
+    index is needed.
     """
-    types: dict[str, Type] = {f"s{i}": type for i, (_, type) in enumerate(parameters)}
+    types: dict[str, Type] = {f"n{i}": INDEX for i in range(len(sizes))}
+    types |= {f"s{i}": type for i, (_, type) in enumerate(parameters)}
     types |= {f"in{i}": bound.type for i, (_, _, bound) in enumerate(leaves)}
     types |= {f"out{i}": bound.type for i, bound in enumerate(outputs)}
     builder = FunctionBuilder(name, types)
-    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted).write()
+    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted, sizes).write()
+
+
+def _is_long(size: Index) -> bool:
+    """Return whether an axis has more than one element; dynamic sizes begin at 2."""
+    return not isinstance(size, int) or size > 1
 
 
 class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
         outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-        counted: Mapping[int, int],
+        counted: Mapping[int, int], sizes: Sequence[DynamicSize],
     ) -> None:
         self.b = b
         self.region = region
         self.placement = region.placement
-        self.shapes = {node: local_shape(node.shape, places, region.placement.grid)
-                       for node, places in region.placement.places.items()}
         values = iter(b.parameters)
+        self.sizes = dict(zip(sizes, values, strict=False))
+        #: The most elements that a work-group may hold of a node, by which code is chosen, and how many it holds.
+        self.rooms = {node: local_shape(node.shape, places, region.placement.grid)
+                      for node, places in region.placement.places.items()}
+        self.shapes = {node: self._held(shape) for node, shape in self.rooms.items()}
         self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
         arguments = [(next(values), bound) for _, _, bound in leaves]
         targets = [(next(values), bound) for bound in outputs]
@@ -116,7 +127,7 @@ class _Writer:
         """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
         self.stored = {*stored, *self.region.roots}
-        self.layouts = preferred_layouts(stored, self.shapes)
+        self.layouts = preferred_layouts(stored, self.rooms)
         self.sums = self._sums(stored)
         for root in self.region.roots:
             self._emit(root)
@@ -207,21 +218,34 @@ class _Writer:
             return left + right
         return self.b.add(left, right) if left != 0 and right != 0 else left if right == 0 else right
 
+    def _minus(self, left: Index, right: Index) -> Index:
+        return left - right if isinstance(left, int) and isinstance(right, int) else self.b.sub(left, right)
+
     def _temporary(self, node: Node) -> Buffer:
-        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
         if node in self.layouts:
             axes = self.layouts[node]
-        return self._allocated(node, axes)
+        return self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
 
-    def _allocated(self, node: Node, axes: tuple[int, ...]) -> Buffer:
-        type_ = memref(scalar_type_of(node.dtype), *(self.shapes[node][axis] for axis in axes))
-        return Buffer(self.b.alloca(type_), axes)
+    def _allocated(self, rooms: Sequence[int], axes: tuple[int, ...], element: ScalarType) -> Buffer:
+        """Return memory with some axes of a shape, the fastest first: of room for dynamic sizes, the part in use."""
+        room = [int(rooms[axis]) for axis in axes]
+        assert max(room, default=0) < UNLIMITED, "there are no temporaries without a limit"
+        memory = self.b.alloca(memref(element, *room))
+        if any(is_dynamic(rooms[axis]) for axis in axes):
+            memory = self.b.subview(memory, *((0, size) for size in self._held([rooms[axis] for axis in axes])))
+        return Buffer(memory, axes)
+
+    def _held(self, shape: Sequence[int]) -> tuple[Index, ...]:
+        """Return sizes as they are in a call: those of dynamic ones are parameters."""
+        return tuple(self.sizes[size] if isinstance(size, DynamicSize) else size for size in shape)
 
     def _reshaped(self, node: Reshape) -> Buffer:
         """Return the memory of the operand, which is in C order, seen with another shape."""
         memref = self.buffers[node.operand].memref
-        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
-        sizes = [self.shapes[node][axis] for axis in axes]
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
+        sizes = [self.rooms[node][axis] for axis in axes]
+        assert not any(map(is_dynamic, sizes)), "what is reshaped has sizes that are known"
         order = ops.memref_type(memref).order
         if order > 1:
             memref = self.b.fuse(memref, 0, order - 1)
@@ -241,7 +265,7 @@ class _Writer:
                 below = self._addressable(operand, self.placement.places.get(operand, ()))
                 if below is None or any(step != 1 for _, step, out in axes if out is not None):
                     return None
-                entries: list[Index | slice | tuple[int, int]] = []
+                entries: list[Index | slice | tuple[Index, Index]] = []
                 kept = []
                 for axis in below.axes:
                     start, _, out = axes[axis]
@@ -250,7 +274,7 @@ class _Writer:
                         continue
                     size = self.shapes[node][out]
                     entries.append(ALL if size == self.shapes[operand][axis] else start if size == 1 else (start, size))
-                    if size > 1:
+                    if _is_long(size):
                         kept.append(out)
                 plain = all(entry is ALL for entry in entries)
                 return Buffer(below.memref if plain else self.b.subview(below.memref, *entries), tuple(kept))
@@ -271,7 +295,7 @@ class _Writer:
             return self._load(buffer, index, self.shapes[node])
         match node:
             case Array():
-                shape = local_shape(node.shape, places, self.placement.grid)
+                shape = self._held(local_shape(node.shape, places, self.placement.grid))
                 return self._load(self.leaves[node, places], index, shape)
             case View(operand=operand, axes=axes):
                 return self._element(operand, self.placement.places.get(operand, self._view_places(node, places)),
@@ -308,13 +332,12 @@ class _Writer:
             position = self.b.mul(position, step)
         return self.b.add(position, start) if start else position
 
-    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[int, ...]) -> Value:
+    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[Index, ...]) -> Value:
         where = []
         for axis in buffer.axes:
             position = index[axis]
             if axis in buffer.flipped:
-                last = shape[axis] - 1
-                position = last - position if isinstance(position, int) else self.b.sub(last, position)
+                position = self._minus(self._minus(shape[axis], 1), position)
             where.append(position)
         if buffer.steps:
             place = buffer.start
@@ -348,7 +371,7 @@ class _Writer:
     # --- loops -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _loops(self, axes: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Index, ...]]:
+    def _loops(self, axes: Sequence[int], shape: tuple[Index, ...]) -> Iterator[tuple[Index, ...]]:
         """Open a loop over `axes`, the slowest first, whose iterations the work-items share."""
         index: list[Index] = [0] * len(shape)
         with ExitStack() as stack:
@@ -375,15 +398,15 @@ class _Writer:
         """Copy each operand to its place in `target`."""
         places, element = self._places_of(node), scalar_type_of(node.dtype)
         for operand, position in zip(node.operands, node.positions, strict=True):
-            shape = local_shape(operand.shape, places, self.placement.grid)
-            axes = [axis for axis in reversed(target.axes) if shape[axis] > 1]
+            shape = self._held(local_shape(operand.shape, places, self.placement.grid))
+            axes = [axis for axis in reversed(target.axes) if _is_long(shape[axis])]
             with self._loops(axes, shape) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 where = [self._position((*position[axis], axis), index) for axis in target.axes]
                 self.b.store(value, target.memref, *where)
 
-    def _shape_of(self, node: Node) -> tuple[int, ...]:
-        return local_shape(node.shape, self._places_of(node), self.placement.grid)
+    def _shape_of(self, node: Node) -> tuple[Index, ...]:
+        return self._held(local_shape(node.shape, self._places_of(node), self.placement.grid))
 
     def _places_of(self, node: Node) -> Places:
         known = self.placement.places.get(node)
@@ -405,9 +428,9 @@ class _Writer:
                 uses[operand] = uses.get(operand, 0) + 1
         sums: dict[Node, list[Term]] = {}
         for node in stored:
-            if sum(size > 1 for size in self.shapes[node]) != 2:
+            if sum(size > 1 for size in self.rooms[node]) != 2:
                 continue
-            alone = node in self.outputs and needs_accumulator(node, self.shapes[node])
+            alone = node in self.outputs and needs_accumulator(node, self.rooms[node])
             kept = {other for other in stored if not (isinstance(other, Contract) and uses.get(other, 0) == 1)}
             terms = [Term(node)] if alone else terms_of(node, kept | set(self.outputs))
             if terms is None or not all(self._can_be_summed(term.node, node, uses) for term in terms):
@@ -425,7 +448,7 @@ class _Writer:
             case Contract() if node is root or (uses.get(node, 0) == 1 and node not in self.outputs):
                 sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
                          for letter, size in zip(letters, operand.shape, strict=True)}
-                sizes |= dict(zip(node.letters, self.shapes[node], strict=True))
+                sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
                 left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
                                     for letters in (*node.operand_letters, node.letters))
                 return is_matrix_product(left, right, out)
@@ -437,7 +460,8 @@ class _Writer:
         Accumulating in the target itself, which is in global memory, took two to four times as long on a CPU.
         """
         places = self.placement.places[node]
-        beside = self._allocated(node, self.layouts.get(node, target.axes))
+        axes = self.layouts.get(node, target.axes)
+        beside = self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
         for number, term in enumerate(sorted(terms, key=lambda term: isinstance(term.node, Contract))):
             if isinstance(term.node, Contract):
                 self._emit_below(term.node)
@@ -459,7 +483,7 @@ class _Writer:
         factor = constant(self.b, scale, element) if isinstance(scale, int | float) else scale
         beta, transpose = 0.0 if first else 1.0, source.axes != target.axes
         memrefs = [source.memref, target.memref]
-        if not transpose and all(memref_type(memref).is_packed for memref in memrefs):
+        if not transpose and all(memref_type(memref).is_packed and memref_type(memref).is_static for memref in memrefs):
             memrefs = [self.b.fuse(memref, 0, 1) for memref in memrefs]  # one row fills more vectors
         self.b.axpby(factor, memrefs[0], beta, memrefs[1], transpose=transpose)
 
@@ -473,7 +497,7 @@ class _Writer:
         if places is None:
             kept_places = iter(self._places_of(node))
             places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
-        inner_shape = local_shape(operand.shape, places, self.placement.grid)
+        inner_shape = self._held(local_shape(operand.shape, places, self.placement.grid))
         shape = self._shape_of(node)
         type_ = scalar_type_of(node.dtype)
         kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
@@ -484,7 +508,7 @@ class _Writer:
         summed: list[Index] = [0] * len(inner_shape)
         with ExitStack() as stack:
             for axis in node.axes:
-                if inner_shape[axis] > 1:
+                if _is_long(inner_shape[axis]):
                     summed[axis] = stack.enter_context(b.for_(0, inner_shape[axis]))
             index = stack.enter_context(self._loops(order, shape))
             for axis, position in zip(kept, index, strict=True):
@@ -507,7 +531,7 @@ class _Writer:
         with self._loops(order, shape) as index:
             value, where = element(index)
             b.store(value, target.memref, *where)
-        if shape[node.axis] > 1:
+        if _is_long(shape[node.axis]):
             with b.for_(1, shape[node.axis]) as step, self._loops(order, shape) as index:
                 value, where = element((*index[: node.axis], step, *index[node.axis + 1 :]))
                 before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
@@ -526,7 +550,7 @@ class _Writer:
         inside = (*places[:batch], None, None)
         with ExitStack() as stack:
             first: tuple[Index, ...] = tuple(
-                stack.enter_context(b.for_(0, extent)) if extent > 1 else 0 for extent in shape[:batch])
+                stack.enter_context(b.for_(0, extent)) if _is_long(extent) else 0 for extent in shape[:batch])
             self.loaded = {}
             transposed = node.kind in ("det", "inv")
             factors = self.factors.get((matrices, transposed))
@@ -540,7 +564,7 @@ class _Writer:
                 value = factors.determinant() if node.kind == "det" else factors.singular()
                 b.store(value, target.memref, *(first[axis] for axis in target.axes))
             else:
-                column = stack.enter_context(b.foreach(0, shape[-1])) if shape[-1] > 1 else 0
+                column = stack.enter_context(b.foreach(0, shape[-1])) if _is_long(shape[-1]) else 0
                 if node.kind == "solve":
                     right = [self._element(node.operands[1], inside, (*first, row, column)) for row in range(size)]
                 else:
@@ -558,12 +582,12 @@ class _Writer:
             for operand, letters in zip(node.operands, node.operand_letters, strict=True)
         ]
         sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                 for letter, size in zip(letters, operand.shape, strict=True)}
-        local = dict(zip(node.letters, self.shapes[node], strict=True))
-        sizes |= local
+                 for letter, size in zip(letters, operand.shape, strict=True) if letter not in node.letters}
+        sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
         factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
-        write_contraction(self.b, tensors[0], tensors[1], out, sizes, accumulate, factor)
+        held = dict(zip(sizes, self._held(list(sizes.values())), strict=True))
+        write_contraction(self.b, tensors[0], tensors[1], out, held, accumulate, factor)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
         """Return an operand of a product in memory, copied to a temporary where it cannot be read as it is."""
@@ -576,8 +600,8 @@ class _Writer:
             or len(buffer.axes) < sum(size > 1 for size in shape)
         ):
             axes = tuple(axis for axis in reversed(range(len(shape))) if shape[axis] > 1)
-            buffer = Buffer(self.b.alloca(memref(element, *(shape[axis] for axis in axes))), axes)
-            with self._loops(tuple(reversed(axes)), shape) as index:
+            buffer = self._allocated(shape, axes, element)
+            with self._loops(tuple(reversed(axes)), self._held(shape)) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 self.b.store(value, buffer.memref, *(index[axis] for axis in axes))
         return Tensor(buffer.memref, "".join(letters[axis] for axis in buffer.axes))
