@@ -33,7 +33,7 @@ from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import GridAxis, Places, front_places, local_shape, place
 from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
 from tl_dpnp.graph.scalars import rounding
-from tl_dpnp.graph.symbols import DynamicSize, actual, with_actual_sizes
+from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, with_actual_sizes
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
 from tl_dpnp.runtime.api import compile
@@ -103,7 +103,7 @@ def request_kernel(region: Region) -> KernelRequest:
                for root, array in zip(region.roots, region.outputs, strict=True)]
     bound, grid_sizes, runs = bind_arrays([*leaves, *outputs], placement.grid, sorted(placement.counted))
     counted = {axis: number for number, run in enumerate(runs) for axis in run
-               if axis in placement.counted and placement.grid[axis].launched > 1}
+               if placement.grid[axis].is_ragged or (axis in placement.counted and placement.grid[axis].launched > 1)}
     read, written = bound[: len(leaves)], bound[len(leaves) :]
     parameters = _parameters(region)
     sizes = _dynamic_sizes(region)
@@ -138,7 +138,7 @@ def settled_region(region: Region) -> Region:
     if all(old is new for old, new in (*memo.items(), *arrays.items())):
         return region
     roots = tuple(memo[root] for root in region.roots)
-    grid = tuple(GridAxis(actual(axis.size), axis.chunk) for axis in region.placement.grid)
+    grid = tuple(GridAxis(actual(axis.size), int(axis.chunk)) for axis in region.placement.grid)
     outputs, inputs = (tuple(arrays[array] for array in given) for given in (region.outputs, region.inputs))
     return Region(roots, place(roots, grid), outputs, inputs, region.reasons)  # type: ignore[arg-type]
 
@@ -149,7 +149,8 @@ def _dynamic_sizes(region: Region) -> list[DynamicSize]:
     shapes = [local_shape(node.shape, placement.places[node], placement.grid)
               for node in topological(region.roots) if node in placement.places]
     shapes += [local_shape(array.shape, places, placement.grid) for array, places in placement.leaves]
-    return list(dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, DynamicSize)))
+    found = (size for shape in shapes for size in shape if isinstance(size, DynamicSize))
+    return list(dict.fromkeys(size.whole if isinstance(size, PartSize) else size for size in found))
 
 
 def _expression_key(
@@ -225,9 +226,13 @@ def _signature(
 ) -> tuple[Any, ...]:
     """Return what the code of a region depends on, hashable: of dynamic sizes, which are equal, and their rooms."""
 
+    def known(size: int) -> Any:
+        if isinstance(size, PartSize):
+            return "part", sizes.index(size.whole), int(size)
+        return ("dynamic", sizes.index(size), int(size)) if isinstance(size, DynamicSize) else size
+
     def local(shape: tuple[int, ...], places: Places) -> tuple[Any, ...]:
-        return tuple(("dynamic", sizes.index(size), int(size)) if isinstance(size, DynamicSize) else size
-                     for size in local_shape(shape, places, placement.grid))
+        return tuple(map(known, local_shape(shape, places, placement.grid)))
 
     numbers: dict[Node, int] = {}
     entries: list[Any] = []
@@ -269,7 +274,7 @@ def _signature(
         (numbers[array], places, local(array.shape, places), own.signature)
         for (array, places), own in zip(placement.leaves, read, strict=True)
     )
-    chunks = tuple(axis.chunk for axis in placement.grid)
+    chunks = tuple(known(axis.chunk) for axis in placement.grid)
     return (
         tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,
         chunks, _in_place(region), tuple(type for _, type in parameters),

@@ -29,7 +29,7 @@ from tl_dpnp.graph.nodes import (
     View,
 )
 
-from tl_dpnp.graph.symbols import actual, is_dynamic
+from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, is_dynamic
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]
 
@@ -39,7 +39,10 @@ Places = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class GridAxis:
-    """An axis that is spread over work-groups: `size` elements, `chunk` of them in each."""
+    """An axis that is spread over work-groups: `size` elements, `chunk` of them in each.
+
+    A chunk of a dynamic size is a `PartSize`: the last work-group may have less to do.
+    """
 
     size: int
     chunk: int = 1
@@ -52,7 +55,17 @@ class GridAxis:
     @property
     def launched(self) -> int:
         """How many work-groups share it in this call."""
-        return actual(self.size) // self.chunk
+        return -(-actual(self.size) // int(self.chunk))
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether the last work-group may have less to do than others."""
+        return isinstance(self.chunk, PartSize)
+
+    @classmethod
+    def divided(cls, size: int, chunk: int) -> GridAxis:
+        """Return an axis in chunks."""
+        return cls(size, PartSize(chunk, size) if isinstance(size, DynamicSize) else chunk)
 
 
 @dataclass

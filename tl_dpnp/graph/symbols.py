@@ -29,13 +29,13 @@ from tl_dpnp.graph.nodes import (
 )
 
 __all__ = [
-    "UNLIMITED", "DynamicSize", "DynamicStride", "actual", "actual_shape", "is_dynamic", "rebuilt", "room_for",
+    "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "is_dynamic", "rebuilt", "room_for",
     "with_actual_sizes",
 ]
 
 #: Elements of an axis that a kernel may have room for in temporaries.  Each step is compiled once; what is longer than
 #: the last one but unlimited is kept in global memory, because no temporary of it fits in local memory.
-_ROOMS = (32, 128, 512)
+_ROOMS = (32, 64, 128, 512)
 UNLIMITED = 1 << 24
 
 
@@ -71,6 +71,22 @@ class DynamicSize(int):
 
     def __repr__(self) -> str:
         return f"n{self.symbol}={self.actual}"
+
+
+class PartSize(DynamicSize):
+    """The part of a dynamic size that a work-group does: `room` elements, and what is left over in the last one."""
+
+    whole: DynamicSize
+
+    def __new__(cls, room: int, whole: DynamicSize) -> PartSize:
+        """Return the size of the parts of `whole`."""
+        self = super().__new__(cls, room, -1 - whole.symbol, min(room, whole.actual))
+        assert isinstance(self, PartSize)
+        self.whole = whole
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
 
 
 class DynamicStride(int):

@@ -15,7 +15,7 @@ from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contracti
 from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.layouts import preferred_layouts
-from tl_dpnp.graph.memrefs import Bound, scalar_type_of
+from tl_dpnp.graph.memrefs import Bound, Mode, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Arange,
@@ -34,11 +34,11 @@ from tl_dpnp.graph.nodes import (
     operands_of,
 )
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import Places, local_shape, take_places
+from tl_dpnp.graph.placement import GridAxis, Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
-from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, is_dynamic
+from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, PartSize, is_dynamic
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -104,15 +104,19 @@ class _Writer:
         self.placement = region.placement
         values = iter(b.parameters)
         self.sizes = dict(zip(sizes, values, strict=False))
+        self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
+        arguments = [(next(values), bound) for _, _, bound in leaves]
+        targets = [(next(values), bound) for bound in outputs]
+        ragged = {run: region.placement.grid[axis] for axis, run in counted.items()
+                  if region.placement.grid[axis].is_ragged}
+        groups = self._grid_indices(targets[0], grid_sizes, ragged) if grid_sizes else []
+        self.group_index = {axis: groups[run] for axis, run in counted.items()}
+        self.starts = {axis: self._begin_part(region.placement.grid[axis], groups[run])
+                       for axis, run in counted.items() if run in ragged}
         #: The most elements that a work-group may hold of a node, by which code is chosen, and how many it holds.
         self.rooms = {node: local_shape(node.shape, places, region.placement.grid)
                       for node, places in region.placement.places.items()}
         self.shapes = {node: self._held(shape) for node, shape in self.rooms.items()}
-        self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
-        arguments = [(next(values), bound) for _, _, bound in leaves]
-        targets = [(next(values), bound) for bound in outputs]
-        groups = self._grid_indices(targets[0], grid_sizes) if grid_sizes else []
-        self.group_index = {axis: groups[run] for axis, run in counted.items()}
         self.leaves = {
             (array, places): self._local(value, bound, groups)
             for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
@@ -171,15 +175,36 @@ class _Writer:
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
-    def _grid_indices(self, output: tuple[Value, Bound], sizes: Sequence[int]) -> list[Value]:
+    def _begin_part(self, axis: GridAxis, group: Value) -> Value:
+        """Return where the part of a ragged axis begins that a work-group has, and note how long it is."""
+        assert isinstance(axis.chunk, PartSize)
+        start = self.b.mul(group, int(axis.chunk))
+        rest = self.b.sub(self.sizes[axis.chunk.whole], start)
+        self.sizes[axis.chunk] = self.b.math("min", rest, int(axis.chunk))
+        return start
+
+    def _start(self, mode: Mode) -> Value:
+        """Return where the part of a mode begins that a work-group has, in memory."""
+        assert mode.part is not None
+        chunk = self.placement.grid[mode.part].chunk
+        start = self.starts[mode.part]
+        if mode.flipped and isinstance(chunk, PartSize):
+            return self.b.sub(self.b.sub(self.sizes[chunk.whole], start), self.sizes[chunk])
+        return start
+
+    def _grid_indices(
+        self, output: tuple[Value, Bound], sizes: Sequence[int], ragged: Mapping[int, GridAxis]
+    ) -> list[Value]:
         """Return the index of this work-group on each grid axis; the last axis runs fastest."""
         b = self.b
         rest = b.group_id()
         indices: list[Value] = []
         value, bound = output
         for axis in range(len(sizes) - 1, 0, -1):
-            mode = next(i for i, mode in enumerate(bound.modes) if mode.is_grid and mode.axis == axis)
-            size = b.size(value, mode)
+            if axis in ragged and isinstance(chunk := ragged[axis].chunk, PartSize):
+                size = b.div(b.add(self.sizes[chunk.whole], int(chunk) - 1), int(chunk))
+            else:
+                size = b.size(value, next(i for i, mode in enumerate(bound.modes) if mode.is_grid and mode.axis == axis))
             indices.append(b.arith("rem", rest, size))
             rest = b.arith("div", rest, size)
         return [rest, *reversed(indices)]
@@ -188,9 +213,11 @@ class _Writer:
         """Return the part of an argument that this work-group works on."""
         if bound.flat:
             return self._flat(value, bound, groups)
-        entries: list[Index | slice] = []
+        entries: list[Index | slice | tuple[Index, Index]] = []
         for number, mode in enumerate(bound.modes):
-            if not mode.is_grid:
+            if mode.part is not None:
+                entries.append((self._start(mode), self.sizes[self.placement.grid[mode.part].chunk]))
+            elif not mode.is_grid:
                 entries.append(ALL)
             elif mode.flipped:
                 last = self.b.sub(self.b.size(value, number), 1)
@@ -198,7 +225,7 @@ class _Writer:
             else:
                 entries.append(groups[mode.axis])
         modes = [mode for mode in bound.modes if not mode.is_grid]
-        memref = self.b.subview(value, *entries) if len(modes) < len(bound.modes) else value
+        memref = value if all(entry is ALL for entry in entries) else self.b.subview(value, *entries)
         return Buffer(memref, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped))
 
     def _flat(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
@@ -209,6 +236,8 @@ class _Writer:
                 group = groups[mode.axis]
                 group = self.b.sub(mode.size - 1, group) if mode.flipped else group
                 start = self._plus(start, self.b.mul(group, mode.stride))
+            elif mode.part is not None:
+                start = self._plus(start, self.b.mul(self._start(mode), mode.stride))
         modes = [mode for mode in bound.modes if not mode.is_grid]
         return Buffer(value, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped),
                       tuple(mode.stride for mode in modes), start)
@@ -315,7 +344,8 @@ class _Writer:
         """Return one of the numbers that count along axes."""
         terms = list(zip(index, node.strides, strict=True))
         terms += [(self.group_index[target], stride * self.placement.grid[target].chunk)
-                  for stride, target in zip(node.strides, places, strict=True) if target in self.group_index]
+                  for stride, target in zip(node.strides, places, strict=True)
+                  if target in self.group_index and stride]
         return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def _view_places(self, node: View, places: Places) -> Places:
