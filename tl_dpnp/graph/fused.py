@@ -31,13 +31,13 @@ from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
-from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames
+from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
 from tl_dpnp.graph.rewriting import obstacle, rewritten
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.varying import Varying
+from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
@@ -188,7 +188,7 @@ class FusedFunction:
         parts = tuple(key.parts)
         known = self._again.get(parts)
         has_plan = asked and self._has_plan(key, arguments, keywords)
-        has_kernels = has_plan or (known is not None and not known.grows)
+        has_kernels = has_plan or (known is not None and not known.grows) or history.is_served(parts)
         if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
             return self._in_dpnp(arguments, keywords, rehearsal)
         trace = Trace(None if asked else known, self.name)
@@ -222,6 +222,7 @@ class FusedFunction:
             trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
+            history.sized(parts, trace, self._named_arrays(trace, key, arguments, keywords))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 if self._plans.add(key, specialization) >= _MANY_VALUES:
@@ -259,6 +260,21 @@ class FusedFunction:
     @functools.cached_property
     def _names(self) -> ParameterNames:
         return ParameterNames(self.function)
+
+    def _named_arrays(
+        self, trace: Trace, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> dict[int, NamedArray]:
+        """Return the arrays of a call by their registers, with their names."""
+        if not trace.choices:
+            return {}
+        named: dict[int, NamedArray] = {}
+        names = array_names(self._names, arguments, keywords)
+        held = {id(array): slot for slot, array in enumerate(trace.registers) if array is not None}
+        for name, array in zip(names, key.arrays, strict=True):
+            slot = held.get(id(array))
+            if slot is not None:
+                named.setdefault(slot, (name, array.shape, tuple(array.strides)))
+        return named
 
     def _refusing(self, rehearsal: bool) -> Callable[[Break], None] | None:
         """Return what raises an error for breaks that the trace of a call must not have."""
@@ -381,6 +397,12 @@ def fuse(
     products), dtypes, shapes, USM type, queue, aliasing and exceptions are dpnp's.  The function is traced when it is
     called with arrays of a new kind: shape, strides, dtype, USM type or queue; a kernel serves every size of the batch.
     What cannot be fused runs in dpnp.
+
+    `dynamic` says when kernels are given the other sizes, instead of being compiled for them: with None, those that
+    have changed since the first call, as `torch.compile` has it; with True, all from the first call on; with False,
+    none.  Sizes 0 and 1 are always known, and so are those that the function looks at and those of small linear
+    algebra; ``stats.dynamic`` and `tl_dpnp.explain` name the axes.  A kernel keeps intermediate results for sizes of up
+    to 32, 64, 128 or 512, or of any size in global memory; there may be one for each.
 
     `on_break` says what happens then: nothing, a `FusionWarning`, or an `UnsupportedError`; `fullgraph=True` is the
     last one.  After `recompile_limit` traces that had to compile kernels, further kinds of arguments run in dpnp, with

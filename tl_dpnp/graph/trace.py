@@ -110,6 +110,8 @@ class Trace:
         self.compilations = 0
         self.varying: Varying | None = None
         self.choices: list[Choice] = []
+        self.dynamic: list[str] = []
+        self.static: dict[str, str] = {}
         self._outside = 0
         self._lazies: list[weakref.ref[Any]] = []
         self._known: dict[int, tuple[Any, Any]] = {}

@@ -6,6 +6,7 @@ structure, a size, a constant or a stride of an array, is an argument of the ker
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from tl_dpnp.graph.nodes import Array, Given, Node, Number
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, rebuilt, room_for
 from tl_dpnp.graph.unification import Axis, GraphValues
 
-__all__ = ["Choice", "Varying"]
+__all__ = ["Choice", "NamedArray", "Varying"]
 
 #: Structures that are remembered; the oldest go first.
 _MOST = 256
@@ -28,6 +29,10 @@ class _Record:
     first: tuple[Any, ...]
     changed: set[int] = field(default_factory=set)
     rooms: dict[int, int] = field(default_factory=dict)
+
+
+#: An array that the user has a name for: the name, the shape and the strides in elements.
+NamedArray = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,24 @@ class Choice:
         """Return the choice of kernels that know all sizes, for a reason."""
         return Choice(self.graph, {}, frozenset(), {**dict.fromkeys(self.sizes, reason), **self.static})
 
-    def axes(self, number: int) -> list[Axis]:
-        """Return the axes of arrays in memory that have a size."""
-        return [axis for axis, other in self.graph.classes.items() if other == number and isinstance(axis[0], Array)]
+    def described(self, named: Mapping[int, NamedArray]) -> tuple[list[str], dict[str, str]]:
+        """Return the axes whose sizes kernels are given, and those that changed and are known to them, with the reason.
+
+        `named` has the names of arrays by their registers.
+        """
+        return [name for number in self.sizes for name in self._axes(number, named)], {
+            name: reason for number, reason in self.static.items() for name in self._axes(number, named)}
+
+    def _axes(self, number: int, named: Mapping[int, NamedArray]) -> list[str]:
+        """Return the axes of named arrays that have a size."""
+        found: dict[str, None] = {}
+        for (node, axis), other in self.graph.classes.items():
+            if other == number and isinstance(node, Array) and node.slot in named:
+                name, shape, strides = named[node.slot]
+                facts = node.shape[axis], abs(node.strides[axis])
+                base = [i for i, own in enumerate(zip(shape, map(abs, strides), strict=True)) if own == facts]
+                found[f"axis {base[0]} of {name}" if len(base) == 1 else f"an axis of a view of {name}"] = None
+        return list(found)
 
     def applied(self, renamed: Callable[[Node, Node], None]) -> dict[Node, Array]:
         """Return the roots of the graph with dynamic sizes, each with its array."""
@@ -95,12 +115,17 @@ class Varying:
     def __init__(self, dynamic: bool | None) -> None:
         self.dynamic = dynamic
         self._records: OrderedDict[tuple[Any, ...], _Record] = OrderedDict()
+        self._lock = threading.Lock()
 
     def choose(self, roots: Mapping[Node, Array]) -> Choice | None:
         """Take in a graph and return what its kernels are to be given, None if nothing ever is."""
         if self.dynamic is False:
             return None
         graph = GraphValues(roots)
+        with self._lock:
+            return self._chosen(graph)
+
+    def _chosen(self, graph: GraphValues) -> Choice:
         values = tuple(value.value for value in graph.values)
         record = self._records.get(graph.structure)
         if record is None:
