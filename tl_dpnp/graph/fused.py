@@ -222,7 +222,7 @@ class FusedFunction:
             trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
-            history.sized(parts, trace, self._named_arrays(trace, key, arguments, keywords))
+            history.sized(parts, trace, kind, self._named_arrays(trace, key, arguments, keywords))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 if self._plans.add(key, specialization) >= _MANY_VALUES:

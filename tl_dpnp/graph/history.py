@@ -50,6 +50,7 @@ class History:
         self._shapes: dict[str, dict[tuple[int, ...], None]] = {}
         self.dynamic: dict[str, None] = {}
         self.static: dict[str, str] = {}
+        self._last_shapes: dict[tuple[Any, ...], dict[str, tuple[int, ...]]] = {}
         self._served: OrderedDict[tuple[Any, ...], bool] = OrderedDict()
 
     def stats(self, calls: Sequence[int], forgotten: int) -> FusionStats:
@@ -76,18 +77,27 @@ class History:
         """
         return self._served.get(without_sizes(parts), False)
 
-    def sized(self, parts: Sequence[Any], trace: Trace, named: Mapping[int, NamedArray]) -> None:
+    def sized(
+        self, parts: Sequence[Any], trace: Trace, kind: CallKind | None, named: Mapping[int, NamedArray]
+    ) -> None:
         """Take in what the kernels of a trace are given because it varies; `named` are arrays by their registers."""
         found = [choice.described(named) for choice in trace.choices]
         trace.dynamic = list(dict.fromkeys(name for dynamic, _ in found for name in dynamic))
         trace.static = {name: reason for _, static in found for name, reason in static.items()}
+        key = without_sizes(parts)
+        shapes = {} if kind is None else kind.shapes()
+        if trace.compilations and any(choice.is_new and choice.is_static for choice in trace.choices):
+            for name, shape in self._last_shapes.get(key, {}).items():
+                for axis, (before, after) in enumerate(zip(shape, shapes.get(name, ()), strict=False)):
+                    if before != after:
+                        trace.static.setdefault(f"axis {axis} of {name}", "the function does something else for it")
+        self._last_shapes[key] = shapes
         self.dynamic |= dict.fromkeys(trace.dynamic)
         self.static |= trace.static
-        key = without_sizes(parts)
         self._served[key] = not trace.compilations or any(choice.sizes for choice in trace.choices)
         self._served.move_to_end(key)
         while len(self._served) > _MOST_KINDS:
-            self._served.popitem(last=False)
+            self._last_shapes.pop(self._served.popitem(last=False)[0], None)
 
     def traced(
         self, parts: Any, trace: Trace, kind: CallKind | None, plan: Specialization | None, change: Change | None

@@ -39,13 +39,15 @@ NamedArray = tuple[str, tuple[int, ...], tuple[int, ...]]
 class Choice:
     """What kernels of a graph are to be given: `sizes` by the class of axes, and values by their number.
 
-    `static` are sizes that have changed and that kernels have to know nevertheless, with the reason.
+    `static` are sizes that have changed and that kernels have to know nevertheless, with the reason.  `is_new` says
+    that there was no graph of this structure before.
     """
 
     graph: GraphValues
     sizes: dict[int, DynamicSize]
     others: frozenset[int]
     static: dict[int, str]
+    is_new: bool = False
 
     @property
     def is_static(self) -> bool:
@@ -128,6 +130,7 @@ class Varying:
     def _chosen(self, graph: GraphValues) -> Choice:
         values = tuple(value.value for value in graph.values)
         record = self._records.get(graph.structure)
+        is_new = record is None
         if record is None:
             record = self._records[graph.structure] = _Record(values)
             if self.dynamic:
@@ -144,7 +147,7 @@ class Varying:
                 sizes[number] = DynamicSize(room, number, values[number])
         others = frozenset(number for number in record.changed if graph.values[number].kind in ("number", "stride"))
         static = {number: reason for number, reason in graph.static.items() if number in record.changed}
-        return Choice(graph, sizes, others, static)
+        return Choice(graph, sizes, others, static, is_new)
 
 
 def _all(graph: GraphValues) -> set[int]:
