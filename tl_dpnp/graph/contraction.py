@@ -27,8 +27,8 @@ class Tensor:
 
 
 def write_contraction(
-    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: Mapping[str, Value | int], accumulate: bool = False,
-    alpha: Value | float = 1.0,
+    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: Mapping[str, Value | int],
+    accumulate: bool = False, alpha: Value | float = 1.0,
 ) -> None:
     """Write ``out := alpha · lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``.
 

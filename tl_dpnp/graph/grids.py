@@ -25,8 +25,8 @@ from tl_dpnp.graph.nodes import (
     reached,
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
-from tl_dpnp.graph.symbols import is_dynamic
 from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
+from tl_dpnp.graph.symbols import is_dynamic
 
 __all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
 

@@ -16,8 +16,8 @@ import numpy as np
 
 __all__ = [
     "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Given", "Map", "NOT_ELEMENTWISE",
-    "Node", "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of", "reached",
-    "topological",
+    "Node", "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of",
+    "reached", "topological",
 ]
 
 

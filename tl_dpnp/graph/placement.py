@@ -28,7 +28,6 @@ from tl_dpnp.graph.nodes import (
     Take,
     View,
 )
-
 from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, is_dynamic
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]

@@ -29,8 +29,8 @@ from tl_dpnp.graph.nodes import (
 )
 
 __all__ = [
-    "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "is_dynamic", "rebuilt", "room_for",
-    "with_actual_sizes",
+    "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "is_dynamic", "rebuilt",
+    "room_for", "with_actual_sizes",
 ]
 
 #: Elements of an axis that a kernel may have room for in temporaries.  Each step is compiled once; what is longer than

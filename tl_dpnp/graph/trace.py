@@ -37,10 +37,10 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.partition import Region, substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
-from tl_dpnp.graph.planning import requests_for
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
-from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.graph.planning import requests_for
 from tl_dpnp.graph.symbols import actual_shape
+from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.views import c_strides
@@ -48,9 +48,7 @@ from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.progress import Compiling
 
-__all__ = [
-    "KernelReport", "NotFused", "Trace", "active_trace", "fusable",
-]
+__all__ = ["KernelReport", "NotFused", "Trace", "active_trace", "fusable"]
 
 _state = threading.local()
 
@@ -182,7 +180,8 @@ class Trace:
         self._lazies.append(weakref.ref(result))
         if self.observed and type(node) is not Array:
             frame = user_frame()
-            self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
+            label = getattr(node, "kind", type(node).__name__.lower())
+            self.origins[node] = label, frame.f_code.co_filename, frame.f_lineno
         if self._outside:
             self.materialize([result])
         return result
@@ -598,9 +597,3 @@ class Trace:
         lazy.__dict__.clear()
         lazy.__class__ = dpnp.ndarray
         lazy._array_obj = usm
-
-
-def _label(node: Node) -> str:
-    return node.kind if hasattr(node, "kind") else type(node).__name__.lower()
-
-

@@ -66,9 +66,9 @@ class GraphValues:
             for axis in range(len(root.shape)):
                 self._unify((root, axis), (array, axis))
         self.structure: tuple[Any, ...] = tuple(self._entries())
-        for axis, reason in self._pinned:
-            if axis in self.classes:
-                self.static.setdefault(self.classes[axis], reason)
+        for pinned, reason in self._pinned:
+            if pinned in self.classes:
+                self.static.setdefault(self.classes[pinned], reason)
 
     # --- axes that have one size -------------------------------------------------------------------------------------
 
@@ -97,8 +97,8 @@ class GraphValues:
             case Contract(operands=operands, operand_letters=words):
                 known: dict[str, Axis] = {letter: (node, axis) for axis, letter in enumerate(node.letters)}
                 for operand, word in zip(operands, words, strict=True):
-                    for axis, letter in enumerate(word):
-                        self._unify(known.setdefault(letter, (operand, axis)), (operand, axis))
+                    for below, letter in enumerate(word):
+                        self._unify(known.setdefault(letter, (operand, below)), (operand, below))
             case Reduce(operand=operand, axes=axes):
                 kept = [axis for axis in range(len(operand.shape)) if axis not in axes]
                 for axis, below in enumerate(kept):

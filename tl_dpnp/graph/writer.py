@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
 from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.layouts import preferred_layouts
-from tl_dpnp.graph.memrefs import Bound, Mode, scalar_type_of
+from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Arange,
@@ -34,11 +33,12 @@ from tl_dpnp.graph.nodes import (
     operands_of,
 )
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import GridAxis, Places, local_shape, take_places
+from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
-from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, PartSize, is_dynamic
+from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, is_dynamic
+from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -46,27 +46,6 @@ from tl_dpnp.language.types import Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
-
-Index = Value | int
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Memory of a work-group: a memref, and for each of its modes the axis of the node that it is.
-
-    With `steps`, the memref has one mode; the elements of the node start at `start` and are so far apart on its axes.
-    """
-
-    memref: Value
-    axes: tuple[int, ...]
-    flipped: frozenset[int] = frozenset()
-    steps: tuple[int, ...] = ()
-    start: Index = 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the modes are the axes, in their direction."""
-        return not self.flipped and not self.steps
 
 
 def write_region(
@@ -88,11 +67,6 @@ def write_region(
     return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted, sizes).write()
 
 
-def _is_long(size: Index) -> bool:
-    """Return whether an axis has more than one element; dynamic sizes begin at 2."""
-    return not isinstance(size, int) or size > 1
-
-
 class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
@@ -103,25 +77,20 @@ class _Writer:
         self.region = region
         self.placement = region.placement
         values = iter(b.parameters)
-        self.sizes = dict(zip(sizes, values, strict=False))
+        known = dict(zip(sizes, values, strict=False))
         self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
         arguments = [(next(values), bound) for _, _, bound in leaves]
         targets = [(next(values), bound) for bound in outputs]
-        ragged = {run: region.placement.grid[axis] for axis, run in counted.items()
-                  if region.placement.grid[axis].is_ragged}
-        groups = self._grid_indices(targets[0], grid_sizes, ragged) if grid_sizes else []
-        self.group_index = {axis: groups[run] for axis, run in counted.items()}
-        self.starts = {axis: self._begin_part(region.placement.grid[axis], groups[run])
-                       for axis, run in counted.items() if run in ragged}
+        group = self.group = WorkGroup(b, region.placement.grid, known, targets[0], grid_sizes, counted)
         #: The most elements that a work-group may hold of a node, by which code is chosen, and how many it holds.
         self.rooms = {node: local_shape(node.shape, places, region.placement.grid)
                       for node, places in region.placement.places.items()}
-        self.shapes = {node: self._held(shape) for node, shape in self.rooms.items()}
+        self.shapes = {node: group.held(shape) for node, shape in self.rooms.items()}
         self.leaves = {
-            (array, places): self._local(value, bound, groups)
+            (array, places): group.part_of(value, bound)
             for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
         }
-        self.outputs = {root: self._local(value, bound, groups)
+        self.outputs = {root: group.part_of(value, bound)
                         for root, (value, bound) in zip(region.roots, targets, strict=True)}
         self.buffers: dict[Node, Buffer] = {}
         self.loaded: dict[tuple[object, ...], Value] = {}
@@ -175,81 +144,6 @@ class _Writer:
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
-    def _begin_part(self, axis: GridAxis, group: Value) -> Value:
-        """Return where the part of a ragged axis begins that a work-group has, and note how long it is."""
-        assert isinstance(axis.chunk, PartSize)
-        start = self.b.mul(group, int(axis.chunk))
-        rest = self.b.sub(self.sizes[axis.chunk.whole], start)
-        self.sizes[axis.chunk] = self.b.math("min", rest, int(axis.chunk))
-        return start
-
-    def _start(self, mode: Mode) -> Value:
-        """Return where the part of a mode begins that a work-group has, in memory."""
-        assert mode.part is not None
-        chunk = self.placement.grid[mode.part].chunk
-        start = self.starts[mode.part]
-        if mode.flipped and isinstance(chunk, PartSize):
-            return self.b.sub(self.b.sub(self.sizes[chunk.whole], start), self.sizes[chunk])
-        return start
-
-    def _grid_indices(
-        self, output: tuple[Value, Bound], sizes: Sequence[int], ragged: Mapping[int, GridAxis]
-    ) -> list[Value]:
-        """Return the index of this work-group on each grid axis; the last axis runs fastest."""
-        b = self.b
-        rest = b.group_id()
-        indices: list[Value] = []
-        value, bound = output
-        for axis in range(len(sizes) - 1, 0, -1):
-            if axis in ragged and isinstance(chunk := ragged[axis].chunk, PartSize):
-                size = b.div(b.add(self.sizes[chunk.whole], int(chunk) - 1), int(chunk))
-            else:
-                size = b.size(value, next(i for i, mode in enumerate(bound.modes) if mode.is_grid and mode.axis == axis))
-            indices.append(b.arith("rem", rest, size))
-            rest = b.arith("div", rest, size)
-        return [rest, *reversed(indices)]
-
-    def _local(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
-        """Return the part of an argument that this work-group works on."""
-        if bound.flat:
-            return self._flat(value, bound, groups)
-        entries: list[Index | slice | tuple[Index, Index]] = []
-        for number, mode in enumerate(bound.modes):
-            if mode.part is not None:
-                entries.append((self._start(mode), self.sizes[self.placement.grid[mode.part].chunk]))
-            elif not mode.is_grid:
-                entries.append(ALL)
-            elif mode.flipped:
-                last = self.b.sub(self.b.size(value, number), 1)
-                entries.append(self.b.sub(last, groups[mode.axis]))
-            else:
-                entries.append(groups[mode.axis])
-        modes = [mode for mode in bound.modes if not mode.is_grid]
-        memref = value if all(entry is ALL for entry in entries) else self.b.subview(value, *entries)
-        return Buffer(memref, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped))
-
-    def _flat(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
-        """Return the part of an argument that this work-group works on, where that is no memref of its own."""
-        start: Index = 0
-        for mode in bound.modes:
-            if mode.is_grid:
-                group = groups[mode.axis]
-                group = self.b.sub(mode.size - 1, group) if mode.flipped else group
-                start = self._plus(start, self.b.mul(group, mode.stride))
-            elif mode.part is not None:
-                start = self._plus(start, self.b.mul(self._start(mode), mode.stride))
-        modes = [mode for mode in bound.modes if not mode.is_grid]
-        return Buffer(value, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped),
-                      tuple(mode.stride for mode in modes), start)
-
-    def _plus(self, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        return self.b.add(left, right) if left != 0 and right != 0 else left if right == 0 else right
-
-    def _minus(self, left: Index, right: Index) -> Index:
-        return left - right if isinstance(left, int) and isinstance(right, int) else self.b.sub(left, right)
-
     def _temporary(self, node: Node) -> Buffer:
         axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
         if node in self.layouts:
@@ -262,12 +156,8 @@ class _Writer:
         assert max(room, default=0) < UNLIMITED, "there are no temporaries without a limit"
         memory = self.b.alloca(memref(element, *room))
         if any(is_dynamic(rooms[axis]) for axis in axes):
-            memory = self.b.subview(memory, *((0, size) for size in self._held([rooms[axis] for axis in axes])))
+            memory = self.b.subview(memory, *((0, size) for size in self.group.held([rooms[axis] for axis in axes])))
         return Buffer(memory, axes)
-
-    def _held(self, shape: Sequence[int]) -> tuple[Index, ...]:
-        """Return sizes as they are in a call: those of dynamic ones are parameters."""
-        return tuple(self.sizes[size] if isinstance(size, DynamicSize) else size for size in shape)
 
     def _reshaped(self, node: Reshape) -> Buffer:
         """Return the memory of the operand, which is in C order, seen with another shape."""
@@ -303,7 +193,7 @@ class _Writer:
                         continue
                     size = self.shapes[node][out]
                     entries.append(ALL if size == self.shapes[operand][axis] else start if size == 1 else (start, size))
-                    if _is_long(size):
+                    if is_long(size):
                         kept.append(out)
                 plain = all(entry is ALL for entry in entries)
                 return Buffer(below.memref if plain else self.b.subview(below.memref, *entries), tuple(kept))
@@ -324,7 +214,7 @@ class _Writer:
             return self._load(buffer, index, self.shapes[node])
         match node:
             case Array():
-                shape = self._held(local_shape(node.shape, places, self.placement.grid))
+                shape = self.group.held(local_shape(node.shape, places, self.placement.grid))
                 return self._load(self.leaves[node, places], index, shape)
             case View(operand=operand, axes=axes):
                 return self._element(operand, self.placement.places.get(operand, self._view_places(node, places)),
@@ -343,9 +233,9 @@ class _Writer:
     def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
         """Return one of the numbers that count along axes."""
         terms = list(zip(index, node.strides, strict=True))
-        terms += [(self.group_index[target], stride * self.placement.grid[target].chunk)
+        terms += [(self.group.index[target], stride * self.placement.grid[target].chunk)
                   for stride, target in zip(node.strides, places, strict=True)
-                  if target in self.group_index and stride]
+                  if target in self.group.index and stride]
         return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def _view_places(self, node: View, places: Places) -> Places:
@@ -367,12 +257,13 @@ class _Writer:
         for axis in buffer.axes:
             position = index[axis]
             if axis in buffer.flipped:
-                position = self._minus(self._minus(shape[axis], 1), position)
+                position = self.group.minus(self.group.minus(shape[axis], 1), position)
             where.append(position)
         if buffer.steps:
             place = buffer.start
             for position, step in zip(where, buffer.steps, strict=True):
-                place = self._plus(place, position * step if isinstance(position, int) else self.b.mul(position, step))
+                way = position * step if isinstance(position, int) else self.b.mul(position, step)
+                place = self.group.plus(place, way)
             where = [place]
         return self.b.load(buffer.memref, *where)
 
@@ -428,15 +319,15 @@ class _Writer:
         """Copy each operand to its place in `target`."""
         places, element = self._places_of(node), scalar_type_of(node.dtype)
         for operand, position in zip(node.operands, node.positions, strict=True):
-            shape = self._held(local_shape(operand.shape, places, self.placement.grid))
-            axes = [axis for axis in reversed(target.axes) if _is_long(shape[axis])]
+            shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
+            axes = [axis for axis in reversed(target.axes) if is_long(shape[axis])]
             with self._loops(axes, shape) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 where = [self._position((*position[axis], axis), index) for axis in target.axes]
                 self.b.store(value, target.memref, *where)
 
     def _shape_of(self, node: Node) -> tuple[Index, ...]:
-        return self._held(local_shape(node.shape, self._places_of(node), self.placement.grid))
+        return self.group.held(local_shape(node.shape, self._places_of(node), self.placement.grid))
 
     def _places_of(self, node: Node) -> Places:
         known = self.placement.places.get(node)
@@ -527,7 +418,7 @@ class _Writer:
         if places is None:
             kept_places = iter(self._places_of(node))
             places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
-        inner_shape = self._held(local_shape(operand.shape, places, self.placement.grid))
+        inner_shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
         shape = self._shape_of(node)
         type_ = scalar_type_of(node.dtype)
         kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
@@ -538,7 +429,7 @@ class _Writer:
         summed: list[Index] = [0] * len(inner_shape)
         with ExitStack() as stack:
             for axis in node.axes:
-                if _is_long(inner_shape[axis]):
+                if is_long(inner_shape[axis]):
                     summed[axis] = stack.enter_context(b.for_(0, inner_shape[axis]))
             index = stack.enter_context(self._loops(order, shape))
             for axis, position in zip(kept, index, strict=True):
@@ -561,7 +452,7 @@ class _Writer:
         with self._loops(order, shape) as index:
             value, where = element(index)
             b.store(value, target.memref, *where)
-        if _is_long(shape[node.axis]):
+        if is_long(shape[node.axis]):
             with b.for_(1, shape[node.axis]) as step, self._loops(order, shape) as index:
                 value, where = element((*index[: node.axis], step, *index[node.axis + 1 :]))
                 before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
@@ -580,7 +471,7 @@ class _Writer:
         inside = (*places[:batch], None, None)
         with ExitStack() as stack:
             first: tuple[Index, ...] = tuple(
-                stack.enter_context(b.for_(0, extent)) if _is_long(extent) else 0 for extent in shape[:batch])
+                stack.enter_context(b.for_(0, extent)) if is_long(extent) else 0 for extent in shape[:batch])
             self.loaded = {}
             transposed = node.kind in ("det", "inv")
             factors = self.factors.get((matrices, transposed))
@@ -594,7 +485,7 @@ class _Writer:
                 value = factors.determinant() if node.kind == "det" else factors.singular()
                 b.store(value, target.memref, *(first[axis] for axis in target.axes))
             else:
-                column = stack.enter_context(b.foreach(0, shape[-1])) if _is_long(shape[-1]) else 0
+                column = stack.enter_context(b.foreach(0, shape[-1])) if is_long(shape[-1]) else 0
                 if node.kind == "solve":
                     right = [self._element(node.operands[1], inside, (*first, row, column)) for row in range(size)]
                 else:
@@ -616,7 +507,7 @@ class _Writer:
         sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
         factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
-        held = dict(zip(sizes, self._held(list(sizes.values())), strict=True))
+        held = dict(zip(sizes, self.group.held(list(sizes.values())), strict=True))
         write_contraction(self.b, tensors[0], tensors[1], out, held, accumulate, factor)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
@@ -631,7 +522,7 @@ class _Writer:
         ):
             axes = tuple(axis for axis in reversed(range(len(shape))) if shape[axis] > 1)
             buffer = self._allocated(shape, axes, element)
-            with self._loops(tuple(reversed(axes)), self._held(shape)) as index:
+            with self._loops(tuple(reversed(axes)), self.group.held(shape)) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 self.b.store(value, buffer.memref, *(index[axis] for axis in axes))
         return Tensor(buffer.memref, "".join(letters[axis] for axis in buffer.axes))
