@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Array,
@@ -27,6 +29,7 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     reached,
 )
+from tl_dpnp.language.constants import LARGEST_INTEGER
 
 __all__ = [
     "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "is_dynamic", "rebuilt",
@@ -155,14 +158,12 @@ def _is_same(old: Any, new: Any) -> bool:
 
 def may_be_given(number: Node, compute: Any) -> bool:
     """Return whether a kernel that computes in a dtype may be given a constant, with the same effect."""
-    import numpy as np
-
     if not isinstance(number, Number) or type(number.value) not in (int, float):
         return False
     if compute.kind == "f":
         return True
     fits = compute.kind in "iu" and type(number.value) is int
-    return fits and np.iinfo(compute).min <= number.value <= np.iinfo(compute).max
+    return fits and np.iinfo(compute).min <= number.value <= min(np.iinfo(compute).max, LARGEST_INTEGER)
 
 
 def with_actual_sizes(roots: Collection[Node]) -> dict[Node, Node]:
