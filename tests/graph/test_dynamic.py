@@ -179,6 +179,16 @@ def test_in_place_results_lie_where_they_should():
         compare(f"{n}", mine, f(other, _array(5, 5)))
 
 
+def test_a_list_that_the_function_appends_to_has_the_names_of_its_arrays_before():
+    def f(x, kept):
+        kept.append(x @ x.T)
+        return kept[0]
+
+    fused = fuse(f)
+    for n in (3, 5, 7):
+        compare(f"{n}", fused(_array(n, 4), []), _array(n, 4) @ _array(n, 4).T)
+
+
 # --- what is said ----------------------------------------------------------------------------------------------------
 
 

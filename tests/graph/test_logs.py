@@ -358,7 +358,7 @@ def test_a_first_call_shows_that_it_compiles_and_erases_that(monkeypatch):
 
 
 def test_stats_count_what_became_of_the_calls():
-    f = fuse(lambda x: x @ x, recompile_limit=2)
+    f = fuse(lambda x: x @ x, recompile_limit=2, dynamic=False)
     clear_kernels()
     assert f.stats.calls == 0
     for size in (3, 3, 4, 3):

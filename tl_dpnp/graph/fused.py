@@ -188,7 +188,8 @@ class FusedFunction:
         parts = tuple(key.parts)
         known = self._again.get(parts)
         has_plan = asked and self._has_plan(key, arguments, keywords)
-        has_kernels = has_plan or (known is not None and not known.grows) or history.is_served(parts)
+        has_kernels = has_plan or (known is not None and not known.grows) or (
+            self.dynamic is not False and history.is_served(parts))
         if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
             return self._in_dpnp(arguments, keywords, rehearsal)
         trace = Trace(None if asked else known, self.name)
@@ -200,6 +201,7 @@ class FusedFunction:
         history.traces += 1
         history.rehearsals += rehearsal
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
+        names = list(array_names(self._names, arguments, keywords)) if trace.observed else []
         change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
         for original in key.originals:
             trace.argument(original)
@@ -222,7 +224,7 @@ class FusedFunction:
             trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
-            history.sized(parts, trace, kind, self._named_arrays(trace, key, arguments, keywords))
+            history.sized(parts, trace, None if has_plan else kind, _named_arrays(trace, key, names))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 if self._plans.add(key, specialization) >= _MANY_VALUES:
@@ -260,21 +262,6 @@ class FusedFunction:
     @functools.cached_property
     def _names(self) -> ParameterNames:
         return ParameterNames(self.function)
-
-    def _named_arrays(
-        self, trace: Trace, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]
-    ) -> dict[int, NamedArray]:
-        """Return the arrays of a call by their registers, with their names."""
-        if not trace.choices:
-            return {}
-        named: dict[int, NamedArray] = {}
-        names = array_names(self._names, arguments, keywords)
-        held = {id(array): slot for slot, array in enumerate(trace.registers) if array is not None}
-        for name, array in zip(names, key.arrays, strict=True):
-            slot = held.get(id(array))
-            if slot is not None:
-                named.setdefault(slot, (name, array.shape, tuple(array.strides)))
-        return named
 
     def _refusing(self, rehearsal: bool) -> Callable[[Break], None] | None:
         """Return what raises an error for breaks that the trace of a call must not have."""
@@ -371,6 +358,15 @@ def function_of(function: Any) -> types.FunctionType | None:
         return function_of(function.__func__)
     called = None if isinstance(function, type) else called_method(type(function))
     return called if isinstance(called, types.FunctionType) else None
+
+
+def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int, NamedArray]:
+    """Return the arrays of a call by their registers, with the names that they had before it."""
+    if not trace.choices:
+        return {}
+    held = {id(array): slot for slot, array in enumerate(trace.registers) if array is not None}
+    found = ((held.get(id(array)), name, array) for name, array in zip(names, key.arrays, strict=False))
+    return {slot: (name, array.shape, tuple(array.strides)) for slot, name, array in found if slot is not None}
 
 
 def _unpickled(

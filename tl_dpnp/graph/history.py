@@ -86,14 +86,17 @@ class History:
         trace.static = {name: reason for _, static in found for name, reason in static.items()}
         key = without_sizes(parts)
         shapes = {} if kind is None else kind.shapes()
-        if trace.compilations and any(choice.is_new and choice.is_static for choice in trace.choices):
+        is_another = any(choice.is_new and choice.is_static for choice in trace.choices)
+        if kind is not None and trace.compilations and is_another:
             for name, shape in self._last_shapes.get(key, {}).items():
                 for axis, (before, after) in enumerate(zip(shape, shapes.get(name, ()), strict=False)):
                     if before != after:
                         trace.static.setdefault(f"axis {axis} of {name}", "the function does something else for it")
-        self._last_shapes[key] = shapes
         self.dynamic |= dict.fromkeys(trace.dynamic)
         self.static |= trace.static
+        if kind is None:  # it has been traced before
+            return
+        self._last_shapes[key] = shapes
         self._served[key] = not trace.compilations or any(choice.sizes for choice in trace.choices)
         self._served.move_to_end(key)
         while len(self._served) > _MOST_KINDS:
@@ -143,13 +146,11 @@ class History:
         kernels = "1 kernel" if trace.compilations == 1 else f"{trace.compilations or 'no'} kernels"
         text = "; ".join(map(str, changes)) or "nothing that is known differs"
         beside = "" if seen is None else f" (beside trace {seen.number})"
-        log("recompiles", [
-            f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}",
-            *([f"{self.name}: trace {self.traces}, sizes that kernels are given: {', '.join(trace.dynamic)}"]
-              if trace.dynamic and trace.compilations else []),
-            *(f"{self.name}: trace {self.traces}, {name} is known to kernels: {reason}"
-              for name, reason in trace.static.items() if trace.compilations),
-        ])
+        if trace.compilations and trace.dynamic:
+            text += f"; sizes that kernels are given: {', '.join(trace.dynamic)}"
+        if trace.compilations:
+            text += "".join(f"; {name} is known to kernels: {reason}" for name, reason in trace.static.items())
+        log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
 
     def many_values(self, count: int, names: Sequence[str]) -> None:
         """Warn once that there are plans for many values of numbers."""
