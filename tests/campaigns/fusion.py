@@ -9,6 +9,7 @@ import gc
 import importlib.util
 import io
 import itertools
+import random
 import signal
 import sys
 import tempfile
@@ -53,7 +54,7 @@ def check(kind: str, case: str) -> Verdict:
             return Verdict(labels=("calls without end",))
         with _counted(labels):
             functions: list[Any] = []
-            fused = list(_states(path, _fusing(functions)))
+            fused = list(_states(path, _fusing(functions, case)))
         labels.update(_kept(functions[-1:]))
         labels["calls that raised"] += sum(state[0][0] == "raised" for state in plain)
         for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
@@ -91,11 +92,16 @@ def _interrupted() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _fusing(functions: list[Any]) -> Callable[[Any], Any]:
+def _fusing(functions: list[Any], case: str) -> Callable[[Any], Any]:
+    """Return the decorator of a module; the option `dynamic` is drawn by its text."""
     import tl_dpnp
 
+    rng = random.Random(case)
+    dynamics = iter(lambda: rng.choice([None, None, True, False]), "no value")
+
     def decorate(function: Any) -> Any:
-        functions.append(tl_dpnp.fuse(function, recompile_limit=1000))
+        dynamic = next(dynamics)
+        functions.append(tl_dpnp.fuse(function, recompile_limit=1000, dynamic=dynamic))
         return functions[-1]
 
     return decorate
@@ -111,20 +117,21 @@ def _kept(functions: list[Any]) -> Iterator[str]:
 @contextlib.contextmanager
 def _counted(labels: Counter[str]) -> Iterator[None]:
     """Count kernels that were compiled, and those that were there, and calls that were traced."""
-    from tl_dpnp.graph import fused, trace
+    from tl_dpnp.graph import fused, kernels
 
-    prepare, traced = trace.prepare_kernel, fused.FusedFunction._trace_call
+    prepare, traced = kernels.KernelRequest.prepared, fused.FusedFunction._trace_call
 
-    def counting(*arguments: Any) -> Any:
-        prepared = prepare(*arguments)
+    def counting(request: Any, queue: Any) -> Any:
+        prepared = prepare(request, queue)
         labels["kernels compiled" if prepared.compiled else "kernels shared"] += 1
+        labels["kernels with dynamic sizes"] += any(p.name.startswith("n") for p in prepared.kernel.parameters)
         return prepared
 
     def tracing(*arguments: Any) -> Any:
         labels["calls traced"] += 1
         return traced(*arguments)
 
-    with mock.patch.object(trace, "prepare_kernel", counting), \
+    with mock.patch.object(kernels.KernelRequest, "prepared", counting), \
             mock.patch.object(fused.FusedFunction, "_trace_call", tracing):
         yield
 

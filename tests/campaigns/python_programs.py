@@ -110,7 +110,8 @@ class _Writer:
             "cut": lambda: rng.choice(["", "0", "-1"]), "three": lambda: rng.choice("234"),
             "numpy": lambda: rng.choice(["float32", "float64", "int64"]),
             "array": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4)",
-            "sized": lambda: f"random_array({rng.randrange(99)}, {rng.choice([1, 2, 3, 5])}, 4, 4)",
+            "sized": lambda: f"random_array({rng.randrange(99)}, {rng.choice([1, 2, 3, 5])}, "
+                             f"{rng.choice([4, 4, 4, 2, 3, 5, 7, 9])}, 4)",
             "typed": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, dtype={rng.choice(['f8', 'i4'])!r})",
         }
         return values[kind]()

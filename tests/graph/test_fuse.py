@@ -322,7 +322,7 @@ def test_what_dpnp_does_alone_is_part_of_the_plan():
 
 
 def test_too_many_kinds_of_arguments_warn_once():
-    @tl_dpnp.fuse(recompile_limit=2)
+    @tl_dpnp.fuse(recompile_limit=2, dynamic=False)
     def product(a):
         return a @ a
 

@@ -7,7 +7,7 @@ becomes loops around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,8 +27,8 @@ class Tensor:
 
 
 def write_contraction(
-    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: dict[str, int], accumulate: bool = False,
-    alpha: Value | float = 1.0,
+    b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: Mapping[str, Value | int],
+    accumulate: bool = False, alpha: Value | float = 1.0,
 ) -> None:
     """Write ``out := alpha · lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``.
 
@@ -142,8 +142,8 @@ def _write_product(
 
 def _write_dot(b: FunctionBuilder, left: Value, right: Value, result: Value, beta: float) -> None:
     """Write a scalar product: one matrix with a single row times a vector."""
-    size = memref_type(left).shape[0]
-    assert size is not None
+    known = memref_type(left).shape[0]
+    size = b.size(left, 0) if known is None else known
     row = b.expand(left, 0, size, 1)
     element = b.expand(result, 0, 1) if memref_type(result).order else None
     if element is None:
@@ -153,7 +153,7 @@ def _write_dot(b: FunctionBuilder, left: Value, right: Value, result: Value, bet
 
 
 def _write_serial_dot(
-    b: FunctionBuilder, left: Value, right: Value, result: Value, beta: float, size: int
+    b: FunctionBuilder, left: Value, right: Value, result: Value, beta: float, size: Value | int
 ) -> None:
     element = memref_type(result).element
     if beta == 0:

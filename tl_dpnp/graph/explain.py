@@ -101,7 +101,8 @@ class Explanation:
     """What a call of a fused function did; made by `tl_dpnp.explain`.
 
     `again` says why the function is traced at each call, and is empty where it runs from a plan.  `calls` are the
-    names of dpnp functions that were called.
+    names of dpnp functions that were called.  `dynamic` names the axes whose sizes kernels are given, `static` those
+    whose sizes changed and are known to kernels, with the reason.
     """
 
     function: str
@@ -110,6 +111,8 @@ class Explanation:
     breaks: tuple[Break, ...]
     again: tuple[Break, ...]
     trace: Trace
+    dynamic: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
 
     @classmethod
     def of_trace(cls, name: str, trace: Trace, again: Sequence[Break]) -> Explanation:
@@ -125,7 +128,8 @@ class Explanation:
     def _of(cls, name: str, trace: Trace, again: Sequence[Break]) -> Explanation:
         kernels = tuple(KernelSummary(step.report, trace) for step in trace.steps if isinstance(step, KernelStep))
         calls = tuple(step.report for step in trace.steps if isinstance(step, CallStep))
-        return cls(name, kernels, calls, tuple(trace.breaks), tuple(again), trace)
+        static = tuple(f"{name}: {reason}" for name, reason in trace.static.items())
+        return cls(name, kernels, calls, tuple(trace.breaks), tuple(again), trace, tuple(trace.dynamic), static)
 
     @property
     def launches_before(self) -> int:
@@ -157,6 +161,10 @@ class Explanation:
         ]
         lines += [f"  {line}" for kernel in self.kernels for line in str(kernel).splitlines()]
         lines += [f"  dpnp.{name}" for name in self.calls]
+        if self.dynamic:
+            lines.append(f"sizes that kernels are given: {', '.join(self.dynamic)}")
+        if self.static:
+            lines += ["sizes that changed and that kernels know:", *(f"  {line}" for line in self.static)]
         if self.breaks:
             lines += ["breaks:", *(f"  {line}" for line in listing(self.breaks))]
         if self.again:
@@ -171,6 +179,7 @@ class Explanation:
             "function": self.function, "launches_before": self.launches_before, "launches": self.launches,
             "bytes_before": self.bytes_before, "bytes": self.bytes, "calls": list(self.calls),
             "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "dynamic": list(self.dynamic), "static": list(self.static),
             "breaks": [asdict(b) for b in self.breaks], "again": [asdict(b) for b in self.again],
         }
 

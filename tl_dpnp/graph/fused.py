@@ -31,12 +31,13 @@ from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
-from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames
+from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
 from tl_dpnp.graph.rewriting import obstacle, rewritten
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
+from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["FusedFunction", "fuse"]
@@ -51,7 +52,8 @@ class FusedFunction:
     """A function that is fused; made by `tl_dpnp.fuse`."""
 
     def __init__(
-        self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int
+        self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int,
+        dynamic: bool | None = None,
     ) -> None:
         code = function_of(function)
         if code is None or dpnp_name(function) is not None:
@@ -66,6 +68,8 @@ class FusedFunction:
         self.fullgraph = fullgraph
         self.on_break = on_break
         self.recompile_limit = recompile_limit
+        self.dynamic = dynamic
+        self._varying = Varying(dynamic)
         self.enabled: bool = config.get("FUSE")
         self._plans = PlanStore()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
@@ -82,7 +86,7 @@ class FusedFunction:
         found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
         for part in self.name.split("."):
             found = getattr(found, part, None)
-        options = self.fullgraph, self.on_break, self.recompile_limit
+        options = self.fullgraph, self.on_break, self.recompile_limit, self.dynamic
         return self.name if found is self else (_unpickled, (self.function, *options))
 
     def __copy__(self) -> FusedFunction:
@@ -153,6 +157,7 @@ class FusedFunction:
             self._again = OrderedDict()
             self._interceptors = []
             self._history = History(self.name)
+            self._varying = Varying(self.dynamic)
 
     @property
     def _compilations(self) -> int:
@@ -183,7 +188,8 @@ class FusedFunction:
         parts = tuple(key.parts)
         known = self._again.get(parts)
         has_plan = asked and self._has_plan(key, arguments, keywords)
-        has_kernels = has_plan or (known is not None and not known.grows)
+        has_kernels = has_plan or (known is not None and not known.grows) or (
+            self.dynamic is not False and history.is_served(parts))
         if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
             return self._in_dpnp(arguments, keywords, rehearsal)
         trace = Trace(None if asked else known, self.name)
@@ -191,9 +197,11 @@ class FusedFunction:
         if trace.observed:
             check_setting()
         trace.refuse = self._refusing(rehearsal)
+        trace.varying = self._varying
         history.traces += 1
         history.rehearsals += rehearsal
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
+        names = list(array_names(self._names, arguments, keywords)) if trace.observed else []
         change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
         for original in key.originals:
             trace.argument(original)
@@ -216,6 +224,7 @@ class FusedFunction:
             trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
+            history.sized(parts, trace, None if has_plan else kind, _named_arrays(trace, key, names))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 if self._plans.add(key, specialization) >= _MANY_VALUES:
@@ -351,8 +360,20 @@ def function_of(function: Any) -> types.FunctionType | None:
     return called if isinstance(called, types.FunctionType) else None
 
 
-def _unpickled(function: Any, fullgraph: bool, on_break: str, recompile_limit: int) -> FusedFunction:
-    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int, NamedArray]:
+    """Return the arrays of a call by their registers, with the names that they had before it."""
+    if not trace.choices:
+        return {}
+    held = {id(array): slot for slot, array in enumerate(trace.registers) if array is not None}
+    found = ((held.get(id(array)), name, array) for name, array in zip(names, key.arrays, strict=False))
+    return {slot: (name, array.shape, tuple(array.strides)) for slot, name, array in found if slot is not None}
+
+
+def _unpickled(
+    function: Any, fullgraph: bool, on_break: str, recompile_limit: int, dynamic: bool | None = None
+) -> FusedFunction:
+    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
+                         dynamic=dynamic)
 
 
 def _stand_in(trace: Trace, value: Any) -> Any:
@@ -364,7 +385,7 @@ def _stand_in(trace: Trace, value: Any) -> Any:
 
 def fuse(
     function: Callable[..., Any] | None = None, *, fullgraph: bool = False, on_break: str = "quiet",
-    recompile_limit: int = 8,
+    recompile_limit: int = 8, dynamic: bool | None = None,
 ) -> Any:
     """Run a function's dpnp operations fused into kernels; to be used as a decorator, with or without options.
 
@@ -372,6 +393,12 @@ def fuse(
     products), dtypes, shapes, USM type, queue, aliasing and exceptions are dpnp's.  The function is traced when it is
     called with arrays of a new kind: shape, strides, dtype, USM type or queue; a kernel serves every size of the batch.
     What cannot be fused runs in dpnp.
+
+    `dynamic` says when kernels are given the other sizes, instead of being compiled for them: with None, those that
+    have changed since the first call, as `torch.compile` has it; with True, all from the first call on; with False,
+    none.  Sizes 0 and 1 are always known, and so are those that the function looks at and those of small linear
+    algebra; ``stats.dynamic`` and `tl_dpnp.explain` name the axes.  A kernel keeps intermediate results for sizes of up
+    to 32, 64, 128 or 512, or of any size in global memory; there may be one for each.
 
     `on_break` says what happens then: nothing, a `FusionWarning`, or an `UnsupportedError`; `fullgraph=True` is the
     last one.  After `recompile_limit` traces that had to compile kernels, further kinds of arguments run in dpnp, with
@@ -383,13 +410,16 @@ def fuse(
         raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
     if not isinstance(recompile_limit, int) or recompile_limit < 1:
         raise TLTypeError(f"recompile_limit={recompile_limit!r} is not understood: it takes a number from 1")
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise TLTypeError(f"dynamic={dynamic!r} is not understood: it takes None, True or False")
 
     def decorate(function: Any) -> Any:
         if isinstance(function, classmethod | staticmethod):
             return type(function)(decorate(function.__func__))
         if isinstance(function, types.MethodType):
             return types.MethodType(decorate(function.__func__), function.__self__)
-        return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit)
+        return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
+                             dynamic=dynamic)
 
     return decorate if function is None else decorate(function)
 

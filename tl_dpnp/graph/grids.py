@@ -26,6 +26,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
 from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
+from tl_dpnp.graph.symbols import is_dynamic
 
 __all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
 
@@ -50,6 +51,8 @@ _VECTORS = 1024
 #: The rows of a tall matrix that a work-group does at most; at least, if its temporaries find room beside one another;
 #: and at least where they have to share it.
 _MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
+#: The chunks that rows are cut into where their number is dynamic.
+_CHUNKS = (4, 8, 16, 32, 64, 128)
 
 
 def flops_of(node: Node) -> int:
@@ -159,10 +162,13 @@ def _row_grid(root: Node) -> list[Grid]:
     if not root.shape or root.shape[0] < 2 * _MOST_ROWS:
         return []
     chunks = [c for c in _divisors(root.shape[0]) if 2 * _LEAST_ROWS <= c <= _MOST_ROWS]
-    return [(GridAxis(root.shape[0], max(chunks)),)] if chunks else []
+    return [(GridAxis.divided(root.shape[0], max(chunks)),)] if chunks else []
 
 
 def _divisors(size: int) -> list[int]:
+    """Return the chunks that a size can be cut into; of a dynamic one something may be left over."""
+    if is_dynamic(size):
+        return [c for c in _CHUNKS if c < size]
     return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
 
 
@@ -214,7 +220,7 @@ def _fitted(
         if temporaries(placement, roots, shared) <= local_memory:
             return placement
         for chunk in (c for c in reversed(_divisors(size)) if least <= c < largest):
-            smaller = _legal(roots, (*whole, GridAxis(size, chunk)), before, vectors)
+            smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors)
             if set(smaller.cuts) <= {*before, *placement.cuts} and (
                 temporaries(smaller, roots, shared) <= local_memory
             ):

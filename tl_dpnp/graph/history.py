@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.breaks import Break, listing, refusal
-from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.keys import CallKey, without_sizes
 from tl_dpnp.graph.logs import is_wanted, log
 from tl_dpnp.graph.retraces import CallKind, Change, ParameterNames, between
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.varying import NamedArray
 
 __all__ = ["History"]
 
@@ -46,13 +47,18 @@ class History:
         self._kinds: OrderedDict[Any, _Seen] = OrderedDict()
         self._varied: dict[str, dict[str, str]] = {}
         self._said: set[Any] = set()
+        self._shapes: dict[str, dict[tuple[int, ...], None]] = {}
+        self.dynamic: dict[str, None] = {}
+        self.static: dict[str, str] = {}
+        self._last_shapes: dict[tuple[Any, ...], dict[str, tuple[int, ...]]] = {}
+        self._served: OrderedDict[tuple[Any, ...], bool] = OrderedDict()
 
     def stats(self, calls: Sequence[int], forgotten: int) -> FusionStats:
         """Return the counts; `calls` are those of the plans that are there, `forgotten` those of all others."""
         hits, traced = forgotten + sum(calls), self.traces - self.rehearsals
         return FusionStats(
             hits + traced + self.dpnp_calls, hits, traced, self.dpnp_calls, self.traces, len(calls), self.compilations,
-            self.kernels, round(self.seconds, 3),
+            self.kernels, round(self.seconds, 3), tuple(self.dynamic),
         )
 
     # --- traces ------------------------------------------------------------------------------------------------------
@@ -64,6 +70,37 @@ class History:
         seen = self._kinds.get(tuple(key.parts))
         plan = None if seen is None else seen.plan()
         return None if plan is None else plan.misfit(key, arguments, keywords, names)
+
+    def is_served(self, parts: Sequence[Any]) -> bool:
+        """Return whether kernels are likely there for a call: the last one that differs in sizes alone compiled none,
+        or was given sizes.
+        """
+        return self._served.get(without_sizes(parts), False)
+
+    def sized(
+        self, parts: Sequence[Any], trace: Trace, kind: CallKind | None, named: Mapping[int, NamedArray]
+    ) -> None:
+        """Take in what the kernels of a trace are given because it varies; `named` are arrays by their registers."""
+        found = [choice.described(named) for choice in trace.choices]
+        trace.dynamic = list(dict.fromkeys(name for dynamic, _ in found for name in dynamic))
+        trace.static = {name: reason for _, static in found for name, reason in static.items()}
+        key = without_sizes(parts)
+        shapes = {} if kind is None else kind.shapes()
+        is_another = any(choice.is_new and choice.is_static for choice in trace.choices)
+        if kind is not None and trace.compilations and is_another:
+            for name, shape in self._last_shapes.get(key, {}).items():
+                for axis, (before, after) in enumerate(zip(shape, shapes.get(name, ()), strict=False)):
+                    if before != after:
+                        trace.static.setdefault(f"axis {axis} of {name}", "the function does something else for it")
+        self.dynamic |= dict.fromkeys(trace.dynamic)
+        self.static |= trace.static
+        if kind is None:  # it has been traced before
+            return
+        self._last_shapes[key] = shapes
+        self._served[key] = not trace.compilations or any(choice.sizes for choice in trace.choices)
+        self._served.move_to_end(key)
+        while len(self._served) > _MOST_KINDS:
+            self._last_shapes.pop(self._served.popitem(last=False)[0], None)
 
     def traced(
         self, parts: Any, trace: Trace, kind: CallKind | None, plan: Specialization | None, change: Change | None
@@ -81,6 +118,8 @@ class History:
         if trace.compilations or wanted:
             seen, changes = self._reasons(parts, kind, change)
             if trace.compilations:
+                for name, shape in kind.shapes().items() if kind is not None else ():
+                    self._shapes.setdefault(name, {})[shape] = None
                 for each in changes:
                     values = self._varied.setdefault(each.what, {})
                     values.update(dict.fromkeys((each.before, each.after), each.hint))
@@ -107,6 +146,10 @@ class History:
         kernels = "1 kernel" if trace.compilations == 1 else f"{trace.compilations or 'no'} kernels"
         text = "; ".join(map(str, changes)) or "nothing that is known differs"
         beside = "" if seen is None else f" (beside trace {seen.number})"
+        if trace.compilations and trace.dynamic:
+            text += f"; sizes that kernels are given: {', '.join(trace.dynamic)}"
+        if trace.compilations:
+            text += "".join(f"; {name} is known to kernels: {reason}" for name, reason in trace.static.items())
         log("recompiles", [f"{self.name}: trace {self.traces}, {kernels} compiled: {text}{beside}"])
 
     def many_values(self, count: int, names: Sequence[str]) -> None:
@@ -142,10 +185,22 @@ class History:
             warn(f"{self.name} runs in dpnp as it is, without fusion: {reason}; {hint}", FusionWarning)
         return found
 
+    def _varying_axes(self) -> Iterator[str]:
+        """Yield the axes of arguments that had many sizes in traces that compiled, with some of the sizes."""
+        for name, shapes in self._shapes.items():
+            if len({len(shape) for shape in shapes}) == 1:
+                for axis, sizes in enumerate(zip(*shapes, strict=True)):
+                    known = list(dict.fromkeys(sizes))
+                    if len(known) > 1:
+                        some = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
+                        yield f"axis {axis} of {name} had the sizes {some}"
+
     def limit(self, limit: int) -> tuple[str, str]:
         """Return that the function was compiled too often as a reason, and what to do about it."""
-        texts = [f"{what} was of {len(values)} kinds ({', '.join(list(values)[:4])}{', …' if len(values) > 4 else ''})"
+        texts = list(self._varying_axes())
+        texts += [f"{what} was of {len(values)} kinds ({', '.join(list(values)[:4])}{', …' if len(values) > 4 else ''})"
                  for what, values in self._varied.items()]
+        texts += [f"{name} is known to kernels because {why}" for name, why in self.static.items()]
         named: dict[str, list[str]] = {}
         for what, values in self._varied.items():
             for hint in filter(None, dict.fromkeys(values.values())):

@@ -17,6 +17,7 @@ from tl_dpnp.graph.nodes import (
     Assemble,
     Contract,
     Eliminate,
+    Given,
     Map,
     Node,
     Number,
@@ -29,9 +30,10 @@ from tl_dpnp.graph.nodes import (
     topological,
 )
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import front_places, local_shape
+from tl_dpnp.graph.placement import GridAxis, Places, front_places, local_shape, place
 from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
 from tl_dpnp.graph.scalars import rounding
+from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, with_actual_sizes
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
 from tl_dpnp.runtime.api import compile
@@ -40,7 +42,7 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.preparation import Shape, prepare_launch
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["PreparedKernel", "clear_kernels", "prepare_kernel"]
+__all__ = ["KernelRequest", "PreparedKernel", "clear_kernels", "request_kernel"]
 
 _kernels: dict[tuple[Any, ...], Kernel] = {}
 _lock = threading.Lock()
@@ -58,48 +60,97 @@ class PreparedKernel:
     operands: tuple[tuple[int, int], ...]
     scalars: tuple[tuple[int, Callable[[float], float]], ...]
     compiled: bool
-    fixed: tuple[int, ...] = ()
+    fixed: tuple[float, ...] = ()
 
 
-def prepare_kernel(region: Region, queue: Any) -> PreparedKernel:
-    """Return the kernel of a region, compiled if there is none with its structure yet."""
-    simple = pointwise(region.roots, region.outputs)
+@dataclass(frozen=True)
+class KernelRequest:
+    """A kernel before it is looked for: `key` is what its code depends on, all else is the launch.
+
+    `region` has the sizes of the call.
+    """
+
+    region: Region
+    key: tuple[Any, ...]
+    write: Callable[[], Module]
+    shapes: tuple[Shape | None, ...]
+    groups: int
+    operands: tuple[tuple[int, int], ...]
+    scalars: tuple[tuple[int, Callable[[float], float]], ...]
+    fixed: tuple[float, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the kernel is there."""
+        return self.key in _kernels
+
+    def prepared(self, queue: Any) -> PreparedKernel:
+        """Return the kernel, compiled if there is none with the key yet, and its launch."""
+        kernel, compiled = _kernel(self.key, self.write)
+        launch = prepare_launch(kernel, self.shapes, self.groups, queue)
+        return PreparedKernel(kernel, launch, self.operands, self.scalars, compiled, self.fixed)
+
+
+def request_kernel(region: Region) -> KernelRequest:
+    """Return the request for the kernel of a region."""
+    settled = settled_region(region)
+    simple = pointwise(settled.roots, settled.outputs)
     if simple is not None:
-        return _prepare_pointwise(region, simple, queue)
+        return _request_pointwise(settled, simple)
     placement = region.placement
     leaves = list(placement.leaves)
     outputs = [(array, front_places(root, placement.grid))
                for root, array in zip(region.roots, region.outputs, strict=True)]
     bound, grid_sizes, runs = bind_arrays([*leaves, *outputs], placement.grid, sorted(placement.counted))
     counted = {axis: number for number, run in enumerate(runs) for axis in run
-               if axis in placement.counted and placement.grid[axis].groups > 1}
+               if placement.grid[axis].is_ragged or (axis in placement.counted and placement.grid[axis].launched > 1)}
     read, written = bound[: len(leaves)], bound[len(leaves) :]
     parameters = _parameters(region)
-    key = _signature(region, read, written, len(grid_sizes), parameters), tuple(counted.items())
+    sizes = _dynamic_sizes(region)
+    key = _signature(region, read, written, len(grid_sizes), parameters, sizes), tuple(counted.items())
     named = [(array, places, own) for (array, places), own in zip(leaves, read, strict=True)]
-    kernel, compiled = _kernel(
-        key, lambda: write_region(region, _name(region), named, written, grid_sizes, parameters, counted)
-    )
-    shapes = [None] * len(parameters) + [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
-    return PreparedKernel(
-        kernel, prepare_launch(kernel, shapes, region.groups, queue),
+    shapes = [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
+    return KernelRequest(
+        settled, key,
+        lambda: write_region(region, _name(region), named, written, grid_sizes, parameters, counted, sizes),
+        (*[None] * (len(sizes) + len(parameters)), *shapes), region.groups,
         tuple((own.array.slot, own.offset * own.array.dtype.itemsize) for own in bound),
-        _numbers(parameters), compiled,
+        _numbers(parameters), (*(size.actual for size in sizes), *_constants(parameters)),
     )
 
 
-def _prepare_pointwise(region: Region, simple: Pointwise, queue: Any) -> PreparedKernel:
+def _request_pointwise(region: Region, simple: Pointwise) -> KernelRequest:
     parameters = _parameters(region)
     key = simple.signature, _expression_key(simple.expressions, parameters), tuple(type for _, type in parameters)
-    kernel, compiled = _kernel(key, lambda: write_pointwise(simple, _name(region), parameters))
-    shapes = [None] * (1 + len(parameters)) + [
-        Shape(argument.sizes, argument.strides, argument.array.dtype) for argument in simple.arguments
-    ]
-    return PreparedKernel(
-        kernel, prepare_launch(kernel, shapes, simple.groups, queue),
+    shapes = [Shape(argument.sizes, argument.strides, argument.array.dtype) for argument in simple.arguments]
+    return KernelRequest(
+        region, key, lambda: write_pointwise(simple, _name(region), parameters),
+        (*[None] * (1 + len(parameters)), *shapes), simple.groups,
         tuple((a.array.slot, a.offset * a.array.dtype.itemsize) for a in simple.arguments),
-        _numbers(parameters), compiled, (simple.chunk,),
+        _numbers(parameters), (simple.chunk, *_constants(parameters)),
     )
+
+
+def settled_region(region: Region) -> Region:
+    """Return a region with the sizes of the call: the same one if no size is dynamic."""
+    memo = with_actual_sizes(region.roots)
+    arrays = with_actual_sizes((*region.outputs, *region.inputs))
+    if all(old is new for old, new in (*memo.items(), *arrays.items())):
+        return region
+    roots = tuple(memo[root] for root in region.roots)
+    grid = tuple(GridAxis(actual(axis.size), int(axis.chunk)) for axis in region.placement.grid)
+    outputs, inputs = (tuple(arrays[array] for array in given) for given in (region.outputs, region.inputs))
+    return Region(roots, place(roots, grid), outputs, inputs, region.reasons)  # type: ignore[arg-type]
+
+
+def _dynamic_sizes(region: Region) -> list[DynamicSize]:
+    """Return the dynamic sizes of a region's parts in a work-group, each once."""
+    placement = region.placement
+    shapes = [local_shape(node.shape, placement.places[node], placement.grid)
+              for node in topological(region.roots) if node in placement.places]
+    shapes += [local_shape(array.shape, places, placement.grid) for array, places in placement.leaves]
+    found = (size for shape in shapes for size in shape if isinstance(size, DynamicSize))
+    return list(dict.fromkeys(size.whole if isinstance(size, PartSize) else size for size in found))
 
 
 def _expression_key(
@@ -145,7 +196,7 @@ def clear_kernels() -> None:
 
 
 def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
-    """Return the scalars of a region with the types that they are needed in."""
+    """Return the scalars of a region with the types that they are needed in, constants first."""
     found: dict[tuple[int, ScalarType], tuple[Parameter, ScalarType]] = {}
     for node in topological(region.roots):
         if isinstance(node, Map):
@@ -153,21 +204,36 @@ def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
                 if isinstance(operand, Parameter):
                     type = scalar_type_of(node.compute)
                     found[operand.position, type] = operand, type
-    return list(found.values())
+    return sorted(found.values(), key=lambda entry: not isinstance(entry[0], Given))
 
 
 def _numbers(
     parameters: Sequence[tuple[Parameter, ScalarType]]
 ) -> tuple[tuple[int, Callable[[float], float]], ...]:
-    """Return the scalars of a kernel: their positions, and how they are rounded to their types."""
-    return tuple((parameter.position, rounding(type)) for parameter, type in parameters)
+    """Return the scalars of a kernel that are numbers of the call: their positions, and how they are rounded."""
+    return tuple((parameter.position, rounding(type)) for parameter, type in parameters
+                 if not isinstance(parameter, Given))
+
+
+def _constants(parameters: Sequence[tuple[Parameter, ScalarType]]) -> tuple[float, ...]:
+    """Return the scalars of a kernel that are constants of the plan."""
+    return tuple(rounding(type)(parameter.value) for parameter, type in parameters if isinstance(parameter, Given))
 
 
 def _signature(
     region: Region, read: Sequence[Bound], written: Sequence[Bound], grid: int,
-    parameters: Sequence[tuple[Parameter, ScalarType]],
+    parameters: Sequence[tuple[Parameter, ScalarType]], sizes: Sequence[DynamicSize],
 ) -> tuple[Any, ...]:
-    """Return what the code of a region depends on, hashable."""
+    """Return what the code of a region depends on, hashable: of dynamic sizes, which are equal, and their rooms."""
+
+    def known(size: int) -> Any:
+        if isinstance(size, PartSize):
+            return "part", sizes.index(size.whole), int(size)
+        return ("dynamic", sizes.index(size), int(size)) if isinstance(size, DynamicSize) else size
+
+    def local(shape: tuple[int, ...], places: Places) -> tuple[Any, ...]:
+        return tuple(map(known, local_shape(shape, places, placement.grid)))
+
     numbers: dict[Node, int] = {}
     entries: list[Any] = []
     scalars = {parameter.position: number for number, (parameter, _) in enumerate(parameters)}
@@ -175,7 +241,7 @@ def _signature(
     for node in topological(region.roots):
         numbers[node] = len(numbers)
         places = placement.places.get(node)
-        shape = None if places is None else local_shape(node.shape, places, placement.grid)
+        shape = None if places is None else local(node.shape, places)
         operands = tuple(numbers[operand] for operand in operands_of(node))
         match node:
             case Number(value=value):
@@ -205,10 +271,10 @@ def _signature(
             case Array():
                 entries.append("array")
     leaves = tuple(  # shapes, too: the axes along which an array is broadcast are no modes of its memref
-        (numbers[array], places, local_shape(array.shape, places, placement.grid), own.signature)
+        (numbers[array], places, local(array.shape, places), own.signature)
         for (array, places), own in zip(placement.leaves, read, strict=True)
     )
-    chunks = tuple(axis.chunk for axis in placement.grid)
+    chunks = tuple(known(axis.chunk) for axis in placement.grid)
     return (
         tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,
         chunks, _in_place(region), tuple(type for _, type in parameters),

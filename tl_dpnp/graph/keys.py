@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import types
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,9 +20,10 @@ from dpctl.tensor import usm_ndarray
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
-__all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts"]
+__all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts", "without_sizes"]
 
 array_facts = attrgetter("shape", "strides", "dtype.num", "usm_type", "sycl_queue", "flags.writable")
+_FACTS = 6
 #: Immutable values, equal where they are of the same type and compare equal.
 BY_VALUE = (bool, int, str, bytes, type(None), type(Ellipsis), np.dtype)
 #: Values that may compare equal though they differ, as zeros of different signs do, or differ from themselves: NaN.
@@ -83,6 +85,21 @@ class CallKey:
                                         for part in (value.start, value.stop, value.step))))
         else:
             self.parts.append(kind)
+
+
+def without_sizes(parts: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the parts of a key with the number of axes and those of size 0 and 1 in the place of shapes."""
+    return tuple(_without_sizes(part) for part in parts)
+
+
+def _without_sizes(part: Any) -> Any:
+    if type(part) is not tuple:
+        return part
+    if part and part[0] is usm_ndarray:
+        return part[0], _without_sizes(part[1])
+    if len(part) == _FACTS and type(part[0]) is tuple:
+        return (tuple(min(size, 2) for size in part[0]), *part[2:])
+    return part
 
 
 def _plain_key(key: Any) -> Any:

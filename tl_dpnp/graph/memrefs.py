@@ -19,6 +19,7 @@ import numpy as np
 
 from tl_dpnp.graph.nodes import Array
 from tl_dpnp.graph.placement import GridAxis, Places
+from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, actual
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
@@ -35,13 +36,20 @@ def scalar_type_of(dtype: np.dtype[Any]) -> ScalarType:
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode of a bound array: the local axis, or the grid axis, that it is."""
+    """A mode of a bound array: the local axis, or the grid axis, that it is.
+
+    Generated code does not know a size that is `dynamic`, nor a stride that is.  Of a mode with `part`, a work-group
+    does the part that it has of that grid axis.
+    """
 
     axis: int
     is_grid: bool
     size: int
     stride: int
     flipped: bool
+    dynamic: bool = False
+    dynamic_stride: bool = False
+    part: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Bound:
     def signature(self) -> tuple[object, ...]:
         """What generated code depends on."""
         steps = tuple((mode.stride, mode.size if mode.flipped else 0) for mode in self.modes) if self.flat else None
-        return self.type, tuple((mode.axis, mode.is_grid, mode.flipped) for mode in self.modes), steps
+        return self.type, tuple((mode.axis, mode.is_grid, mode.flipped, mode.part) for mode in self.modes), steps
 
 
 def fits_memref(array: Array) -> bool:
@@ -94,22 +102,29 @@ def bind_arrays(
     Axes in `counted` are joined with none but those of size 1.
     """
     strides = [_group_strides(array, places, grid) for array, places in arrays]
-    apart = [[int(number == axis) for number in range(len(grid))] for axis in counted]
-    joined = _joined([axis.groups for axis in grid], [*strides, *apart])
-    sizes = tuple(int(np.prod([grid[axis].groups for axis in axes])) for axes in joined)
+    ragged = [number for number, axis in enumerate(grid) if axis.is_ragged]
+    apart = [[int(number == axis) for number in range(len(grid))] for axis in (*counted, *ragged)]
+    # A ragged axis is counted through even where it is one work-group, so that a kernel serves any number of them.
+    joined = _joined([max(axis.launched, 2) if axis.is_ragged else axis.launched for axis in grid],
+                     [*strides, *apart])
+    sizes = tuple(int(np.prod([grid[axis].launched for axis in axes])) for axes in joined)
     bound = [
-        _bind(array, places, grid, [(size, own[axes[-1]]) for size, axes in zip(sizes, joined, strict=True)])
+        _bind(array, places, grid, [None if axes[-1] in ragged else (size, own[axes[-1]])
+                                    for size, axes in zip(sizes, joined, strict=True)])
         for (array, places), own in zip(arrays, strides, strict=True)
     ]
     return bound, sizes, tuple(map(tuple, joined))
 
 
 def _group_strides(array: Array, places: Places, grid: tuple[GridAxis, ...]) -> list[int]:
-    """Return the stride from one index of each grid axis to the next; 0 where the array does not have the axis."""
+    """Return the stride from one index of each grid axis to the next; 0 where the array does not have the axis.
+
+    Ragged axes have none: work-groups find their part of the whole.
+    """
     strides = [0] * len(grid)
     for stride, place in zip(array.strides, places, strict=True):
-        if place is not None:
-            strides[place] = stride * grid[place].chunk
+        if place is not None and not grid[place].is_ragged:
+            strides[place] = stride if grid[place].chunk == 1 else stride * grid[place].chunk
     return strides
 
 
@@ -127,18 +142,25 @@ def _joined(sizes: list[int], strides: list[list[int]]) -> list[list[int]]:
     return runs
 
 
-def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list[tuple[int, int]]) -> Bound:
+def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list[tuple[int, int] | None]) -> Bound:
     modes = []
     for axis, (size, stride, place) in enumerate(zip(array.shape, array.strides, places, strict=True)):
-        local = size if place is None else grid[place].chunk
+        part = place if place is not None and grid[place].is_ragged else None
+        local = size if place is None or part is not None else grid[place].chunk
         if local > 1 and stride:
-            modes.append(Mode(axis, False, local, abs(stride), stride < 0))
+            dynamic = isinstance(local, DynamicSize)
+            modes.append(Mode(axis, False, actual(local), abs(int(stride)), stride < 0, dynamic,
+                              isinstance(stride, DynamicStride), part))
     span = _span(modes)
-    for axis, (size, stride) in enumerate(groups):
+    for axis, group in enumerate(groups):
+        if group is None:
+            continue
+        size, stride = group
         if size == 1 and any(place is not None for place in places):
             stride = stride or span  # a batch of one is bound as any other
         if stride:
-            modes.append(Mode(axis, True, size, abs(stride) if size > 1 else max(abs(stride), span), stride < 0))
+            step = abs(int(stride)) if size > 1 else max(abs(int(stride)), span)
+            modes.append(Mode(axis, True, size, step, stride < 0, True, isinstance(stride, DynamicStride)))
     modes.sort(key=lambda mode: (mode.stride, mode.is_grid, -mode.axis))
     offset = array.offset - sum((mode.size - 1) * mode.stride for mode in modes if mode.flipped)
     element = scalar_type_of(array.dtype)
@@ -148,8 +170,9 @@ def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list
     strides: list[int | None] = []
     dynamic = False
     for mode in modes:
+        dynamic = dynamic or (mode.dynamic_stride and mode.stride > 1)
         strides.append(None if dynamic else mode.stride)
-        shape.append(None if mode.is_grid else mode.size)
-        dynamic = dynamic or mode.is_grid
+        shape.append(None if mode.dynamic else mode.size)
+        dynamic = dynamic or mode.dynamic
     type_ = MemrefType(element, tuple(shape), tuple(strides))
     return Bound(array, type_, tuple(modes), offset)

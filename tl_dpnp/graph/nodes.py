@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Map", "NOT_ELEMENTWISE", "Node",
-    "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of", "reached",
-    "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Given", "Map", "NOT_ELEMENTWISE",
+    "Node", "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of",
+    "reached", "topological",
 ]
 
 
@@ -72,6 +72,16 @@ class Parameter(Node):
     """A float or int that may differ from call to call: number `position` of the call's scalars."""
 
     position: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Given(Parameter):
+    """A constant that a kernel is given, because it differs between the calls that share the kernel.
+
+    `position` is below 0, where no number of a call is.
+    """
+
+    value: int | float
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

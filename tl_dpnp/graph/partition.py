@@ -30,6 +30,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.placement import Placement, place
 from tl_dpnp.graph.splitting import Parts, split
+from tl_dpnp.graph.symbols import actual_shape, is_dynamic
 from tl_dpnp.graph.views import reshape, view
 
 __all__ = ["Region", "part_of", "partition", "substitute"]
@@ -193,8 +194,12 @@ def _is_better_apart(node: Assemble) -> bool:
 
     What lies one over another is put together by one kernel, because kernels have no order.
     """
-    if sum(operand.size for operand in node.operands) > node.size:
+    if sum(math.prod(actual_shape(operand.shape)) for operand in node.operands) > math.prod(actual_shape(node.shape)):
         return False
+    if any(is_dynamic(size) and (place, part) != ((0, 1), size)
+           for operand, position in zip(node.operands, node.positions, strict=True)
+           for size, part, place in zip(node.shape, operand.shape, position, strict=True)):
+        return True  # where a part begins is no part of a kernel that writes it alone
     shared = 0
     while shared < len(node.shape) and all(
         (position[shared], operand.shape[shared]) == ((0, 1), node.shape[shared])

@@ -28,6 +28,7 @@ from tl_dpnp.graph.nodes import (
     Take,
     View,
 )
+from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, is_dynamic
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]
 
@@ -37,15 +38,33 @@ Places = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class GridAxis:
-    """An axis that is spread over work-groups: `size` elements, `chunk` of them in each."""
+    """An axis that is spread over work-groups: `size` elements, `chunk` of them in each.
+
+    A chunk of a dynamic size is a `PartSize`: the last work-group may have less to do.
+    """
 
     size: int
     chunk: int = 1
 
     @property
     def groups(self) -> int:
-        """How many work-groups share it."""
+        """How many work-groups share it, for decisions."""
         return self.size // self.chunk
+
+    @property
+    def launched(self) -> int:
+        """How many work-groups share it in this call."""
+        return -(-actual(self.size) // int(self.chunk))
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether the last work-group may have less to do than others."""
+        return isinstance(self.chunk, PartSize)
+
+    @classmethod
+    def divided(cls, size: int, chunk: int) -> GridAxis:
+        """Return an axis in chunks."""
+        return cls(size, PartSize(chunk, size) if isinstance(size, DynamicSize) else chunk)
 
 
 @dataclass
@@ -63,8 +82,8 @@ class Placement:
 
     @property
     def groups(self) -> int:
-        """The number of work-groups."""
-        return math.prod(axis.groups for axis in self.grid)
+        """The number of work-groups in this call."""
+        return math.prod(axis.launched for axis in self.grid)
 
 
 def local_shape(shape: tuple[int, ...], places: Places, grid: tuple[GridAxis, ...]) -> tuple[int, ...]:
@@ -167,6 +186,10 @@ def _through_view(
     result: list[int | None] = []
     for axis, (start, step, out) in enumerate(axes):
         target = None if out is None else places[out]
+        if is_dynamic(operand.shape[axis]) and (
+            start if out is None else (start, step, operand.shape[axis]) != (0, 1, node.shape[out])
+        ):
+            return "a part is taken of an axis whose size differs from call to call"
         if target is not None and (start, step, operand.shape[axis]) != (0, 1, grid[target].size):
             return "a part of an axis is taken that is spread over work-groups"
         result.append(target)
@@ -182,6 +205,8 @@ def take_places(node: Take, places: Places) -> tuple[Places, Places]:
 def _through_assembly(node: Assemble, places: Places) -> list[tuple[Node, Places]] | str:
     for operand, position in zip(node.operands, node.positions, strict=True):
         for axis, target in enumerate(places):
+            if is_dynamic(node.shape[axis]) and (position[axis], operand.shape[axis]) != ((0, 1), node.shape[axis]):
+                return "arrays are put together along an axis whose size differs from call to call"
             if target is not None and (position[axis], operand.shape[axis]) != ((0, 1), node.shape[axis]):
                 return "arrays are put together along an axis that is spread over work-groups"
     return [(operand, places) for operand in node.operands]
@@ -193,4 +218,6 @@ def _through_reshape(node: Node, operand: Node, places: Places) -> list[tuple[No
         front += 1
     if any(target is not None for target in places[front:]) or operand.shape[:front] != node.shape[:front]:
         return "a reshape mixes axes that are spread over work-groups with others"
+    if any(map(is_dynamic, (*node.shape[front:], *operand.shape[front:]))):
+        return "a reshape mixes axes whose sizes differ from call to call"
     return [(operand, places[:front] + (None,) * (len(operand.shape) - front))]

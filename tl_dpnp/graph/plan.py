@@ -78,7 +78,7 @@ class KernelStep:
     operands: tuple[tuple[int, int], ...]
     scalars: tuple[tuple[int, Callable[[float], float]], ...]
     queue: Any
-    fixed: tuple[int, ...] = ()
+    fixed: tuple[float, ...] = ()
     report: Any = None
 
     def run(self, registers: Registers, scalars: Sequence[float]) -> None:

@@ -17,11 +17,14 @@ from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.dpnp_adapter import usm_array_of
 
-__all__ = ["LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "between", "changed_guard", "changed_number"]
+__all__ = [
+    "LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "array_names", "between", "changed_guard",
+    "changed_number",
+]
 
 #: What to do about an array that keeps changing, by what changes of it.
 _ARRAY_HINTS = {
-    "shape": "only the leading axes, the batch, may have any size; pad the others to few sizes",
+    "shape": "pad axes to few sizes where the function looks at the size or kernels have to know it",
     "dtype": "convert it to one dtype before",
     "strides": "pass arrays of one memory layout, as dpnp.ascontiguousarray gives them",
 }
@@ -107,11 +110,25 @@ class CallKind:
         """Return the argument that each number of the key comes from."""
         return [f"argument {name}" for name, argument in self.arguments.items() for _ in range(argument.numbers)]
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arguments that are arrays."""
+        return {f"argument {name}": argument.facts[0] for name, argument in self.arguments.items()
+                if argument.facts is not None}
+
     def differing(self, other: CallKind) -> list[str]:
         """Return the names of arguments that are of another kind."""
         names = dict.fromkeys([*self.arguments, *other.arguments])
         return [name for name in names
                 if self.arguments.get(name, _NOTHING).parts != other.arguments.get(name, _NOTHING).parts]
+
+
+def array_names(names: ParameterNames, arguments: Sequence[Any], keywords: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of the arrays of a call, in the order of its key; those in containers have that of it."""
+    named = [(names.at(place), value) for place, value in enumerate(arguments)]
+    for name, value in [*named, *keywords.items()]:
+        key = CallKey()
+        key.add(value)
+        yield from [f"argument {name}"] * len(key.arrays)
 
 
 @dataclass(frozen=True)

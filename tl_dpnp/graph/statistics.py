@@ -15,7 +15,7 @@ class FusionStats:
     they are.  `traces` has those of `warmup` as well.  `plans` are kept now.  `compilations` counts the traces that had
     to compile, of which there may be `recompile_limit`, `kernels` the kernels that they compiled, and
     `compile_seconds` the time that it took to make kernels ready.  Calls from inside other fused functions are part of
-    those.
+    those.  `dynamic` names the axes whose sizes kernels are given, because they changed: ``axis 1 of argument x``.
     """
 
     calls: int
@@ -27,3 +27,4 @@ class FusionStats:
     compilations: int
     kernels: int
     compile_seconds: float
+    dynamic: tuple[str, ...] = ()

@@ -22,7 +22,6 @@ from tl_dpnp.graph.breaks import Break, break_here, user_frame
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
-from tl_dpnp.graph.kernels import prepare_kernel
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import (
     Accumulate,
@@ -36,19 +35,20 @@ from tl_dpnp.graph.nodes import (
     Take,
     topological,
 )
-from tl_dpnp.graph.partition import Region, partition, substitute
+from tl_dpnp.graph.partition import Region, substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.planning import requests_for
+from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
+from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.progress import Compiling
 
-__all__ = [
-    "KernelReport", "NotFused", "Trace", "active_trace", "fusable",
-]
+__all__ = ["KernelReport", "NotFused", "Trace", "active_trace", "fusable"]
 
 _state = threading.local()
 
@@ -106,6 +106,10 @@ class Trace:
         self.left: Break | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
         self.compilations = 0
+        self.varying: Varying | None = None
+        self.choices: list[Choice] = []
+        self.dynamic: list[str] = []
+        self.static: dict[str, str] = {}
         self._outside = 0
         self._lazies: list[weakref.ref[Any]] = []
         self._known: dict[int, tuple[Any, Any]] = {}
@@ -176,7 +180,8 @@ class Trace:
         self._lazies.append(weakref.ref(result))
         if self.observed and type(node) is not Array:
             frame = user_frame()
-            self.origins[node] = _label(node), frame.f_code.co_filename, frame.f_lineno
+            label = getattr(node, "kind", type(node).__name__.lower())
+            self.origins[node] = label, frame.f_code.co_filename, frame.f_lineno
         if self._outside:
             self.materialize([result])
         return result
@@ -387,8 +392,11 @@ class Trace:
             whole[array.slot] = array
             return array
 
-        for region in partition(rest, new_array, limit, self._renamed):
-            prepared = prepare_kernel(region, queue)
+        requests, choice = requests_for(rest, new_array, limit, self._renamed, self.varying)
+        if choice is not None:
+            self.choices.append(choice)
+        for request in requests:
+            prepared, region = request.prepared(queue), request.region
             self.compilations += prepared.compiled
             self.compiling.done = self.compilations
             fresh = [whole[slot] for slot in dict.fromkeys(array.slot for array in region.outputs)
@@ -399,7 +407,7 @@ class Trace:
             ))
 
     def _allocation(self, array: Array, usm_type: str) -> Allocation:
-        return Allocation(array.slot, array.shape, array.dtype, usm_type)
+        return Allocation(array.slot, actual_shape(array.shape), array.dtype, usm_type)
 
     def _do(self, step: Step) -> None:
         try:
@@ -589,9 +597,3 @@ class Trace:
         lazy.__dict__.clear()
         lazy.__class__ = dpnp.ndarray
         lazy._array_obj = usm
-
-
-def _label(node: Node) -> str:
-    return node.kind if hasattr(node, "kind") else type(node).__name__.lower()
-
-

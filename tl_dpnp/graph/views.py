@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from tl_dpnp.graph.nodes import Arange, Array, AxisMap, Node, Reshape, View
+from tl_dpnp.graph.symbols import actual_shape
 
 __all__ = ["broadcast", "broadcasts", "c_strides", "permute", "reshape", "slice_axes", "view"]
 
@@ -17,7 +18,7 @@ __all__ = ["broadcast", "broadcasts", "c_strides", "permute", "reshape", "slice_
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of an array of `shape` in C order."""
     strides, stride = [], 1
-    for size in reversed(shape):
+    for size in reversed(actual_shape(shape)):
         strides.append(stride)
         stride *= max(size, 1)
     return tuple(reversed(strides))
@@ -94,7 +95,7 @@ def reshape(node: Node, shape: tuple[int, ...]) -> Node:
     if shape == node.shape:
         return node
     if isinstance(node, Array | Arange):
-        strides = _strides_without_copy(node.shape, node.strides, shape)
+        strides = _strides_without_copy(actual_shape(node.shape), node.strides, actual_shape(shape))
         if strides is not None:
             return replace(node, shape=shape, strides=strides)
     kept = [size for size in shape if size != 1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
@@ -38,6 +37,8 @@ from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
+from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, is_dynamic
+from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
@@ -46,67 +47,50 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
 
-Index = Value | int
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Memory of a work-group: a memref, and for each of its modes the axis of the node that it is.
-
-    With `steps`, the memref has one mode; the elements of the node start at `start` and are so far apart on its axes.
-    """
-
-    memref: Value
-    axes: tuple[int, ...]
-    flipped: frozenset[int] = frozenset()
-    steps: tuple[int, ...] = ()
-    start: Index = 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the modes are the axes, in their direction."""
-        return not self.flipped and not self.steps
-
 
 def write_region(
     region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
     grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-    counted: Mapping[int, int] = MappingProxyType({}),
+    counted: Mapping[int, int] = MappingProxyType({}), sizes: Sequence[DynamicSize] = (),
 ) -> Module:
     """Return the module with the kernel of a region.
 
-    Its parameters are the scalars, the arrays that are read, then those that are written.  `grid_sizes` are of the runs
-    of grid axes that are counted through together; `counted` has the run of an axis whose index is needed.
+    Its parameters are the dynamic `sizes`, the scalars, the arrays that are read, then those that are written.
+    `grid_sizes` are of the runs of grid axes that are counted through together; `counted` has the run of an axis whose
+    index is needed.
     """
-    types: dict[str, Type] = {f"s{i}": type for i, (_, type) in enumerate(parameters)}
+    types: dict[str, Type] = {f"n{i}": INDEX for i in range(len(sizes))}
+    types |= {f"s{i}": type for i, (_, type) in enumerate(parameters)}
     types |= {f"in{i}": bound.type for i, (_, _, bound) in enumerate(leaves)}
     types |= {f"out{i}": bound.type for i, bound in enumerate(outputs)}
     builder = FunctionBuilder(name, types)
-    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted).write()
+    return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted, sizes).write()
 
 
 class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
         outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-        counted: Mapping[int, int],
+        counted: Mapping[int, int], sizes: Sequence[DynamicSize],
     ) -> None:
         self.b = b
         self.region = region
         self.placement = region.placement
-        self.shapes = {node: local_shape(node.shape, places, region.placement.grid)
-                       for node, places in region.placement.places.items()}
         values = iter(b.parameters)
+        known = dict(zip(sizes, values, strict=False))
         self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
         arguments = [(next(values), bound) for _, _, bound in leaves]
         targets = [(next(values), bound) for bound in outputs]
-        groups = self._grid_indices(targets[0], grid_sizes) if grid_sizes else []
-        self.group_index = {axis: groups[run] for axis, run in counted.items()}
+        group = self.group = WorkGroup(b, region.placement.grid, known, targets[0], grid_sizes, counted)
+        #: The most elements that a work-group may hold of a node, by which code is chosen, and how many it holds.
+        self.rooms = {node: local_shape(node.shape, places, region.placement.grid)
+                      for node, places in region.placement.places.items()}
+        self.shapes = {node: group.held(shape) for node, shape in self.rooms.items()}
         self.leaves = {
-            (array, places): self._local(value, bound, groups)
+            (array, places): group.part_of(value, bound)
             for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
         }
-        self.outputs = {root: self._local(value, bound, groups)
+        self.outputs = {root: group.part_of(value, bound)
                         for root, (value, bound) in zip(region.roots, targets, strict=True)}
         self.buffers: dict[Node, Buffer] = {}
         self.loaded: dict[tuple[object, ...], Value] = {}
@@ -116,7 +100,7 @@ class _Writer:
         """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
         self.stored = {*stored, *self.region.roots}
-        self.layouts = preferred_layouts(stored, self.shapes)
+        self.layouts = preferred_layouts(stored, self.rooms)
         self.sums = self._sums(stored)
         for root in self.region.roots:
             self._emit(root)
@@ -160,68 +144,27 @@ class _Writer:
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
-    def _grid_indices(self, output: tuple[Value, Bound], sizes: Sequence[int]) -> list[Value]:
-        """Return the index of this work-group on each grid axis; the last axis runs fastest."""
-        b = self.b
-        rest = b.group_id()
-        indices: list[Value] = []
-        value, bound = output
-        for axis in range(len(sizes) - 1, 0, -1):
-            mode = next(i for i, mode in enumerate(bound.modes) if mode.is_grid and mode.axis == axis)
-            size = b.size(value, mode)
-            indices.append(b.arith("rem", rest, size))
-            rest = b.arith("div", rest, size)
-        return [rest, *reversed(indices)]
-
-    def _local(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
-        """Return the part of an argument that this work-group works on."""
-        if bound.flat:
-            return self._flat(value, bound, groups)
-        entries: list[Index | slice] = []
-        for number, mode in enumerate(bound.modes):
-            if not mode.is_grid:
-                entries.append(ALL)
-            elif mode.flipped:
-                last = self.b.sub(self.b.size(value, number), 1)
-                entries.append(self.b.sub(last, groups[mode.axis]))
-            else:
-                entries.append(groups[mode.axis])
-        modes = [mode for mode in bound.modes if not mode.is_grid]
-        memref = self.b.subview(value, *entries) if len(modes) < len(bound.modes) else value
-        return Buffer(memref, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped))
-
-    def _flat(self, value: Value, bound: Bound, groups: Sequence[Value]) -> Buffer:
-        """Return the part of an argument that this work-group works on, where that is no memref of its own."""
-        start: Index = 0
-        for mode in bound.modes:
-            if mode.is_grid:
-                group = groups[mode.axis]
-                group = self.b.sub(mode.size - 1, group) if mode.flipped else group
-                start = self._plus(start, self.b.mul(group, mode.stride))
-        modes = [mode for mode in bound.modes if not mode.is_grid]
-        return Buffer(value, tuple(mode.axis for mode in modes), frozenset(m.axis for m in modes if m.flipped),
-                      tuple(mode.stride for mode in modes), start)
-
-    def _plus(self, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        return self.b.add(left, right) if left != 0 and right != 0 else left if right == 0 else right
-
     def _temporary(self, node: Node) -> Buffer:
-        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
         if node in self.layouts:
             axes = self.layouts[node]
-        return self._allocated(node, axes)
+        return self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
 
-    def _allocated(self, node: Node, axes: tuple[int, ...]) -> Buffer:
-        type_ = memref(scalar_type_of(node.dtype), *(self.shapes[node][axis] for axis in axes))
-        return Buffer(self.b.alloca(type_), axes)
+    def _allocated(self, rooms: Sequence[int], axes: tuple[int, ...], element: ScalarType) -> Buffer:
+        """Return memory with some axes of a shape, the fastest first: of room for dynamic sizes, the part in use."""
+        room = [int(rooms[axis]) for axis in axes]
+        assert max(room, default=0) < UNLIMITED, "there are no temporaries without a limit"
+        memory = self.b.alloca(memref(element, *room))
+        if any(is_dynamic(rooms[axis]) for axis in axes):
+            memory = self.b.subview(memory, *((0, size) for size in self.group.held([rooms[axis] for axis in axes])))
+        return Buffer(memory, axes)
 
     def _reshaped(self, node: Reshape) -> Buffer:
         """Return the memory of the operand, which is in C order, seen with another shape."""
         memref = self.buffers[node.operand].memref
-        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.shapes[node][axis] > 1)
-        sizes = [self.shapes[node][axis] for axis in axes]
+        axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
+        sizes = [self.rooms[node][axis] for axis in axes]
+        assert not any(map(is_dynamic, sizes)), "what is reshaped has sizes that are known"
         order = ops.memref_type(memref).order
         if order > 1:
             memref = self.b.fuse(memref, 0, order - 1)
@@ -241,7 +184,7 @@ class _Writer:
                 below = self._addressable(operand, self.placement.places.get(operand, ()))
                 if below is None or any(step != 1 for _, step, out in axes if out is not None):
                     return None
-                entries: list[Index | slice | tuple[int, int]] = []
+                entries: list[Index | slice | tuple[Index, Index]] = []
                 kept = []
                 for axis in below.axes:
                     start, _, out = axes[axis]
@@ -250,7 +193,7 @@ class _Writer:
                         continue
                     size = self.shapes[node][out]
                     entries.append(ALL if size == self.shapes[operand][axis] else start if size == 1 else (start, size))
-                    if size > 1:
+                    if is_long(size):
                         kept.append(out)
                 plain = all(entry is ALL for entry in entries)
                 return Buffer(below.memref if plain else self.b.subview(below.memref, *entries), tuple(kept))
@@ -271,7 +214,7 @@ class _Writer:
             return self._load(buffer, index, self.shapes[node])
         match node:
             case Array():
-                shape = local_shape(node.shape, places, self.placement.grid)
+                shape = self.group.held(local_shape(node.shape, places, self.placement.grid))
                 return self._load(self.leaves[node, places], index, shape)
             case View(operand=operand, axes=axes):
                 return self._element(operand, self.placement.places.get(operand, self._view_places(node, places)),
@@ -290,8 +233,9 @@ class _Writer:
     def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
         """Return one of the numbers that count along axes."""
         terms = list(zip(index, node.strides, strict=True))
-        terms += [(self.group_index[target], stride * self.placement.grid[target].chunk)
-                  for stride, target in zip(node.strides, places, strict=True) if target in self.group_index]
+        terms += [(self.group.index[target], stride * self.placement.grid[target].chunk)
+                  for stride, target in zip(node.strides, places, strict=True)
+                  if target in self.group.index and stride]
         return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def _view_places(self, node: View, places: Places) -> Places:
@@ -308,18 +252,18 @@ class _Writer:
             position = self.b.mul(position, step)
         return self.b.add(position, start) if start else position
 
-    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[int, ...]) -> Value:
+    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[Index, ...]) -> Value:
         where = []
         for axis in buffer.axes:
             position = index[axis]
             if axis in buffer.flipped:
-                last = shape[axis] - 1
-                position = last - position if isinstance(position, int) else self.b.sub(last, position)
+                position = self.group.minus(self.group.minus(shape[axis], 1), position)
             where.append(position)
         if buffer.steps:
             place = buffer.start
             for position, step in zip(where, buffer.steps, strict=True):
-                place = self._plus(place, position * step if isinstance(position, int) else self.b.mul(position, step))
+                way = position * step if isinstance(position, int) else self.b.mul(position, step)
+                place = self.group.plus(place, way)
             where = [place]
         return self.b.load(buffer.memref, *where)
 
@@ -348,7 +292,7 @@ class _Writer:
     # --- loops -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _loops(self, axes: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Index, ...]]:
+    def _loops(self, axes: Sequence[int], shape: tuple[Index, ...]) -> Iterator[tuple[Index, ...]]:
         """Open a loop over `axes`, the slowest first, whose iterations the work-items share."""
         index: list[Index] = [0] * len(shape)
         with ExitStack() as stack:
@@ -375,15 +319,15 @@ class _Writer:
         """Copy each operand to its place in `target`."""
         places, element = self._places_of(node), scalar_type_of(node.dtype)
         for operand, position in zip(node.operands, node.positions, strict=True):
-            shape = local_shape(operand.shape, places, self.placement.grid)
-            axes = [axis for axis in reversed(target.axes) if shape[axis] > 1]
+            shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
+            axes = [axis for axis in reversed(target.axes) if is_long(shape[axis])]
             with self._loops(axes, shape) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 where = [self._position((*position[axis], axis), index) for axis in target.axes]
                 self.b.store(value, target.memref, *where)
 
-    def _shape_of(self, node: Node) -> tuple[int, ...]:
-        return local_shape(node.shape, self._places_of(node), self.placement.grid)
+    def _shape_of(self, node: Node) -> tuple[Index, ...]:
+        return self.group.held(local_shape(node.shape, self._places_of(node), self.placement.grid))
 
     def _places_of(self, node: Node) -> Places:
         known = self.placement.places.get(node)
@@ -405,9 +349,9 @@ class _Writer:
                 uses[operand] = uses.get(operand, 0) + 1
         sums: dict[Node, list[Term]] = {}
         for node in stored:
-            if sum(size > 1 for size in self.shapes[node]) != 2:
+            if sum(size > 1 for size in self.rooms[node]) != 2:
                 continue
-            alone = node in self.outputs and needs_accumulator(node, self.shapes[node])
+            alone = node in self.outputs and needs_accumulator(node, self.rooms[node])
             kept = {other for other in stored if not (isinstance(other, Contract) and uses.get(other, 0) == 1)}
             terms = [Term(node)] if alone else terms_of(node, kept | set(self.outputs))
             if terms is None or not all(self._can_be_summed(term.node, node, uses) for term in terms):
@@ -425,7 +369,7 @@ class _Writer:
             case Contract() if node is root or (uses.get(node, 0) == 1 and node not in self.outputs):
                 sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
                          for letter, size in zip(letters, operand.shape, strict=True)}
-                sizes |= dict(zip(node.letters, self.shapes[node], strict=True))
+                sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
                 left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
                                     for letters in (*node.operand_letters, node.letters))
                 return is_matrix_product(left, right, out)
@@ -437,7 +381,8 @@ class _Writer:
         Accumulating in the target itself, which is in global memory, took two to four times as long on a CPU.
         """
         places = self.placement.places[node]
-        beside = self._allocated(node, self.layouts.get(node, target.axes))
+        axes = self.layouts.get(node, target.axes)
+        beside = self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
         for number, term in enumerate(sorted(terms, key=lambda term: isinstance(term.node, Contract))):
             if isinstance(term.node, Contract):
                 self._emit_below(term.node)
@@ -459,7 +404,7 @@ class _Writer:
         factor = constant(self.b, scale, element) if isinstance(scale, int | float) else scale
         beta, transpose = 0.0 if first else 1.0, source.axes != target.axes
         memrefs = [source.memref, target.memref]
-        if not transpose and all(memref_type(memref).is_packed for memref in memrefs):
+        if not transpose and all(memref_type(memref).is_packed and memref_type(memref).is_static for memref in memrefs):
             memrefs = [self.b.fuse(memref, 0, 1) for memref in memrefs]  # one row fills more vectors
         self.b.axpby(factor, memrefs[0], beta, memrefs[1], transpose=transpose)
 
@@ -473,7 +418,7 @@ class _Writer:
         if places is None:
             kept_places = iter(self._places_of(node))
             places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
-        inner_shape = local_shape(operand.shape, places, self.placement.grid)
+        inner_shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
         shape = self._shape_of(node)
         type_ = scalar_type_of(node.dtype)
         kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
@@ -484,7 +429,7 @@ class _Writer:
         summed: list[Index] = [0] * len(inner_shape)
         with ExitStack() as stack:
             for axis in node.axes:
-                if inner_shape[axis] > 1:
+                if is_long(inner_shape[axis]):
                     summed[axis] = stack.enter_context(b.for_(0, inner_shape[axis]))
             index = stack.enter_context(self._loops(order, shape))
             for axis, position in zip(kept, index, strict=True):
@@ -507,7 +452,7 @@ class _Writer:
         with self._loops(order, shape) as index:
             value, where = element(index)
             b.store(value, target.memref, *where)
-        if shape[node.axis] > 1:
+        if is_long(shape[node.axis]):
             with b.for_(1, shape[node.axis]) as step, self._loops(order, shape) as index:
                 value, where = element((*index[: node.axis], step, *index[node.axis + 1 :]))
                 before = [b.sub(step, 1) if axis == node.axis else index[axis] for axis in target.axes]
@@ -526,7 +471,7 @@ class _Writer:
         inside = (*places[:batch], None, None)
         with ExitStack() as stack:
             first: tuple[Index, ...] = tuple(
-                stack.enter_context(b.for_(0, extent)) if extent > 1 else 0 for extent in shape[:batch])
+                stack.enter_context(b.for_(0, extent)) if is_long(extent) else 0 for extent in shape[:batch])
             self.loaded = {}
             transposed = node.kind in ("det", "inv")
             factors = self.factors.get((matrices, transposed))
@@ -540,7 +485,7 @@ class _Writer:
                 value = factors.determinant() if node.kind == "det" else factors.singular()
                 b.store(value, target.memref, *(first[axis] for axis in target.axes))
             else:
-                column = stack.enter_context(b.foreach(0, shape[-1])) if shape[-1] > 1 else 0
+                column = stack.enter_context(b.foreach(0, shape[-1])) if is_long(shape[-1]) else 0
                 if node.kind == "solve":
                     right = [self._element(node.operands[1], inside, (*first, row, column)) for row in range(size)]
                 else:
@@ -558,12 +503,12 @@ class _Writer:
             for operand, letters in zip(node.operands, node.operand_letters, strict=True)
         ]
         sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                 for letter, size in zip(letters, operand.shape, strict=True)}
-        local = dict(zip(node.letters, self.shapes[node], strict=True))
-        sizes |= local
+                 for letter, size in zip(letters, operand.shape, strict=True) if letter not in node.letters}
+        sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
         factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
-        write_contraction(self.b, tensors[0], tensors[1], out, sizes, accumulate, factor)
+        held = dict(zip(sizes, self.group.held(list(sizes.values())), strict=True))
+        write_contraction(self.b, tensors[0], tensors[1], out, held, accumulate, factor)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
         """Return an operand of a product in memory, copied to a temporary where it cannot be read as it is."""
@@ -576,8 +521,8 @@ class _Writer:
             or len(buffer.axes) < sum(size > 1 for size in shape)
         ):
             axes = tuple(axis for axis in reversed(range(len(shape))) if shape[axis] > 1)
-            buffer = Buffer(self.b.alloca(memref(element, *(shape[axis] for axis in axes))), axes)
-            with self._loops(tuple(reversed(axes)), shape) as index:
+            buffer = self._allocated(shape, axes, element)
+            with self._loops(tuple(reversed(axes)), self.group.held(shape)) as index:
                 value = converted(self.b, self._element(operand, places, index), element)
                 self.b.store(value, buffer.memref, *(index[axis] for axis in axes))
         return Tensor(buffer.memref, "".join(letters[axis] for axis in buffer.axes))

@@ -1,0 +1,39 @@
+"""From the graph of some results to requests for kernels: with known sizes, or with those given that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tl_dpnp.graph.kernels import KernelRequest, request_kernel
+from tl_dpnp.graph.nodes import Array, Node
+from tl_dpnp.graph.partition import Region, partition
+from tl_dpnp.graph.storage import temporaries
+from tl_dpnp.graph.varying import Choice, Varying
+
+__all__ = ["requests_for"]
+
+Renamed = Callable[[Node, Node], None]
+
+
+def requests_for(
+    roots: Mapping[Node, Array], new_array: Callable[[Node], Array], local_memory: int, renamed: Renamed,
+    varying: Varying | None,
+) -> tuple[list[KernelRequest], Choice | None]:
+    """Return requests for the kernels that compute `roots`, in order, and what they are given because it varies.
+
+    Kernels that know all sizes are preferred where they are there already.
+    """
+    choice = None if varying is None else varying.choose(roots)
+    requests = [request_kernel(region) for region in partition(roots, new_array, local_memory, renamed)]
+    if choice is None or all(request.is_known for request in requests):
+        return requests, None
+    if choice.is_static:
+        return requests, choice
+    regions = partition(choice.applied(renamed), new_array, local_memory, renamed)
+    if not all(_has_room(region, local_memory) for region in regions):
+        return requests, choice.refused("what a work-group keeps in memory depends on it")
+    return [request_kernel(region) for region in regions], choice
+
+
+def _has_room(region: Region, local_memory: int) -> bool:
+    return temporaries(region.placement, region.roots) <= local_memory
