@@ -18,8 +18,8 @@ from tests.runtime.support import AXPY
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.runtime import machine_code, opencl_adapter, opencl_programs_adapter
-from tl_dpnp.runtime.cache import Entry, open_cache
 from tl_dpnp.runtime.machine_code import machine_code_key
+from tl_dpnp.runtime.store.cache import Entry, open_cache
 
 BATCH = 7
 GEMM = """

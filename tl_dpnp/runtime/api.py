@@ -17,7 +17,7 @@ from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions, Target
 from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.source_cache import parse
+from tl_dpnp.runtime.store.source_cache import parse
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.cache import open_cache
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.forking import check_process, note_use, process
 from tl_dpnp.runtime.fresh_stack import with_room
@@ -26,6 +25,7 @@ from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
+from tl_dpnp.runtime.store.cache import open_cache
 from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime import opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.bootstrap import processor
-from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
 from tl_dpnp.runtime.opencl_programs_adapter import ProgramError
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
 __all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.arguments import BoundCall
     from tl_dpnp.runtime.arrays import ArrayKind
     from tl_dpnp.runtime.binding import Binding
-    from tl_dpnp.runtime.cache import DiskCache
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
     from tl_dpnp.runtime.direct import DirectCalls
     from tl_dpnp.runtime.recent import RecentCalls
     from tl_dpnp.runtime.replicas import Replicas
+    from tl_dpnp.runtime.store.cache import DiskCache
     from tl_dpnp.runtime.usage import Usage
 
 __all__ = [

@@ -16,8 +16,8 @@ from cuda.bindings import nvjitlink
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
 __all__ = ["Linked", "Resources", "disassemble", "link", "linked"]
 

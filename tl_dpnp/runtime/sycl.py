@@ -11,13 +11,13 @@ from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime import dpctl_adapter
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.launch import Launch, SyclTogether, prepare
 from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.platforms import DeviceTable
 from tl_dpnp.runtime.recent import RecentCalls
+from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.usm_arrays import USM_ARRAYS
 
 if TYPE_CHECKING:

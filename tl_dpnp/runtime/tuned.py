@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
 __all__ = ["Tuned", "load_tuned", "store_tuned"]
 

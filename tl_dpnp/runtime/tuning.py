@@ -15,11 +15,11 @@ from tl_dpnp.lowering.space import Tunable
 from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.arguments import BoundCall
 from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.cache import DiskCache
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
 from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.progress import progress_bar
 from tl_dpnp.runtime.search import Search, Step, Trial
+from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.tuned import Tuned
 
 __all__ = ["Tried", "TuningReport", "Workbench", "search_schedules"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tl_dpnp.language.ops import Module
 from tl_dpnp.language.serialization import from_data, to_data
-from tl_dpnp.runtime.cache import Entry, key_of, open_cache
-from tl_dpnp.runtime.fingerprint import compiler_fingerprint
+from tl_dpnp.runtime.store.cache import Entry, key_of, open_cache
+from tl_dpnp.runtime.store.fingerprint import compiler_fingerprint
 
 __all__ = ["parse"]
 

@@ -2,7 +2,7 @@
 
 An entry is a JSON file named by its key, with a checksum of its own, and, unless it has no content, a binary file named
 by the hash of its content.  Both appear under their names when they are complete, so that readers and writers in other
-processes see all of a file or nothing (`tl_dpnp.runtime.temporary_files`).
+processes see all of a file or nothing (`tl_dpnp.runtime.store.temporary_files`).
 Whatever is wrong with the cache costs a warning and a compilation, never an error.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning
-from tl_dpnp.runtime.temporary_files import remove_leftovers, write_whole
+from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
 
