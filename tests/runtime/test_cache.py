@@ -24,7 +24,7 @@ from tl_dpnp.lowering import LoweringOptions
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.store import cache as cache_module
-from tl_dpnp.runtime.store import temporary_files
+from tl_dpnp.runtime.store import fingerprint, temporary_files
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, open_cache
 from tl_dpnp.runtime.store.fingerprint import PACKAGES, package_versions
 
@@ -373,6 +373,19 @@ def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
     monkeypatch.setattr("tl_dpnp.runtime.compiler.compiler_fingerprint", lambda: "another")
     keys.append(cache_key(program, device, LoweringOptions()))
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("source", fingerprint._SOURCES)
+def test_keys_depend_on_each_part_of_the_compiler(source, monkeypatch):
+    """A part that has moved is an error: without it, code that an older compiler made would be taken for its own."""
+    compiler_fingerprint = fingerprint.compiler_fingerprint.__wrapped__
+    others = tuple(part for part in fingerprint._SOURCES if part != source)
+    whole = compiler_fingerprint()
+    monkeypatch.setattr(fingerprint, "_SOURCES", others)
+    assert compiler_fingerprint() != whole
+    monkeypatch.setattr(fingerprint, "_SOURCES", (*others, f"moved/{source}"))
+    with pytest.raises(FileNotFoundError, match="moved"):
+        compiler_fingerprint()
 
 
 def test_functions_of_one_text_have_entries_of_their_own(folder):

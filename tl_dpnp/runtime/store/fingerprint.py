@@ -17,12 +17,15 @@ PACKAGES = ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv")
 CUDA_PACKAGES = ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm")
 #: Parts of this package that decide what is generated.
 _SOURCES = ("scalars.py", "language", "kernels", "lowering", "runtime/device_code.py", "runtime/numba_dpex_adapter.py",
-            "runtime/numba_cuda_adapter.py")
+            "runtime/numba_cuda_adapter.py", "runtime/spirv.py")
 
 
 @functools.cache
 def compiler_fingerprint() -> str:
-    """Return a hash of the compiler's source files; a change to any of them makes new cache entries."""
+    """Return a hash of the compiler's source files; a change to any of them makes new cache entries.
+
+    Raises FileNotFoundError where a part of the compiler is not where it is looked for.
+    """
     digest = hashlib.sha256()
     root = os.path.dirname(os.path.abspath(tl_dpnp.__file__))
     for source in _SOURCES:
@@ -37,6 +40,8 @@ def _files(path: str) -> list[str]:
     """Return the source files below a folder, sorted, or the path itself if it is a file."""
     if os.path.isfile(path):
         return [path]
+    if not os.path.isdir(path):
+        raise FileNotFoundError(f"the compiler's source {path} is missing")
     return sorted(
         os.path.join(folder, name)
         for folder, _, names in os.walk(path) for name in names if name.endswith((".py", ".lark"))
