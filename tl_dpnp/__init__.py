@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from tl_dpnp.language.parser import parse
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
-    from tl_dpnp.runtime.arrays import rev
+    from tl_dpnp.runtime.call.arrays import rev
+    from tl_dpnp.runtime.call.group import Group, group
+    from tl_dpnp.runtime.call.group_memory import empty_group
     from tl_dpnp.runtime.devices import devices
-    from tl_dpnp.runtime.group import Group, group
-    from tl_dpnp.runtime.group_memory import empty_group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
@@ -63,12 +63,12 @@ _NAMES = {
     "Kernel": "runtime.kernel",
     "Module": "runtime.module",
     "Schedule": "lowering.schedule",
-    "group": "runtime.group",
-    "Group": "runtime.group",
-    "empty_group": "runtime.group_memory",
+    "group": "runtime.call.group",
+    "Group": "runtime.call.group",
+    "empty_group": "runtime.call.group_memory",
     "record": "runtime.recording",
     "Graph": "runtime.recording",
-    "rev": "runtime.arrays",
+    "rev": "runtime.call.arrays",
     "devices": "runtime.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",

@@ -151,8 +151,8 @@ def warpgroup_probe(row: WarpgroupRow, a: Panel, b: Panel, start: int) -> Compil
 def run(kernel: CompiledKernel, *arrays: np.ndarray) -> None:
     """Run a probe on copies of the arrays on device 0; the last one gets the result."""
     from tl_dpnp.runtime import cuda_driver_adapter as driver
+    from tl_dpnp.runtime.call.flattening import Int64
     from tl_dpnp.runtime.cuda import describe
-    from tl_dpnp.runtime.flattening import Int64
     from tl_dpnp.runtime.ptx import link
 
     plan = kernel.plan

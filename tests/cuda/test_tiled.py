@@ -14,9 +14,9 @@ from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tiled import find_tiling
 from tl_dpnp.runtime import cuda
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda_driver_adapter import device_count
-from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.ptx import link
 
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")

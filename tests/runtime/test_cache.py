@@ -21,8 +21,8 @@ import tl_dpnp
 from tests.runtime.support import AXPY, FUSED
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.lowering import LoweringOptions
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
-from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.store import cache as cache_module
 from tl_dpnp.runtime.store import fingerprint, temporary_files
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, open_cache

@@ -15,7 +15,7 @@ from dpctl.utils import ExecutionPlacementError
 import tl_dpnp
 from tests.runtime.support import FUSED, RAGGED, on_device, random
 from tl_dpnp import LayoutError, TLBindingError, TLTypeError
-from tl_dpnp.runtime import group as group_module
+from tl_dpnp.runtime.call import group as group_module
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 

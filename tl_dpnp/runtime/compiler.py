@@ -14,8 +14,8 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
-from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.store.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
 

@@ -13,9 +13,11 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
 from tl_dpnp.runtime import cuda_driver_adapter as driver
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
-from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
+from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda_graph import CudaTogether, FixedCudaLaunch
@@ -23,11 +25,9 @@ from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda_replicas import CudaReplicas
 from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.direct import DirectCalls, LaunchFacts, direct_call
-from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.platforms import DeviceTable, Launch
 from tl_dpnp.runtime.ptx import linked
 from tl_dpnp.runtime.store.cache import DiskCache
-from tl_dpnp.runtime.usage import Usage
 
 __all__ = ["CudaPlatform"]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
 from tl_dpnp.runtime.cuda_dlpack import ImportedArray, offers_only_dlpack
 from tl_dpnp.runtime.torch_adapter import current_stream_function
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.runtime.arrays import NotAnArray
+from tl_dpnp.runtime.call.arrays import NotAnArray
 
 __all__ = ["ImportedArray", "is_on_cuda", "offers_only_dlpack"]
 

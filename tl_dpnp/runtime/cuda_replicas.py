@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tl_dpnp.runtime import cuda_driver_adapter as driver
-from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.overlap import extent
+from tl_dpnp.runtime.call.replicas import Replicas
 from tl_dpnp.runtime.cuda_arrays import CudaDevice
-from tl_dpnp.runtime.overlap import extent
-from tl_dpnp.runtime.replicas import Replicas
 
 __all__ = ["CudaReplicas"]
 

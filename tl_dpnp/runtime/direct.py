@@ -14,7 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.flattening import FlatArguments
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.cuda_arrays import is_aligned
 from tl_dpnp.runtime.direct_code import (
     ARRAY,
@@ -27,9 +30,6 @@ from tl_dpnp.runtime.direct_code import (
     Record,
     direct_function,
 )
-from tl_dpnp.runtime.flattening import FlatArguments
-from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.scalar_arguments import usual_values
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["DirectCalls", "Exchange", "LaunchFacts", "direct_call", "exchange_of"]

@@ -13,16 +13,16 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
-from tl_dpnp.runtime.arguments import BoundCall
-from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.memo import LaunchMemo, Remembered
+from tl_dpnp.runtime.call.overlap import Footprint, OverlapWatch
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.forking import check_process, note_use, process
 from tl_dpnp.runtime.fresh_stack import with_room
-from tl_dpnp.runtime.memo import LaunchMemo, Remembered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
-from tl_dpnp.runtime.overlap import Footprint, OverlapWatch
 from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
-from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.store.cache import open_cache

@@ -11,11 +11,11 @@ from typing import Any
 from tl_dpnp.errors import TLBindingError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
-from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
-from tl_dpnp.runtime.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
 __all__ = ["Launch", "SyclTogether", "chunk_of", "prepare"]

@@ -18,16 +18,16 @@ from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
     from tl_dpnp.lowering.plan import Form, LaunchPlan
-    from tl_dpnp.runtime.arguments import BoundCall
-    from tl_dpnp.runtime.arrays import ArrayKind
-    from tl_dpnp.runtime.binding import Binding
+    from tl_dpnp.runtime.call.arguments import BoundCall
+    from tl_dpnp.runtime.call.arrays import ArrayKind
+    from tl_dpnp.runtime.call.binding import Binding
+    from tl_dpnp.runtime.call.replicas import Replicas
+    from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
     from tl_dpnp.runtime.direct import DirectCalls
     from tl_dpnp.runtime.recent import RecentCalls
-    from tl_dpnp.runtime.replicas import Replicas
     from tl_dpnp.runtime.store.cache import DiskCache
-    from tl_dpnp.runtime.usage import Usage
 
 __all__ = [
     "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",

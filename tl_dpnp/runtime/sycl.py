@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime import dpctl_adapter
-from tl_dpnp.runtime.arguments import BoundCall
-from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.devices import describe
 from tl_dpnp.runtime.launch import Launch, SyclTogether, prepare
@@ -21,8 +21,8 @@ from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.usm_arrays import USM_ARRAYS
 
 if TYPE_CHECKING:
-    from tl_dpnp.runtime.replicas import Replicas
-    from tl_dpnp.runtime.usage import Usage
+    from tl_dpnp.runtime.call.replicas import Replicas
+    from tl_dpnp.runtime.call.usage import Usage
 
 __all__ = ["SyclPlatform"]
 

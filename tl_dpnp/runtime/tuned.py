@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
-from tl_dpnp.runtime.program import Program
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
 __all__ = ["Tuned", "load_tuned", "store_tuned"]

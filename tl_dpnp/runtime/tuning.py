@@ -13,8 +13,8 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.lowering.space import Tunable
 from tl_dpnp.lowering.tiling import Tiling
-from tl_dpnp.runtime.arguments import BoundCall
-from tl_dpnp.runtime.binding import Binding
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
 from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.progress import progress_bar

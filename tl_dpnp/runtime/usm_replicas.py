@@ -7,9 +7,9 @@ from typing import Any
 import dpctl.memory
 from dpctl.tensor import usm_ndarray
 
-from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.replicas import Replicas
 from tl_dpnp.runtime.dpctl_adapter import allocation_of, wait_for
-from tl_dpnp.runtime.replicas import Replicas
 
 __all__ = ["UsmReplicas"]
 

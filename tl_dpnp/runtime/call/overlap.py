@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import OverlapWarning, warn
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
-from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.program import Program
 
 __all__ = ["Footprint", "OverlapWatch", "extent", "overlap_of", "overlapping"]
 

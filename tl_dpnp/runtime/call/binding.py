@@ -15,14 +15,14 @@ import numpy as np
 
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
-from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.layout import Misfit, element_layout, fitted_strides
-from tl_dpnp.runtime.layout_advice import layout_hint
-from tl_dpnp.runtime.overlap import overlap_of
-from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.scalar_arguments import scalar_value
+from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides
+from tl_dpnp.runtime.call.layout_advice import layout_hint
+from tl_dpnp.runtime.call.overlap import overlap_of
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.call.scalar_arguments import scalar_value
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["Binding"]

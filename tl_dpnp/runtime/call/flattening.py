@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
-from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.group import GroupTables
-from tl_dpnp.runtime.scalar_arguments import carrier_of, usual_values
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.group import GroupTables
+from tl_dpnp.runtime.call.scalar_arguments import carrier_of, usual_values
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["FlatArguments", "Int64", "Scalar", "flatten"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.runtime.arrays import ArrayKind, ArrayView, NotAnArray
-from tl_dpnp.runtime.layout import sizes_in_elements
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.call.layout import sizes_in_elements
 from tl_dpnp.runtime.platforms import DeviceTable, platform_of, upload
 
 __all__ = ["Group", "GroupTables", "group"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from tl_dpnp.runtime.overlap import Footprint
+from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.platforms import Launch
 
 __all__ = ["LaunchMemo", "Remembered"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.layout import sizes_in_elements
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import sizes_in_elements
 
 __all__ = ["Argument", "BoundCall", "GroupArgument", "MemrefArgument", "ScalarArgument"]
 

@@ -14,7 +14,7 @@ from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
+from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
 
 __all__ = ["BatchMode", "Usage", "analyse"]
 

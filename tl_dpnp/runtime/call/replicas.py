@@ -10,12 +10,12 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument
-from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.layout import CACHE_LINE, aligned
-from tl_dpnp.runtime.overlap import extent
-from tl_dpnp.runtime.usage import Usage
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import CACHE_LINE, aligned
+from tl_dpnp.runtime.call.overlap import extent
+from tl_dpnp.runtime.call.usage import Usage
 
 __all__ = ["Replicas"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.runtime.relations import Shapes
-from tl_dpnp.runtime.usage import BatchMode, Usage, analyse
+from tl_dpnp.runtime.call.relations import Shapes
+from tl_dpnp.runtime.call.usage import BatchMode, Usage, analyse
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["Program"]

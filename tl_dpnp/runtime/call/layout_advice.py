@@ -13,9 +13,9 @@ from typing import NamedTuple
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import mnemonic
 from tl_dpnp.language.types import GroupType, MemrefType, canonical_strides
-from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.layout import Misfit, fitted_strides
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
+from tl_dpnp.runtime.call.program import Program
 
 __all__ = ["layout_hint"]
 
