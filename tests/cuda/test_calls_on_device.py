@@ -252,7 +252,7 @@ def test_arrays_that_offer_dlpack_only():
 
 
 def test_tuning_measures_on_copies_and_keeps_what_is_faster(monkeypatch, tmp_path):
-    from tl_dpnp.runtime import tuning
+    from tl_dpnp.runtime.tune import tuning
 
     monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
     sample = tuning.Workbench.sample

@@ -17,7 +17,7 @@ import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import config
 from tl_dpnp.lowering import space
-from tl_dpnp.runtime import tuning
+from tl_dpnp.runtime.tune import tuning
 
 #: Seconds that no search needs, however slow the machine is.
 LONG = 600

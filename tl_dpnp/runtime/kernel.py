@@ -26,14 +26,14 @@ from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.store.cache import open_cache
-from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
+from tl_dpnp.runtime.tune.tuned import Tuned, load_tuned, store_tuned
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.offline.program import DeviceProgram
     from tl_dpnp.runtime.reference import ReferenceTarget
-    from tl_dpnp.runtime.tuning import TuningReport
+    from tl_dpnp.runtime.tune.tuning import TuningReport
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
@@ -362,7 +362,7 @@ class Kernel:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "
                                    "schedules to search: leave form= away")
         from tl_dpnp.lowering.space import tunables
-        from tl_dpnp.runtime.tuning import Workbench, search_schedules
+        from tl_dpnp.runtime.tune.tuning import Workbench, search_schedules
 
         call = self._binding.bind(arguments, group_size)
         if not call.groups:

@@ -18,9 +18,9 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
 from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.progress import progress_bar
-from tl_dpnp.runtime.search import Search, Step, Trial
 from tl_dpnp.runtime.store.cache import DiskCache
-from tl_dpnp.runtime.tuned import Tuned
+from tl_dpnp.runtime.tune.search import Search, Step, Trial
+from tl_dpnp.runtime.tune.tuned import Tuned
 
 __all__ = ["Tried", "TuningReport", "Workbench", "search_schedules"]
 
