@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.call.arrays import rev
     from tl_dpnp.runtime.call.group import Group, group
     from tl_dpnp.runtime.call.group_memory import empty_group
-    from tl_dpnp.runtime.devices import devices
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
     from tl_dpnp.runtime.recording import Graph, record
+    from tl_dpnp.runtime.sycl.devices import devices
     from tl_dpnp.runtime.waiting import wait
 
 #: Public names and the modules that hold them.
@@ -69,7 +69,7 @@ _NAMES = {
     "record": "runtime.recording",
     "Graph": "runtime.recording",
     "rev": "runtime.call.arrays",
-    "devices": "runtime.devices",
+    "devices": "runtime.sycl.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",
     "wait": "runtime.waiting",

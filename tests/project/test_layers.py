@@ -10,7 +10,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 #: The only modules that may import a package, or touch its private parts; relative to the package.
 ADAPTERS = {
-    "numba_dpex": {"runtime/numba_dpex_adapter.py", "runtime/system_info.py"},
+    "numba_dpex": {"runtime/sycl/numba_dpex_adapter.py", "runtime/system_info.py"},
 }
 
 

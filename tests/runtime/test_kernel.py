@@ -23,7 +23,7 @@ from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTyp
 from tl_dpnp.lowering import LaunchPlan
 from tl_dpnp.runtime.call.memo import LaunchMemo
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.launch import chunk_of
+from tl_dpnp.runtime.sycl.launch import chunk_of
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])

@@ -65,7 +65,7 @@ def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
         from tl_dpnp.runtime import numba_cuda_adapter
 
         return numba_cuda_adapter.build(kernel, device)
-    from tl_dpnp.runtime import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
     return numba_dpex_adapter.build(kernel)
 

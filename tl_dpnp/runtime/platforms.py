@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
     from tl_dpnp.runtime.direct import DirectCalls
-    from tl_dpnp.runtime.recent import RecentCalls
     from tl_dpnp.runtime.store.cache import DiskCache
+    from tl_dpnp.runtime.sycl.recent import RecentCalls
 
 __all__ = [
     "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
@@ -164,7 +164,7 @@ def _platform(target: str) -> Platform:
             raise UnsupportedError('target="cuda" needs numba-cuda and cuda-bindings, which are not installed here; '
                                    "docs/cuda.md says how to make an environment for it") from None
         return CudaPlatform()
-    from tl_dpnp.runtime.sycl import SyclPlatform
+    from tl_dpnp.runtime.sycl.platform import SyclPlatform
 
     return SyclPlatform()
 

@@ -107,7 +107,7 @@ class _Mirror:
 
 
 def _allocation_of(array: Any) -> tuple[Any, int]:
-    from tl_dpnp.runtime.dpctl_adapter import allocation_of  # which NumPy arrays do without
+    from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of  # which NumPy arrays do without
 
     return allocation_of(array)
 

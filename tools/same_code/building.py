@@ -51,7 +51,7 @@ def _code(lowered: LoweredKernel, definition: Definition) -> Any:
         from tl_dpnp.runtime import numba_cuda_adapter
 
         return numba_cuda_adapter.build(lowered, DEVICES[definition.device])
-    from tl_dpnp.runtime import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
     return numba_dpex_adapter.build(lowered)
 

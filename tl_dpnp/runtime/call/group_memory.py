@@ -39,7 +39,7 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     from dpctl.memory import as_usm_memory
     from dpctl.tensor import usm_ndarray
 
-    from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
+    from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
     try:
         element = np.dtype(dtype)

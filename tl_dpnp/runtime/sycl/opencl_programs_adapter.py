@@ -6,7 +6,7 @@ with the last reference.  dpctl 0.17 never lets go of the last: it retains each 
 and so it does with each kernel that it is asked for.  So programs and kernels are OpenCL's here, SYCL is handed the
 kernel (``make_kernel``), and dpctl the kernel of SYCL.
 
-See `tl_dpnp.runtime.opencl_adapter` for the functions.
+See `tl_dpnp.runtime.sycl.opencl_adapter` for the functions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from types import SimpleNamespace
 from typing import Any
 
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle
-from tl_dpnp.runtime.opencl_adapter import error_name, functions, release_with, why_unsupported
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle
+from tl_dpnp.runtime.sycl.opencl_adapter import error_name, functions, release_with, why_unsupported
 
 __all__ = ["ProgramError", "binary_of", "build", "builds", "load"]
 

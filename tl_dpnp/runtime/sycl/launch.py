@@ -15,8 +15,8 @@ from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgum
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
-from tl_dpnp.runtime.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
+from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
 __all__ = ["Launch", "SyclTogether", "chunk_of", "prepare"]
 
@@ -129,7 +129,7 @@ class Launch:
 
 
 class DirectLaunch(Launch):
-    """A launch on a device that `tl_dpnp.runtime.opencl_adapter` serves: it is run without SYCL's part of the cost.
+    """A launch on a device that `sycl.opencl_adapter` serves: it is run without SYCL's part of the cost.
 
     The kernel is not put into the queue of the arrays.  Order is kept by waiting: for that queue before, and for the
     kernel after.

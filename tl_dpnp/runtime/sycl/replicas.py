@@ -9,7 +9,7 @@ from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.replicas import Replicas
-from tl_dpnp.runtime.dpctl_adapter import allocation_of, wait_for
+from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of, wait_for
 
 __all__ = ["UsmReplicas"]
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan
-from tl_dpnp.runtime import dpctl_adapter
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.launch import Launch, SyclTogether, prepare
-from tl_dpnp.runtime.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.platforms import DeviceTable
-from tl_dpnp.runtime.recent import RecentCalls
 from tl_dpnp.runtime.store.cache import DiskCache
-from tl_dpnp.runtime.usm_arrays import USM_ARRAYS
+from tl_dpnp.runtime.sycl import dpctl_adapter
+from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
+from tl_dpnp.runtime.sycl.devices import describe
+from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, prepare
+from tl_dpnp.runtime.sycl.machine_code import keep_machine_code, load_kernel
+from tl_dpnp.runtime.sycl.recent import RecentCalls
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.call.replicas import Replicas
@@ -77,7 +77,7 @@ class SyclPlatform:
         dpctl_adapter.wait_for_event(event)
 
     def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
-        from tl_dpnp.runtime.usm_replicas import UsmReplicas
+        from tl_dpnp.runtime.sycl.replicas import UsmReplicas
 
         return UsmReplicas(call, arguments, usage, queue)
 

@@ -8,8 +8,8 @@ from typing import Any
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
-from tl_dpnp.runtime.dpctl_adapter import ExecutionPlacementError, address_of, array_facts, placed_array_facts
-from tl_dpnp.runtime.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
+from tl_dpnp.runtime.sycl.dpctl_adapter import ExecutionPlacementError, address_of, array_facts, placed_array_facts
+from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
 
 __all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
 

@@ -7,8 +7,9 @@ has one address space, so OpenCL need not be told of the memory that they use.
 OpenCL's side is its C API (OpenCL 3.0 specification, sections 5.1, 5.8 and 5.9 to 5.11).  SYCL's side are
 ``get_native`` and ``make_kernel`` (SYCL 2020 specification, appendix "OpenCL backend specification"), templates
 over functions of ``libsycl``, which are called by their mangled names.  dpctl's side is its C API: ``SyclKernel_Make``
-copies the ``sycl::kernel`` that a pointer leads to.  Only this module and `tl_dpnp.runtime.opencl_programs_adapter`
-touch any of the three.  Tested with dpcpp-cpp-rt 2024.2.2 and dpctl 0.17.0.
+copies the ``sycl::kernel`` that a pointer leads to.  Only this module and
+`tl_dpnp.runtime.sycl.opencl_programs_adapter` touch any of the three.  Tested with dpcpp-cpp-rt 2024.2.2
+and dpctl 0.17.0.
 
 C++ exceptions cannot pass, so everything that may fail is asked of OpenCL, whose functions return error codes.
 """

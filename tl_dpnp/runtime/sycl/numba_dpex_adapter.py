@@ -51,7 +51,7 @@ from tl_dpnp.runtime.device_code import (  # noqa: E402
     signature_of,
     typed_intrinsics,
 )
-from tl_dpnp.runtime.spirv import translate  # noqa: E402
+from tl_dpnp.runtime.sycl.spirv import translate  # noqa: E402
 
 __all__ = ["build"]
 

@@ -1,7 +1,7 @@
 """From SPIR-V to a kernel that can be launched, through the disk cache.
 
-What the driver makes of SPIR-V is kept where it can be had (`tl_dpnp.runtime.opencl_adapter.supports`): building takes
-the CPU runtime longer than all else in a warm start that is ours.
+What the driver makes of SPIR-V is kept where it can be had (`tl_dpnp.runtime.sycl.opencl_adapter.supports`): building
+takes the CPU runtime longer than all else in a warm start that is ours.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from tl_dpnp.errors import CacheWarning, LoweringError
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime import opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.bootstrap import processor
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.dpctl_adapter import KernelHandle, build_program, kernel_of
-from tl_dpnp.runtime.opencl_programs_adapter import ProgramError
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.sycl import opencl_adapter, opencl_programs_adapter
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, build_program, kernel_of
+from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError
 
 __all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tl_dpnp.runtime.dpctl_adapter import address_of
 from tl_dpnp.runtime.platforms import Launch
+from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
 
 __all__ = ["RecentCall", "RecentCalls"]
 
