@@ -62,7 +62,7 @@ def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
 def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     """Compile a lowered kernel with the Numba that is for its device."""
     if device.backend == "cuda":
-        from tl_dpnp.runtime import numba_cuda_adapter
+        from tl_dpnp.runtime.cuda import numba_cuda_adapter
 
         return numba_cuda_adapter.build(kernel, device)
     from tl_dpnp.runtime.sycl import numba_dpex_adapter

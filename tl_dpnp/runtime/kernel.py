@@ -474,7 +474,7 @@ class Kernel:
         Raises `UnsupportedError` where that is missing, and for kernels of other targets than ``"cuda"``.
         """
         self._require("inspect_sass", "cuda")
-        from tl_dpnp.runtime.ptx import disassemble, link
+        from tl_dpnp.runtime.cuda.ptx import disassemble, link
 
         return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
 
@@ -485,12 +485,12 @@ class Kernel:
 
         With `device`, on an Intel GPU that need not be there, as `tl_dpnp.runtime.offline.program.Resources`, with the
         instructions of the inner loop: see `compile_offline`.  Otherwise on a CUDA device, as
-        `tl_dpnp.runtime.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        `tl_dpnp.runtime.cuda.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
         """
         if device is not None:
             return self.compile_offline(device, registers=registers).resources
         self._require("resources", "cuda")
-        from tl_dpnp.runtime.ptx import link
+        from tl_dpnp.runtime.cuda.ptx import link
 
         return self._inspect(signature, lambda overload: link(overload.compiled, overload.device).resources)
 

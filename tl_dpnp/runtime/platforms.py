@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.runtime.cuda_dlpack import is_on_cuda
+from tl_dpnp.runtime.cuda.dlpack import is_on_cuda
 from tl_dpnp.runtime.forking import check_process, note_use
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.call.replicas import Replicas
     from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
-    from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
-    from tl_dpnp.runtime.direct import DirectCalls
+    from tl_dpnp.runtime.cuda.direct import DirectCalls
+    from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
     from tl_dpnp.runtime.store.cache import DiskCache
     from tl_dpnp.runtime.sycl.recent import RecentCalls
 
@@ -157,7 +157,7 @@ def platform_for(target: str) -> Platform:
 def _platform(target: str) -> Platform:
     if target == "cuda":
         try:
-            from tl_dpnp.runtime.cuda import CudaPlatform
+            from tl_dpnp.runtime.cuda.platform import CudaPlatform
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "cuda":
                 raise

@@ -48,7 +48,7 @@ def build(definition: Definition) -> dict[str, Any]:
 
 def _code(lowered: LoweredKernel, definition: Definition) -> Any:
     if definition.needs_cuda:
-        from tl_dpnp.runtime import numba_cuda_adapter
+        from tl_dpnp.runtime.cuda import numba_cuda_adapter
 
         return numba_cuda_adapter.build(lowered, DEVICES[definition.device])
     from tl_dpnp.runtime.sycl import numba_dpex_adapter

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
-from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
-from tl_dpnp.runtime.cuda_arrays import MAP_ALIGNMENT, is_aligned
+from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
 
 __all__ = ["TileCall", "misfit", "tile_call"]
 

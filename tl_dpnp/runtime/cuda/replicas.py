@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.overlap import extent
 from tl_dpnp.runtime.call.replicas import Replicas
-from tl_dpnp.runtime.cuda_arrays import CudaDevice
+from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.cuda.arrays import CudaDevice
 
 __all__ = ["CudaReplicas"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.runtime import cuda_driver_adapter as driver
+from tl_dpnp.runtime.cuda import driver_adapter as driver
 
 if TYPE_CHECKING:
-    from tl_dpnp.runtime.cuda import CudaLaunch
+    from tl_dpnp.runtime.cuda.platform import CudaLaunch
 
 __all__ = ["CudaTogether", "FixedCudaLaunch"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
-from tl_dpnp.runtime.cuda_dlpack import ImportedArray, offers_only_dlpack
-from tl_dpnp.runtime.torch_adapter import current_stream_function
+from tl_dpnp.runtime.cuda.dlpack import ImportedArray, offers_only_dlpack
+from tl_dpnp.runtime.cuda.torch_adapter import current_stream_function
 
 __all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "looks_function",
            "stream_function"]
@@ -103,7 +103,7 @@ def _device_of(array: Any) -> int:
             return int(array.device.id)
         case "numba":
             return int(array.gpu_data.context.device.id)
-    from tl_dpnp.runtime.cuda_driver_adapter import ordinal_of
+    from tl_dpnp.runtime.cuda.driver_adapter import ordinal_of
 
     return ordinal_of(array.__cuda_array_interface__["data"][0])
 

@@ -18,8 +18,8 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.scalar_arguments import usual_values
-from tl_dpnp.runtime.cuda_arrays import is_aligned
-from tl_dpnp.runtime.direct_code import (
+from tl_dpnp.runtime.cuda.arrays import is_aligned
+from tl_dpnp.runtime.cuda.direct_code import (
     ARRAY,
     GROUP,
     INTEGER,
@@ -112,7 +112,7 @@ class DirectCalls:
         self.functions: tuple[Callable[[tuple[Any, ...]], bool], ...] = ()
 
     def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
-        """Note that a launch, a `tl_dpnp.runtime.cuda.CudaLaunch`, was run with arguments that no function took."""
+        """Note that a launch, a `cuda.platform.CudaLaunch`, was run with arguments that no function took."""
         if launch.direct is None:
             return
         if launch.direct is False:

@@ -12,21 +12,21 @@ import numpy as np
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
 from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
-from tl_dpnp.runtime import cuda_driver_adapter as driver
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.cuda_arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
-from tl_dpnp.runtime.cuda_graph import CudaTogether, FixedCudaLaunch
-from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
-from tl_dpnp.runtime.cuda_replicas import CudaReplicas
-from tl_dpnp.runtime.cuda_tiles import TileCall, misfit, tile_call
-from tl_dpnp.runtime.direct import DirectCalls, LaunchFacts, direct_call
+from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
+from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
+from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
+from tl_dpnp.runtime.cuda.ptx import linked
+from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
+from tl_dpnp.runtime.cuda.replicas import CudaReplicas
+from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.platforms import DeviceTable, Launch
-from tl_dpnp.runtime.ptx import linked
 from tl_dpnp.runtime.store.cache import DiskCache
 
 __all__ = ["CudaPlatform"]
@@ -158,8 +158,8 @@ class CudaLaunch:
     """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
 
     `groups` is the number of work-groups, or of tiles in the tiled form.  `direct` is the function that
-    `tl_dpnp.runtime.direct` makes of the launch, None where there is none, and until it is made, whether the launch was
-    run before.  `grouped` are the classes of the arrays in groups.
+    `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
+    launch was run before.  `grouped` are the classes of the arrays in groups.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
