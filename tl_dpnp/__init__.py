@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
     from tl_dpnp.runtime.call.arrays import rev
-    from tl_dpnp.runtime.call.group import Group, group
-    from tl_dpnp.runtime.call.group_memory import empty_group
+    from tl_dpnp.runtime.call.group import Group
+    from tl_dpnp.runtime.group_memory import empty_group
+    from tl_dpnp.runtime.grouping import group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
@@ -63,9 +64,9 @@ _NAMES = {
     "Kernel": "runtime.kernel",
     "Module": "runtime.module",
     "Schedule": "lowering.schedule",
-    "group": "runtime.call.group",
+    "group": "runtime.grouping",
     "Group": "runtime.call.group",
-    "empty_group": "runtime.call.group_memory",
+    "empty_group": "runtime.group_memory",
     "record": "runtime.recording",
     "Graph": "runtime.recording",
     "rev": "runtime.call.arrays",

@@ -22,7 +22,8 @@ from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program,
 from tl_dpnp.runtime.forking import check_process, note_use, process
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
-from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
+from tl_dpnp.runtime.platform_choice import default_platform, platform_for
+from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.store.cache import open_cache

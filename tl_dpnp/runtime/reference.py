@@ -15,7 +15,7 @@ from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ArrayView
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.overlap import OverlapWatch
 from tl_dpnp.runtime.call.program import Program
-from tl_dpnp.runtime.platforms import platform_for
+from tl_dpnp.runtime.platform_choice import platform_for
 
 __all__ = ["ReferenceTarget"]
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["HOST_ARRAYS", "ArrayKind", "ArrayView", "NotAnArray", "describe_value", "host_view", "rev"]
+__all__ = [
+    "HOST_ARRAYS", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value", "host_view", "rev",
+]
 
 
 class ArrayView(NamedTuple):
@@ -28,10 +30,18 @@ class ArrayView(NamedTuple):
         return math.prod(self.shape) * int(self.dtype.itemsize)
 
 
+class DeviceTable(NamedTuple):
+    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
+
+    memory: Any
+    address: int
+
+
 class ArrayKind(NamedTuple):
     """What binding needs to know of a kind of arrays.
 
-    `view_of` raises `NotAnArray`, `common_queue` takes pairs of a description and a queue.  The others are a quick way
+    `view_of` raises `NotAnArray`, `common_queue` takes pairs of a description and a queue.  `upload` copies integers
+    (any shape, row after row) to the device of a queue and waits until they are there.  The others are a quick way
     to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
     address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
     or `ValueError` for other arguments.
@@ -43,6 +53,7 @@ class ArrayKind(NamedTuple):
     placed_facts: Callable[[Any], Hashable]
     address_of: Callable[[Any], int]
     common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
+    upload: Callable[[Any, Any], DeviceTable]
 
 
 class NotAnArray(Exception):
@@ -72,8 +83,14 @@ def _no_facts(_array: Any) -> Hashable:
     raise TypeError("calls with arrays of the host are not remembered")
 
 
+def _no_upload(_values: Any, _queue: Any) -> DeviceTable:
+    raise TypeError("arrays of the host are on no device")
+
+
 #: NumPy arrays, which lie in no queue.
-HOST_ARRAYS = ArrayKind(host_view, list, _no_facts, _no_facts, lambda array: array.ctypes.data, lambda named: None)
+HOST_ARRAYS = ArrayKind(
+    host_view, list, _no_facts, _no_facts, lambda array: array.ctypes.data, lambda named: None, _no_upload
+)
 
 
 def describe_value(value: object, copy: str, instead: str) -> tuple[str, str]:

@@ -38,7 +38,7 @@ class Binding:
         self.program = program
         self.parameters = program.function.parameters
         self.debug = debug
-        self._kind = kind
+        self.kind = kind
         self._view_of = kind.view_of
         self._count = len(self.parameters)
         kinds = [type(parameter.type) for parameter in self.parameters]
@@ -57,7 +57,7 @@ class Binding:
         """
         if len(arguments) != self._count:
             raise ValueError
-        return self._kind.arrays_of(
+        return self.kind.arrays_of(
             arguments if self._only_arrays else [arguments[position] for position in self._arrays]
         )
 
@@ -74,7 +74,7 @@ class Binding:
         `arrays` is what `arrays` returned.
         """
         groups = (arguments[position] for position in self._groups)
-        return *arrays, *(group if isinstance(group, Group) else tuple(self._kind.arrays_of(group)) for group in groups)
+        return *arrays, *(group if isinstance(group, Group) else tuple(self.kind.arrays_of(group)) for group in groups)
 
     def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
         """Return all that `bind` depends on, apart from the values of scalars and, without `debug`, from addresses.
@@ -87,7 +87,7 @@ class Binding:
     def _group_key(self, argument: Any) -> Hashable:
         if type(argument) is Group:
             return argument.serial
-        return tuple(map(self._kind.placed_facts, self._kind.arrays_of(argument)))
+        return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ class Binding:
         queues = [view.queue for argument in bound for view in argument.views if view.queue is not None]
         if all(queue is queues[0] for queue in queues):
             return queues[0] if queues else None
-        return self._kind.common_queue([
+        return self.kind.common_queue([
             (f"the array for {parameter}" + (f"[{element}]" if isinstance(argument, GroupArgument) else ""), view.queue)
             for parameter, argument in zip(self.parameters, bound, strict=True)
             for element, view in enumerate(argument.views)

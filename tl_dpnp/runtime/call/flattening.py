@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arrays import ArrayKind
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.group import GroupTables
 from tl_dpnp.runtime.call.scalar_arguments import carrier_of, usual_values
@@ -70,7 +71,7 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
                 flat += [Int64(stride) for declared, stride in zip(memref.strides, strides, strict=True)
                          if declared is None]
             case GroupType() as group, GroupArgument() as elements:
-                table = _tables(group.memref, elements, queue)
+                table = _tables(group.memref, elements, binding.kind, queue)
                 tables.append(table)
                 flat.append(Int64(table.addresses.address))
                 if group.offset is None:
@@ -83,9 +84,9 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
     return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables))
 
 
-def _tables(memref: MemrefType, elements: GroupArgument, queue: Any) -> GroupTables:
+def _tables(memref: MemrefType, elements: GroupArgument, kind: ArrayKind, queue: Any) -> GroupTables:
     if elements.handle is None or not elements.views:
-        return GroupTables(memref, elements.views, elements.strides, queue)
+        return GroupTables(memref, elements.views, elements.strides, kind, queue)
     return elements.handle.known_tables(memref) or elements.handle.make_tables(memref, elements.strides)
 
 

@@ -1,4 +1,4 @@
-"""Groups: many arrays as one argument."""
+"""Groups: many arrays as one argument, and their tables on the device."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.errors import TLTypeError
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, DeviceTable, NotAnArray
 from tl_dpnp.runtime.call.layout import sizes_in_elements
-from tl_dpnp.runtime.platforms import DeviceTable, platform_of, upload
+from tl_dpnp.runtime.forking import check_process, note_use
 
-__all__ = ["Group", "GroupTables", "group"]
+__all__ = ["Group", "GroupTables"]
 
 _serials = itertools.count()
 
@@ -23,13 +23,17 @@ _serials = itertools.count()
 class GroupTables:
     """The tables of a group in the device's memory, for one memref type: addresses, and sizes and strides.
 
-    See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides.
+    See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides.  The
+    arrays are of one `kind` and on `queue`.
     """
 
     __slots__ = ("addresses", "dope")
 
-    def __init__(self, memref: MemrefType, views: Sequence[ArrayView], strides: Sequence[Sequence[int]], queue: Any):
-        self.addresses: DeviceTable = upload([view.address for view in views], queue)
+    def __init__(
+        self, memref: MemrefType, views: Sequence[ArrayView], strides: Sequence[Sequence[int]], kind: ArrayKind,
+        queue: Any,
+    ) -> None:
+        self.addresses: DeviceTable = upload(kind, [view.address for view in views], queue)
         self.dope: DeviceTable | None = None
         sizes_at = [mode for mode, size in enumerate(memref.shape) if size is None]
         strides_at = [mode for mode, stride in enumerate(memref.strides) if stride is None]
@@ -39,21 +43,28 @@ class GroupTables:
                 [*(shape[mode] for mode in sizes_at), *(fitted[mode] for mode in strides_at)]
                 for shape, fitted in zip(shapes, strides, strict=True)
             ]
-            self.dope = upload(np.array(rows, dtype=np.int64), queue)
+            self.dope = upload(kind, np.array(rows, dtype=np.int64), queue)
+
+
+def upload(kind: ArrayKind, values: Any, queue: Any) -> DeviceTable:
+    """Copy integers to the device of a queue of arrays of a kind."""
+    check_process()
+    note_use()
+    return kind.upload(values, queue)
 
 
 class Group:
     """Arrays that kernels take as one ``group`` argument, with their tables kept on the device.
 
-    Made by `tl_dpnp.group`.  `arrays` are the arrays as they were given, kept alive; `offset` is added to each
-    address, in elements, by parameters whose type says ``offset: ?``.  A group is checked and uploaded once for each
-    memref type that it is used with, so that later calls cost no more than with a single array.
+    Made by `tl_dpnp.group`.  `arrays`, all of one `kind`, are the arrays as they were given, kept alive; `offset` is
+    added to each address, in elements, by parameters whose type says ``offset: ?``.  A group is checked and uploaded
+    once for each memref type that it is used with, so that later calls cost no more than with a single array.
     """
 
-    def __init__(self, arrays: Sequence[Any], offset: int = 0) -> None:
+    def __init__(self, arrays: Sequence[Any], kind: ArrayKind, offset: int = 0) -> None:
         self.arrays = tuple(arrays)
         self.offset = offset
-        kind = platform_of(self.arrays).arrays
+        self._kind = kind
         self.views = tuple(_element(kind, position, array) for position, array in enumerate(self.arrays))
         self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)])
         self.serial = next(_serials)
@@ -81,7 +92,7 @@ class Group:
         """Upload the tables for `memref`, whose `strides` the caller has checked, once."""
         with self._lock:
             if memref not in self._tables:
-                self._tables[memref] = GroupTables(memref, self.views, strides, self.queue)
+                self._tables[memref] = GroupTables(memref, self.views, strides, self._kind, self.queue)
             return self._tables[memref]
 
 
@@ -91,25 +102,3 @@ def _element(kind: ArrayKind, position: int, array: Any) -> ArrayView:
     except NotAnArray as problem:
         raise TLTypeError(f"array {position} of the group is {problem.what}" +
                           (f"; {problem.hint}" if problem.hint else "")) from None
-
-
-def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
-    """Make a group of `arrays` that can be passed to kernels again and again without uploading its tables.
-
-    `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
-    sizes and strides where the parameter's memref type has ``?``; views count, and the sequence may be empty.  An array
-    stands for the sequence of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect
-    with parameters of type ``group<…, offset: ?>`` (tensor language reference, section "Group type").
-
-    Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
-    queues.  Fit with a parameter's type is checked when the group is passed.
-    """
-    if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
-        raise TLTypeError(f"the offset of a group is a number of elements, an int, not {offset!r}")
-    if not -(1 << 63) <= offset < 1 << 63:
-        raise TLBindingError(f"the offset of a group must fit 64 bits: {offset}")
-    try:
-        elements = list(arrays)
-    except TypeError:
-        raise TLTypeError(f"a group is made of a sequence of arrays, not of a {type(arrays).__name__}") from None
-    return Group(elements, int(offset))

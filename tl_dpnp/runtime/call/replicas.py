@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
-from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import CACHE_LINE, aligned
 from tl_dpnp.runtime.call.overlap import extent
@@ -25,8 +25,11 @@ class Replicas(abc.ABC):
 
     Takes memory for the arrays that are written, and that much again where their old contents matter: where the kernel
     reads them too.  `arguments` are what to bind; `exact` says that each run must begin with the old contents, because
-    they are integers, which may be indices.  How memory is taken and copied is up to the platform.
+    they are integers, which may be indices.  How memory is taken and copied is up to the platform, as is the `kind` of
+    the copies.
     """
+
+    kind: ClassVar[ArrayKind]
 
     def __init__(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> None:
         self._size = 0
@@ -42,7 +45,7 @@ class Replicas(abc.ABC):
             bound = call.arguments[position]
             if isinstance(bound, GroupArgument):
                 offset = bound.handle.offset if bound.handle is not None else 0
-                self.arguments[position] = Group(taken, offset)
+                self.arguments[position] = Group(taken, self.kind, offset)
             else:
                 self.arguments[position] = taken[0]
         self.finish(queue)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
 from tl_dpnp.runtime.cuda.dlpack import ImportedArray, offers_only_dlpack
 from tl_dpnp.runtime.cuda.torch_adapter import current_stream_function
 
@@ -235,7 +235,18 @@ def _common_device(named: Sequence[tuple[str, Any]]) -> Any | None:
     return named[0][1] if named else None
 
 
-CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device)
+def _upload(values: Any, queue: CudaDevice) -> DeviceTable:
+    from tl_dpnp.runtime.cuda import driver_adapter as driver
+
+    host = np.ascontiguousarray(values, dtype=np.int64)
+    if host.size == 0:
+        return DeviceTable(None, 0)
+    memory = driver.Memory(queue.ordinal, host.nbytes)
+    memory.write(host)
+    return DeviceTable(memory, memory.address)
+
+
+CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload)
 
 
 def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:

@@ -26,7 +26,7 @@ from tl_dpnp.runtime.cuda.ptx import linked
 from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda.replicas import CudaReplicas
 from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
-from tl_dpnp.runtime.platforms import DeviceTable, Launch
+from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
 
 __all__ = ["CudaPlatform"]
@@ -133,14 +133,6 @@ class CudaPlatform:
         handle: driver.Function,
     ) -> None:
         linked(compiled, device, cache)
-
-    def upload(self, values: Any, queue: CudaDevice) -> DeviceTable:
-        host = np.ascontiguousarray(values, dtype=np.int64)
-        if host.size == 0:
-            return DeviceTable(None, 0)
-        memory = driver.Memory(queue.ordinal, host.nbytes)
-        memory.write(host)
-        return DeviceTable(memory, memory.address)
 
 
 def _stream(call: BoundCall, queue: CudaDevice) -> Callable[[], int]:

@@ -8,7 +8,7 @@ from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.overlap import extent
 from tl_dpnp.runtime.call.replicas import Replicas
 from tl_dpnp.runtime.cuda import driver_adapter as driver
-from tl_dpnp.runtime.cuda.arrays import CudaDevice
+from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice
 
 __all__ = ["CudaReplicas"]
 
@@ -31,6 +31,8 @@ class _Replica:
 
 class CudaReplicas(Replicas):
     """See `Replicas`; a copy of an array takes all memory from its first element to its last."""
+
+    kind = CUDA_ARRAYS
 
     def allocate(self, size: int, queue: CudaDevice) -> driver.Memory:
         """Return memory of the device, after all work on it: arrays may be on streams of their own."""

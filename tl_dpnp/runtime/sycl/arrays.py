@@ -8,7 +8,13 @@ from typing import Any
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
-from tl_dpnp.runtime.sycl.dpctl_adapter import ExecutionPlacementError, address_of, array_facts, placed_array_facts
+from tl_dpnp.runtime.sycl.dpctl_adapter import (
+    ExecutionPlacementError,
+    address_of,
+    array_facts,
+    placed_array_facts,
+    upload,
+)
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
 
 __all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
@@ -58,4 +64,4 @@ def _queue_text(queue: Any) -> str:
     return f"{queue.sycl_device.filter_string} at {id(queue):#x}"
 
 
-USM_ARRAYS = ArrayKind(view_of, usm_arrays_of, array_facts, placed_array_facts, address_of, common_queue)
+USM_ARRAYS = ArrayKind(view_of, usm_arrays_of, array_facts, placed_array_facts, address_of, common_queue, upload)

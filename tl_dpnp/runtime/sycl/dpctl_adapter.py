@@ -33,7 +33,7 @@ import numpy as np
 from dpctl.utils import ExecutionPlacementError
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
-from tl_dpnp.runtime.platforms import DeviceTable
+from tl_dpnp.runtime.call.arrays import DeviceTable
 
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",

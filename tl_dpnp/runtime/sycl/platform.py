@@ -11,7 +11,6 @@ from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.platforms import DeviceTable
 from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.sycl import dpctl_adapter
 from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
@@ -90,6 +89,3 @@ class SyclPlatform:
         self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
     ) -> None:
         keep_machine_code(compiled, device, queue, cache, handle)
-
-    def upload(self, values: Any, queue: Any) -> DeviceTable:
-        return dpctl_adapter.upload(values, queue)

@@ -9,6 +9,7 @@ from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.replicas import Replicas
+from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
 from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of, wait_for
 
 __all__ = ["UsmReplicas"]
@@ -16,6 +17,8 @@ __all__ = ["UsmReplicas"]
 
 class UsmReplicas(Replicas):
     """See `Replicas`."""
+
+    kind = USM_ARRAYS
 
     def allocate(self, size: int, queue: Any) -> Any:
         """Return memory of the device."""
