@@ -305,7 +305,7 @@ def large_source(element: str, result: str, transposes: str) -> str:
 
 def without_wgmma() -> None:
     """Time large products as they are on devices without wgmma."""
-    from tl_dpnp.runtime import cuda
+    from tl_dpnp.runtime.cuda import platform as cuda
 
     device = dataclasses.replace(cuda.describe(0), warpgroup_products=False)
     with unittest.mock.patch.object(cuda, "describe", return_value=device):

@@ -47,14 +47,15 @@ if TYPE_CHECKING:
     from tl_dpnp.language.parser import parse
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.api import compile
-    from tl_dpnp.runtime.arrays import rev
-    from tl_dpnp.runtime.devices import devices
-    from tl_dpnp.runtime.group import Group, group
+    from tl_dpnp.runtime.call.arrays import rev
+    from tl_dpnp.runtime.call.group import Group
     from tl_dpnp.runtime.group_memory import empty_group
+    from tl_dpnp.runtime.grouping import group
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
     from tl_dpnp.runtime.recording import Graph, record
+    from tl_dpnp.runtime.sycl.devices import devices
     from tl_dpnp.runtime.waiting import wait
 
 #: Public names and the modules that hold them.
@@ -63,13 +64,13 @@ _NAMES = {
     "Kernel": "runtime.kernel",
     "Module": "runtime.module",
     "Schedule": "lowering.schedule",
-    "group": "runtime.group",
-    "Group": "runtime.group",
+    "group": "runtime.grouping",
+    "Group": "runtime.call.group",
     "empty_group": "runtime.group_memory",
     "record": "runtime.recording",
     "Graph": "runtime.recording",
-    "rev": "runtime.arrays",
-    "devices": "runtime.devices",
+    "rev": "runtime.call.arrays",
+    "devices": "runtime.sycl.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",
     "wait": "runtime.waiting",

@@ -150,7 +150,7 @@ def calls(case: str) -> Contest:
 
 def _launch(own: Any, arrays: list[Any]) -> Callable[[], None]:
     """Return a launch of the kernel of a fused function into memory that is there."""
-    from tl_dpnp.runtime.dpctl_adapter import address_of
+    from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
 
     result = own(*arrays)
     (specialization,) = own._plans

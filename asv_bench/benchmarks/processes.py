@@ -125,7 +125,7 @@ from benchmarks.workloads import Gemm
 from benchmarks.tables import Shape
 workload = Gemm(Shape(32, 32, 32), batch=100)
 workload.tl_dpnp()
-from tl_dpnp.runtime.opencl_adapter import DirectKernel
+from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel
 start, direct = DirectKernel.start, 0
 def counted(*arguments):
     global direct

@@ -230,7 +230,7 @@ def check(kind: str, case: Product) -> Verdict:
     """Call the product on the device and compare with NumPy, all bytes of all buffers."""
     import tl_dpnp
     from tests.differential.device import call
-    from tl_dpnp.runtime import launch
+    from tl_dpnp.runtime.sycl import launch
 
     arguments = case.arguments()
     expected = copied(arguments)

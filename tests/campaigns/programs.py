@@ -157,7 +157,7 @@ def _tuned(case: Case, rng: random.Random) -> Verdict:
     """Run after a search in which chance decides how fast a schedule is."""
     from tests.differential.device import LAYOUTS, disagreements
     from tl_dpnp.lowering import space
-    from tl_dpnp.runtime import tuning
+    from tl_dpnp.runtime.tune import tuning
 
     shapes, seconds = space.Tunable.shapes, {}
 

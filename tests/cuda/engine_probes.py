@@ -21,7 +21,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.shell import Argument, Shell
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.runtime.compiler import CompiledKernel
-from tl_dpnp.runtime.numba_cuda_adapter import build
+from tl_dpnp.runtime.cuda.numba_cuda_adapter import build
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["compiled", "copy_probe", "load_probe", "mma_probe", "run", "warpgroup_probe"]
@@ -150,10 +150,10 @@ def warpgroup_probe(row: WarpgroupRow, a: Panel, b: Panel, start: int) -> Compil
 
 def run(kernel: CompiledKernel, *arrays: np.ndarray) -> None:
     """Run a probe on copies of the arrays on device 0; the last one gets the result."""
-    from tl_dpnp.runtime import cuda_driver_adapter as driver
-    from tl_dpnp.runtime.cuda import describe
-    from tl_dpnp.runtime.flattening import Int64
-    from tl_dpnp.runtime.ptx import link
+    from tl_dpnp.runtime.call.flattening import Int64
+    from tl_dpnp.runtime.cuda import driver_adapter as driver
+    from tl_dpnp.runtime.cuda.platform import describe
+    from tl_dpnp.runtime.cuda.ptx import link
 
     plan = kernel.plan
     function = driver.Function(link(kernel, describe(0)).cubin, plan.entry, 0, plan.local_memory)

@@ -7,7 +7,7 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.exporters import Exporter
-from tl_dpnp.runtime.cuda_arrays import cuda_device
+from tl_dpnp.runtime.cuda.arrays import cuda_device
 
 SOURCE = """
 func @f(%x: memref<f32x3x?,strided<1,?>>, %y: memref<f32x?>) {

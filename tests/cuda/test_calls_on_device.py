@@ -11,8 +11,8 @@ import tl_dpnp
 from tests.cuda.exporters import CupyExporter
 from tests.cuda.programs import AXPY
 from tests.cuda.test_offline import FUSED
-from tl_dpnp.runtime.cuda_driver_adapter import device_count
-from tl_dpnp.runtime.direct import DirectCalls, exchange_of
+from tl_dpnp.runtime.cuda.direct import DirectCalls, exchange_of
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 cupy = pytest.importorskip("cupy", exc_type=ImportError)
@@ -252,7 +252,7 @@ def test_arrays_that_offer_dlpack_only():
 
 
 def test_tuning_measures_on_copies_and_keeps_what_is_faster(monkeypatch, tmp_path):
-    from tl_dpnp.runtime import tuning
+    from tl_dpnp.runtime.tune import tuning
 
     monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
     sample = tuning.Workbench.sample

@@ -15,7 +15,7 @@ from tests.cuda.tensorized import TENSORIZED, scheduled, shapes, source, types
 from tests.cuda.test_offline import FUSED, large_product
 from tests.strategies.programs import random_program
 from tl_dpnp.kernels.mma.rows import ROWS
-from tl_dpnp.runtime.cuda_driver_adapter import device_count
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 cupy = pytest.importorskip("cupy", exc_type=ImportError)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tl_dpnp.runtime.direct import DirectCalls, LaunchFacts, direct_call, exchange_of
-from tl_dpnp.runtime.flattening import FlatArguments, Int64, Scalar
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
+from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call, exchange_of
 
 SOURCE = """
 func @f(%alpha: f32, %x: memref<f32x?x?>, %n: u8, %A: group<memref<f32x4>>, %beta: f64) {
@@ -114,7 +114,7 @@ def group(monkeypatch):
         def __init__(self, serial):
             self.serial = serial
 
-    monkeypatch.setattr("tl_dpnp.runtime.direct.Group", Group)
+    monkeypatch.setattr("tl_dpnp.runtime.cuda.direct.Group", Group)
     return Group
 
 

@@ -13,8 +13,8 @@ from tl_dpnp.kernels.mma.rows import LANES, ROWS
 from tl_dpnp.kernels.mma.sparse import SPARSE_ROWS, metadata_words, pack, selectors
 from tl_dpnp.kernels.mma.warpgroup import THREADS, WARPGROUP_ROWS
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.runtime.cuda_driver_adapter import device_count
-from tl_dpnp.runtime.ptx import link
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
+from tl_dpnp.runtime.cuda.ptx import link
 
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 

@@ -11,7 +11,7 @@ import tl_dpnp
 from tests.cuda.integer_programs import INSTRUCTIONS, TYPES, IntegerProgram, programs
 from tl_dpnp.language import parse
 from tl_dpnp.language.interpreter import interpret
-from tl_dpnp.runtime.cuda_driver_adapter import device_count
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.scalars import SCALAR_TYPES
 
 #: A sum that may be negative, and the extension of a register to 64 bits as if unsigned.

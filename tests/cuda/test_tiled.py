@@ -13,11 +13,11 @@ from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tiled import find_tiling
-from tl_dpnp.runtime import cuda
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.cuda_driver_adapter import device_count
-from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.ptx import link
+from tl_dpnp.runtime.cuda import platform as cuda
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
+from tl_dpnp.runtime.cuda.ptx import link
 
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 TRANSPOSES = ("n.n", "n.t", "t.n", "t.t")

@@ -9,8 +9,8 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.exporters import Exporter
-from tl_dpnp.runtime import cuda_replicas
-from tl_dpnp.runtime.cuda_arrays import cuda_device
+from tl_dpnp.runtime.cuda import replicas as cuda_replicas
+from tl_dpnp.runtime.cuda.arrays import cuda_device
 
 SOURCE = """
 func @f(%x: memref<f32x?>, %y: memref<f32x?x?,strided<?,?>>, %A: group<memref<i32x?>, offset: ?>, %z: memref<f64x?>) {
@@ -51,7 +51,7 @@ def seen(array):
 
 def test_copies_are_laid_out_as_what_is_written_and_can_be_restored(monkeypatch):
     monkeypatch.setattr(cuda_replicas, "driver", FakeDriver)
-    monkeypatch.setattr("tl_dpnp.runtime.cuda_arrays._device_of", lambda array: 0)
+    monkeypatch.setattr("tl_dpnp.runtime.cuda.arrays._device_of", lambda array: 0)
     random = np.random.default_rng(0)
     x = random.random(4).astype("float32")
     y = random.random((30, 9)).astype("float32", order="F")[::2, 1::3]

@@ -44,7 +44,7 @@ def test_prefetching_and_streaming_change_no_result(
     differential_programs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small arrays are in the cache: here all kernels prefetch and stream as if theirs were not."""
-    monkeypatch.setattr("tl_dpnp.runtime.launch.exceeded_caches", lambda *_: BEYOND_ALL)
+    monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.exceeded_caches", lambda *_: BEYOND_ALL)
 
     @given(seeds)
     @settings(

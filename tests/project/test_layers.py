@@ -1,6 +1,7 @@
 """Who may import what, beyond the layers that import-linter checks."""
 
 import ast
+import graphlib
 import pathlib
 
 import pytest
@@ -10,7 +11,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 #: The only modules that may import a package, or touch its private parts; relative to the package.
 ADAPTERS = {
-    "numba_dpex": {"runtime/numba_dpex_adapter.py", "runtime/system_info.py"},
+    "numba_dpex": {"runtime/sycl/numba_dpex_adapter.py", "runtime/system_info.py"},
 }
 
 
@@ -74,3 +75,30 @@ def test_private_attributes_of_device_packages_stay_in_adapters():
 def test_files_stay_readable():
     lengths = {relative(path): len(path.read_text().splitlines()) for path in SOURCES}
     assert not {path: lines for path, lines in lengths.items() if lines > 600}
+
+
+def imports_when_run(tree):
+    """Yield the imports of a module and of its functions, but for those that only type checkers see."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=otherwise):
+                for other in otherwise:
+                    yield from imports_when_run(other)
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                yield from (f"{module}.{name.name}" for name in names)
+                yield module
+            case ast.Import(names=names):
+                yield from (name.name for name in names)
+            case _:
+                yield from imports_when_run(node)
+
+
+@pytest.mark.parametrize("folder", ["language", "kernels", "lowering", "runtime"])
+def test_no_modules_import_one_another_in_a_circle(folder):
+    """Imports inside functions count: they only put a circle off until the function is called."""
+    modules = {".".join(("tl_dpnp", *path.relative_to(PACKAGE).with_suffix("").parts)): path
+               for path in (PACKAGE / folder).rglob("*.py") if path.stem != "__init__"}
+    graph = {module: {name for name in imports_when_run(ast.parse(path.read_text()))
+                      if name in modules and name != module} for module, path in modules.items()}
+    assert any(graph.values())
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError with the circle

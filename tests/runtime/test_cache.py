@@ -21,12 +21,12 @@ import tl_dpnp
 from tests.runtime.support import AXPY, FUSED
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.lowering import LoweringOptions
-from tl_dpnp.runtime import cache as cache_module
-from tl_dpnp.runtime import temporary_files
-from tl_dpnp.runtime.cache import DiskCache, Entry, open_cache
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
-from tl_dpnp.runtime.fingerprint import PACKAGES, package_versions
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.store import cache as cache_module
+from tl_dpnp.runtime.store import fingerprint, temporary_files
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, open_cache
+from tl_dpnp.runtime.store.fingerprint import PACKAGES, package_versions
 
 ENTRY = Entry({"plan": {"entry": "k"}, "text": "ü"}, bytes(range(256)))
 KEY = "a" * 64
@@ -154,7 +154,7 @@ def test_a_pipe_or_folder_in_place_of_an_entry_is_ignored(cache, folder):
 #: Stores an entry and is killed when its first file is written but not yet in place.
 KILLED = f"""
 import os, signal, sys
-from tl_dpnp.runtime.cache import DiskCache, Entry
+from tl_dpnp.runtime.store.cache import DiskCache, Entry
 os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
 DiskCache(sys.argv[1]).store({KEY!r}, Entry({{}}, b"content"))
 """
@@ -373,6 +373,19 @@ def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
     monkeypatch.setattr("tl_dpnp.runtime.compiler.compiler_fingerprint", lambda: "another")
     keys.append(cache_key(program, device, LoweringOptions()))
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("source", fingerprint._SOURCES)
+def test_keys_depend_on_each_part_of_the_compiler(source, monkeypatch):
+    """A part that has moved is an error: without it, code that an older compiler made would be taken for its own."""
+    compiler_fingerprint = fingerprint.compiler_fingerprint.__wrapped__
+    others = tuple(part for part in fingerprint._SOURCES if part != source)
+    whole = compiler_fingerprint()
+    monkeypatch.setattr(fingerprint, "_SOURCES", others)
+    assert compiler_fingerprint() != whole
+    monkeypatch.setattr(fingerprint, "_SOURCES", (*others, f"moved/{source}"))
+    with pytest.raises(FileNotFoundError, match="moved"):
+        compiler_fingerprint()
 
 
 def test_functions_of_one_text_have_entries_of_their_own(folder):

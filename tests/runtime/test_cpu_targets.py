@@ -15,7 +15,7 @@ import dpnp
 import numpy as np
 import tl_dpnp
 from tl_dpnp.lowering.plan import BEYOND_ALL
-from tl_dpnp.runtime import launch
+from tl_dpnp.runtime.sycl import launch
 
 (device,) = {device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu}
 for m, n, k, element in ((56, 9, 56, "f32"), (20, 20, 20, "f32"), (35, 9, 35, "f64"), (9, 9, 9, "f64")):

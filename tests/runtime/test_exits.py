@@ -11,7 +11,7 @@ import pytest
 
 import tl_dpnp
 from tests.runtime.support import AXPY
-from tl_dpnp.runtime import dpctl_adapter, opencl_adapter
+from tl_dpnp.runtime.sycl import dpctl_adapter, opencl_adapter
 
 PRELUDE = f"""
 import atexit, os, signal, sys, threading, time

@@ -15,7 +15,7 @@ from dpctl.utils import ExecutionPlacementError
 import tl_dpnp
 from tests.runtime.support import FUSED, RAGGED, on_device, random
 from tl_dpnp import LayoutError, TLBindingError, TLTypeError
-from tl_dpnp.runtime import group as group_module
+from tl_dpnp.runtime.call import group as group_module
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 
@@ -81,7 +81,7 @@ def test_empty_groups_launch_nothing(target, empty):
 def test_handles_are_uploaded_once(monkeypatch):
     uploads = []
     upload = group_module.upload
-    monkeypatch.setattr(group_module, "upload", lambda values, queue: uploads.append(1) or upload(values, queue))
+    monkeypatch.setattr(group_module, "upload", lambda *values: uploads.append(1) or upload(*values))
     kernel = tl_dpnp.compile(RAGGED)
     A, B, C = ragged_arguments()
     a, b, c = map(tl_dpnp.group, (A, B, C))

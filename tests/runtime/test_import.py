@@ -37,7 +37,7 @@ print(len(sys.modules) - before, *[name for name in {HEAVY} if name in sys.modul
 
 @pytest.mark.parametrize("module", [
     "errors", "config", "scalars", "language.ops", "language.parser", "language.builder", "lowering",
-    "runtime.cache", "runtime.usage", "runtime.layout", "runtime.fingerprint",
+    "runtime.store.cache", "runtime.call.usage", "runtime.call.layout", "runtime.store.fingerprint",
 ])  # fmt: skip
 def test_what_describes_and_looks_up_needs_no_device(module):
     code = f"import sys, tl_dpnp.{module}; print(*[n for n in ('numba', 'dpctl', 'llvmlite') if n in sys.modules])"

@@ -21,9 +21,9 @@ import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering import LaunchPlan
+from tl_dpnp.runtime.call.memo import LaunchMemo
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.launch import chunk_of
-from tl_dpnp.runtime.memo import LaunchMemo
+from tl_dpnp.runtime.sycl.launch import chunk_of
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])

@@ -9,9 +9,9 @@ import pytest
 
 from tests.lowering.support import CPU
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument
-from tl_dpnp.runtime.arrays import host_view
-from tl_dpnp.runtime.launch import exceeded_caches
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arrays import host_view
+from tl_dpnp.runtime.sycl.launch import exceeded_caches
 
 DEVICE = replace(CPU, caches=(1000, 4000, 100_000), last_cache=100_000, compute_units=2)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tl_dpnp.language.types import MemrefType, canonical_strides
-from tl_dpnp.runtime.layout import Misfit, fitted_strides
+from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
 from tl_dpnp.scalars import F32
 
 

@@ -17,9 +17,9 @@ import tl_dpnp
 from tl_dpnp.errors import LayoutError, TLBindingError
 from tl_dpnp.language import parse
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.arrays import ArrayView
-from tl_dpnp.runtime.layout_advice import layout_hint
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.layout_advice import layout_hint
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.scalars import F32
 
 BATCH = 3

@@ -17,9 +17,9 @@ import tl_dpnp
 from tests.runtime.support import AXPY
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning
-from tl_dpnp.runtime import machine_code, opencl_adapter, opencl_programs_adapter
-from tl_dpnp.runtime.cache import Entry, open_cache
-from tl_dpnp.runtime.machine_code import machine_code_key
+from tl_dpnp.runtime.store.cache import Entry, open_cache
+from tl_dpnp.runtime.sycl import machine_code, opencl_adapter, opencl_programs_adapter
+from tl_dpnp.runtime.sycl.machine_code import machine_code_key
 
 BATCH = 7
 GEMM = """
@@ -245,7 +245,7 @@ def test_too_little_memory_is_named():
     script = f"""if True:
         import resource, sys
         import dpnp, tl_dpnp
-        from tl_dpnp.runtime import sycl
+        from tl_dpnp.runtime.sycl import platform as sycl
         load = sycl.load_kernel
         def limited(*arguments):
             pages = int(open("/proc/self/statm").read().split()[0])

@@ -11,13 +11,13 @@ from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.llvm import new_module
 from tl_dpnp.lowering import matrix_engine
-from tl_dpnp.runtime.machine_code import build_options
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
 from tl_dpnp.runtime.offline.binary import read_binary
 from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
-from tl_dpnp.runtime.spirv import translate
+from tl_dpnp.runtime.sycl.machine_code import build_options
+from tl_dpnp.runtime.sycl.spirv import translate
 
 missing = tools.missing_tools()
 needs_tools = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)} (make tools)")

@@ -15,7 +15,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import TLBindingError, TLError, TLTypeError
-from tl_dpnp.runtime import dpctl_adapter, opencl_adapter
+from tl_dpnp.runtime.sycl import dpctl_adapter, opencl_adapter
 
 #: Each work-group takes its time: some 10 ms for the steps below.
 SLOW = """
@@ -48,7 +48,7 @@ def queue(request):
 def path(request, monkeypatch):
     """Both ways to launch: by OpenCL itself, and through dpctl as on devices that it does not serve."""
     if request.param == "dpctl":
-        monkeypatch.setattr("tl_dpnp.runtime.launch.supports", lambda queue: False)
+        monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.supports", lambda queue: False)
 
 
 def test_a_call_comes_after_what_was_submitted(queue):

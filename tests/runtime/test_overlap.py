@@ -12,7 +12,7 @@ import tl_dpnp
 from tests.runtime.support import on_device, random
 from tl_dpnp import OverlapWarning
 from tl_dpnp.errors import TLBindingError, TLWarning
-from tl_dpnp.runtime.overlap import Footprint
+from tl_dpnp.runtime.call.overlap import Footprint
 
 COPY = """
 func @copy(%A: memref<f32x?x?,strided<?,?>>, %B: memref<f32x?x?,strided<?,?>>) {

@@ -31,7 +31,7 @@ func @scale(%x: memref<i64x?>, %factor: i64) {
 def path(request, monkeypatch):
     """Both ways to launch: by OpenCL itself, and through dpctl as on devices that it does not serve."""
     if request.param == "dpctl":
-        monkeypatch.setattr("tl_dpnp.runtime.launch.supports", lambda queue: False)
+        monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.supports", lambda queue: False)
 
 
 def resident_bytes():

@@ -11,7 +11,7 @@ import pytest
 
 import tl_dpnp
 from tests.runtime.support import COUNT
-from tl_dpnp.runtime.scalar_arguments import scalar_value, usual_values
+from tl_dpnp.runtime.call.scalar_arguments import scalar_value, usual_values
 from tl_dpnp.scalars import SCALAR_TYPES
 
 ACCEPTED = [

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from tl_dpnp.errors import LoweringError
-from tl_dpnp.runtime import search as search_module
-from tl_dpnp.runtime.search import Search, Step
+from tl_dpnp.runtime.tune import search as search_module
+from tl_dpnp.runtime.tune.search import Search, Step
 
 
 class Machine:

@@ -10,7 +10,7 @@ import pytest
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLError
-from tl_dpnp.runtime import source_cache
+from tl_dpnp.runtime.store import source_cache
 
 PROGRAM = """
 func @scale(%x: memref<f32x4>) {

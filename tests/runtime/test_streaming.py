@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
-from tl_dpnp.runtime import launch
+from tl_dpnp.runtime.sycl import launch
 
 SOURCE = """
 func @product(%a: memref<{t}x{m}x{k}x?>, %b: memref<{t}x{k}x{n}x?>, %c: memref<{t}x{m}x{n}x?>) {{

@@ -17,7 +17,7 @@ import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import config
 from tl_dpnp.lowering import space
-from tl_dpnp.runtime import tuning
+from tl_dpnp.runtime.tune import tuning
 
 #: Seconds that no search needs, however slow the machine is.
 LONG = 600
@@ -198,7 +198,7 @@ def test_a_damaged_result_is_ignored(folder, timings, damage):
     kernel.tune(*arguments(), budget=LONG)
     (entry,) = (path for path in folder.glob("*.json") if '"gain"' in path.read_text())
     if damage == "of another kind":
-        tl_dpnp.runtime.cache.open_cache().store(entry.stem, tl_dpnp.runtime.cache.Entry({"schedules": 3}))
+        tl_dpnp.runtime.store.cache.open_cache().store(entry.stem, tl_dpnp.runtime.store.cache.Entry({"schedules": 3}))
         again = tl_dpnp.compile(SOURCE)
         check(again)
     else:

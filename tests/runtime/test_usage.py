@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tl_dpnp
-from tl_dpnp.runtime.relations import GROUP_ID, Extent
-from tl_dpnp.runtime.usage import analyse
+from tl_dpnp.runtime.call.relations import GROUP_ID, Extent
+from tl_dpnp.runtime.call.usage import analyse
 
 
 def usage_of(text):

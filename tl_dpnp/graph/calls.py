@@ -13,7 +13,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
-from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 
 __all__ = ["Template", "builder_of"]
 

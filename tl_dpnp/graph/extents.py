@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.graph.nodes import Array, Node, Reshape, View
-from tl_dpnp.runtime.dpctl_adapter import address_of
+from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
 
 __all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "reach"]
 

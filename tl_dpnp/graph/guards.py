@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.keys import array_facts
-from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 
 __all__ = ["Check", "Guards", "Path", "same_value"]
 

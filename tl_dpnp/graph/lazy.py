@@ -17,7 +17,7 @@ import numpy as np
 from tl_dpnp.graph.breaks import reader
 from tl_dpnp.graph.nodes import Array, Node, Reshape, View
 from tl_dpnp.graph.views import c_strides, view
-from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
 __all__ = ["LazyArray"]
 

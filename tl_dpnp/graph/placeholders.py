@@ -14,7 +14,7 @@ from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.extents import reach
-from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

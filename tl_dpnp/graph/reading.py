@@ -21,7 +21,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, plain
-from tl_dpnp.runtime.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 
 __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 

@@ -44,9 +44,9 @@ from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.views import c_strides
-from tl_dpnp.runtime.devices import describe
-from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.progress import Compiling
+from tl_dpnp.runtime.sycl.devices import describe
+from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 
 __all__ = ["KernelReport", "NotFused", "Trace", "active_trace", "fusable"]
 

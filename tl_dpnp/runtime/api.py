@@ -12,12 +12,12 @@ from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.plan import Form
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions, Target
-from tl_dpnp.runtime.program import Program
-from tl_dpnp.runtime.source_cache import parse
+from tl_dpnp.runtime.store.source_cache import parse
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
-from tl_dpnp.runtime.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.store.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -62,10 +62,10 @@ def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
 def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     """Compile a lowered kernel with the Numba that is for its device."""
     if device.backend == "cuda":
-        from tl_dpnp.runtime import numba_cuda_adapter
+        from tl_dpnp.runtime.cuda import numba_cuda_adapter
 
         return numba_cuda_adapter.build(kernel, device)
-    from tl_dpnp.runtime import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
     return numba_dpex_adapter.build(kernel)
 

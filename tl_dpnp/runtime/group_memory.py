@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import aligned
 from tl_dpnp.runtime.forking import check_process
 from tl_dpnp.runtime.fresh_stack import import_whole
-from tl_dpnp.runtime.group import Group, group
-from tl_dpnp.runtime.layout import aligned
+from tl_dpnp.runtime.grouping import group
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -39,7 +40,7 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     from dpctl.memory import as_usm_memory
     from dpctl.tensor import usm_ndarray
 
-    from tl_dpnp.runtime.dpnp_adapter import dpnp_array_of
+    from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
     try:
         element = np.dtype(dtype)

@@ -13,27 +13,28 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form, LaunchPlan
-from tl_dpnp.runtime.arguments import BoundCall
-from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.cache import open_cache
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.memo import LaunchMemo, Remembered
+from tl_dpnp.runtime.call.overlap import Footprint, OverlapWatch
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep, llvm_of, lowered
 from tl_dpnp.runtime.forking import check_process, note_use, process
 from tl_dpnp.runtime.fresh_stack import with_room
-from tl_dpnp.runtime.memo import LaunchMemo, Remembered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
-from tl_dpnp.runtime.overlap import Footprint, OverlapWatch
-from tl_dpnp.runtime.platforms import Launch, default_platform, platform_for
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.platform_choice import default_platform, platform_for
+from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
-from tl_dpnp.runtime.tuned import Tuned, load_tuned, store_tuned
+from tl_dpnp.runtime.store.cache import open_cache
+from tl_dpnp.runtime.tune.tuned import Tuned, load_tuned, store_tuned
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.offline.program import DeviceProgram
     from tl_dpnp.runtime.reference import ReferenceTarget
-    from tl_dpnp.runtime.tuning import TuningReport
+    from tl_dpnp.runtime.tune.tuning import TuningReport
 
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
@@ -362,7 +363,7 @@ class Kernel:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "
                                    "schedules to search: leave form= away")
         from tl_dpnp.lowering.space import tunables
-        from tl_dpnp.runtime.tuning import Workbench, search_schedules
+        from tl_dpnp.runtime.tune.tuning import Workbench, search_schedules
 
         call = self._binding.bind(arguments, group_size)
         if not call.groups:
@@ -474,7 +475,7 @@ class Kernel:
         Raises `UnsupportedError` where that is missing, and for kernels of other targets than ``"cuda"``.
         """
         self._require("inspect_sass", "cuda")
-        from tl_dpnp.runtime.ptx import disassemble, link
+        from tl_dpnp.runtime.cuda.ptx import disassemble, link
 
         return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
 
@@ -485,12 +486,12 @@ class Kernel:
 
         With `device`, on an Intel GPU that need not be there, as `tl_dpnp.runtime.offline.program.Resources`, with the
         instructions of the inner loop: see `compile_offline`.  Otherwise on a CUDA device, as
-        `tl_dpnp.runtime.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        `tl_dpnp.runtime.cuda.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
         """
         if device is not None:
             return self.compile_offline(device, registers=registers).resources
         self._require("resources", "cuda")
-        from tl_dpnp.runtime.ptx import link
+        from tl_dpnp.runtime.cuda.ptx import link
 
         return self._inspect(signature, lambda overload: link(overload.compiled, overload.device).resources)
 

@@ -1,45 +1,25 @@
-"""What the runtime asks of a family of devices, and which one a target or an array belongs to.
-
-`Platform` objects are made on demand, so that neither family's packages are needed for the other.
-"""
+"""What the runtime asks of a family of devices; `tl_dpnp.runtime.platform_choice` finds the one to ask."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.runtime.cuda_dlpack import is_on_cuda
-from tl_dpnp.runtime.forking import check_process, note_use
-from tl_dpnp.runtime.fresh_stack import on_fresh_stack
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
     from tl_dpnp.lowering.plan import Form, LaunchPlan
-    from tl_dpnp.runtime.arguments import BoundCall
-    from tl_dpnp.runtime.arrays import ArrayKind
-    from tl_dpnp.runtime.binding import Binding
-    from tl_dpnp.runtime.cache import DiskCache
+    from tl_dpnp.runtime.call.arguments import BoundCall
+    from tl_dpnp.runtime.call.arrays import ArrayKind
+    from tl_dpnp.runtime.call.binding import Binding
+    from tl_dpnp.runtime.call.replicas import Replicas
+    from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
-    from tl_dpnp.runtime.cuda_recent import RecentCudaCalls
-    from tl_dpnp.runtime.direct import DirectCalls
-    from tl_dpnp.runtime.recent import RecentCalls
-    from tl_dpnp.runtime.replicas import Replicas
-    from tl_dpnp.runtime.usage import Usage
+    from tl_dpnp.runtime.cuda.direct import DirectCalls
+    from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
+    from tl_dpnp.runtime.store.cache import DiskCache
+    from tl_dpnp.runtime.sycl.recent import RecentCalls
 
-__all__ = [
-    "DeviceTable", "FixedLaunch", "Launch", "Platform", "Together", "default_platform", "platform_for", "platform_of",
-    "platform_of_event", "platform_of_queue", "upload",
-]
-
-
-class DeviceTable(NamedTuple):
-    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
-
-    memory: Any
-    address: int
+__all__ = ["FixedLaunch", "Launch", "Platform", "Together"]
 
 
 class Launch(Protocol):
@@ -143,59 +123,3 @@ class Platform(Protocol):
         self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
     ) -> None:
         """Keep what was made of a compiled and loaded kernel, where that can be had."""
-
-    def upload(self, values: Any, queue: Any) -> DeviceTable:
-        """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there."""
-
-
-@functools.cache
-def platform_for(target: str) -> Platform:
-    """Return the platform of a target: "sycl" or "cuda"; raises `UnsupportedError` where its packages are missing."""
-    return on_fresh_stack(_platform, target)
-
-
-def _platform(target: str) -> Platform:
-    if target == "cuda":
-        try:
-            from tl_dpnp.runtime.cuda import CudaPlatform
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "cuda":
-                raise
-            raise UnsupportedError('target="cuda" needs numba-cuda and cuda-bindings, which are not installed here; '
-                                   "docs/cuda.md says how to make an environment for it") from None
-        return CudaPlatform()
-    from tl_dpnp.runtime.sycl import SyclPlatform
-
-    return SyclPlatform()
-
-
-def default_platform() -> Platform:
-    """Return the platform of what has no arrays: SYCL's, unless its packages are missing."""
-    return platform_for("cuda" if importlib.util.find_spec("dpctl") is None else "sycl")
-
-
-def platform_of(arrays: Iterable[Any]) -> Platform:
-    """Return the platform that arrays live on, SYCL's if there are none."""
-    for array in arrays:
-        if not hasattr(type(array), "__sycl_usm_array_interface__"):
-            on_cuda = hasattr(type(array), "__cuda_array_interface__") or is_on_cuda(array)
-            return platform_for("cuda" if on_cuda else "sycl")
-        break
-    return platform_for("sycl")
-
-
-def platform_of_queue(queue: Any) -> Platform:
-    """Return the platform that a queue belongs to."""
-    return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda")
-
-
-def platform_of_event(event: Any) -> Platform:
-    """Return the platform that an event belongs to."""
-    return platform_for("sycl" if hasattr(event, "execution_status") else "cuda")
-
-
-def upload(values: Any, queue: Any) -> DeviceTable:
-    """Copy integers to the device of a queue of any platform."""
-    check_process()
-    note_use()
-    return platform_of_queue(queue).upload(values, queue)

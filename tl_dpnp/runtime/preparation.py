@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.runtime.arguments import Argument, BoundCall, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.arrays import ArrayView
+from tl_dpnp.runtime.call.arguments import Argument, BoundCall, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platforms import Launch
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
 from tl_dpnp.runtime.forking import check_process, process
-from tl_dpnp.runtime.platforms import default_platform
+from tl_dpnp.runtime.platform_choice import default_platform
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.platforms import FixedLaunch, Platform

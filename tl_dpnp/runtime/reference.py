@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
-from tl_dpnp.runtime.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.arrays import HOST_ARRAYS, ArrayView
-from tl_dpnp.runtime.binding import Binding
-from tl_dpnp.runtime.overlap import OverlapWatch
-from tl_dpnp.runtime.platforms import platform_for
-from tl_dpnp.runtime.program import Program
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ArrayView
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.overlap import OverlapWatch
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.platform_choice import platform_for
 
 __all__ = ["ReferenceTarget"]
 
@@ -107,7 +107,7 @@ class _Mirror:
 
 
 def _allocation_of(array: Any) -> tuple[Any, int]:
-    from tl_dpnp.runtime.dpctl_adapter import allocation_of  # which NumPy arrays do without
+    from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of  # which NumPy arrays do without
 
     return allocation_of(array)
 

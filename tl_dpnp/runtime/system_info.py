@@ -199,7 +199,7 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
             yield Problem(f"import {package} fails: {error}", "see the problems with its version and libraries")
     if "dpctl" not in sys.modules:
         return
-    from tl_dpnp.runtime import opencl_adapter
+    from tl_dpnp.runtime.sycl import opencl_adapter
 
     missing = opencl_adapter.why_unsupported()
     if missing is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tl_dpnp.errors import TLTypeError
-from tl_dpnp.runtime.arrays import NotAnArray
+from tl_dpnp.runtime.call.arrays import NotAnArray
+from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.forking import check_process
-from tl_dpnp.runtime.group import Group
-from tl_dpnp.runtime.platforms import platform_of, platform_of_event, platform_of_queue
+from tl_dpnp.runtime.platform_choice import platform_of, platform_of_event, platform_of_queue
 
 __all__ = ["wait"]
 

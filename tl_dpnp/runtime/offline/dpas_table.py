@@ -12,7 +12,7 @@ from tl_dpnp.runtime.offline.assembly import has_types, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import TARGETS, OfflineTarget
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, validate_spirv
-from tl_dpnp.runtime.spirv import translate
+from tl_dpnp.runtime.sycl.spirv import translate
 
 __all__ = ["RowReport", "check_rows", "table"]
 

@@ -10,11 +10,11 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.pipeline import LoweredKernel
-from tl_dpnp.runtime.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
 __all__ = ["DeviceProgram", "Resources", "compile_offline", "compile_without_scratch"]
 
@@ -167,7 +167,7 @@ def _compiled(
     found = None if cache is None else cache.load(own)
     if found is not None:
         return found.content
-    from tl_dpnp.runtime import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
     binary = compile_binary(numba_dpex_adapter.build(lowered).binary, target.name, registers=registers)
     if cache is not None:

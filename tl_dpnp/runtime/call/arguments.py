@@ -1,0 +1,78 @@
+"""Arguments of a call that were checked against their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import sizes_in_elements
+
+__all__ = ["Argument", "BoundCall", "GroupArgument", "MemrefArgument", "ScalarArgument"]
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """The place of a scalar; its value is converted at each call."""
+
+    @property
+    def views(self) -> tuple[ArrayView, ...]:
+        """No arrays."""
+        return ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """No sizes."""
+        return ()
+
+
+@dataclass(frozen=True)
+class MemrefArgument:
+    """An array and the strides that the kernel uses; each of its bytes may hold several elements along axis 0."""
+
+    view: ArrayView
+    strides: tuple[int, ...]
+    per_byte: int = 1
+
+    @property
+    def views(self) -> tuple[ArrayView, ...]:
+        """The one array."""
+        return (self.view,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the modes."""
+        return sizes_in_elements(self.view.shape, self.per_byte)
+
+
+@dataclass(frozen=True)
+class GroupArgument:
+    """The arrays of a group, the strides that the kernel uses for each, the offset, and the handle if there is one.
+
+    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.
+    """
+
+    views: tuple[ArrayView, ...]
+    strides: tuple[tuple[int, ...], ...]
+    offset: int
+    handle: Group | None
+    per_byte: int = 1
+
+    @property
+    def shape(self) -> Sequence[tuple[int, ...]]:
+        """The sizes of the modes of each element."""
+        return [sizes_in_elements(view.shape, self.per_byte) for view in self.views]
+
+
+Argument = ScalarArgument | MemrefArgument | GroupArgument
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """The checked arguments of a call, the queue that they share (None without arrays), the number of work-groups."""
+
+    arguments: tuple[Argument, ...]
+    queue: Any
+    groups: int

@@ -1,0 +1,125 @@
+"""Arrays of all kinds as the runtime sees them: address, sizes, strides, dtype and queue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "HOST_ARRAYS", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value", "host_view", "rev",
+]
+
+
+class ArrayView(NamedTuple):
+    """What a call has to know of an array; `strides` are in elements, `queue` is None for a NumPy array."""
+
+    array: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    queue: Any
+    writable: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all elements together, in bytes."""
+        return math.prod(self.shape) * int(self.dtype.itemsize)
+
+
+class DeviceTable(NamedTuple):
+    """A table of 64-bit integers in the device's memory; `address` is 0 for an empty one."""
+
+    memory: Any
+    address: int
+
+
+class ArrayKind(NamedTuple):
+    """What binding needs to know of a kind of arrays.
+
+    `view_of` raises `NotAnArray`, `common_queue` takes pairs of a description and a queue.  `upload` copies integers
+    (any shape, row after row) to the device of a queue and waits until they are there.  The others are a quick way
+    to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
+    address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
+    or `ValueError` for other arguments.
+    """
+
+    view_of: Callable[[object], ArrayView]
+    arrays_of: Callable[[Sequence[Any]], list[Any]]
+    facts: Callable[[Any], Hashable]
+    placed_facts: Callable[[Any], Hashable]
+    address_of: Callable[[Any], int]
+    common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
+    upload: Callable[[Any, Any], DeviceTable]
+
+
+class NotAnArray(Exception):
+    """The value is no array that a kernel accepts; the arguments are what it is and what to write instead."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what, hint)
+        self.what = what
+        self.hint = hint
+
+
+def host_view(value: object) -> ArrayView:
+    """Return the view of a NumPy array; raises `NotAnArray`.
+
+    bf16 may come as ``ml_dtypes.bfloat16``; it is seen as uint16.
+    """
+    if not isinstance(value, np.ndarray):
+        raise NotAnArray(*describe_value(value, "dpnp.asarray(array)", "pass a NumPy array"))
+    array = value.view(np.uint16) if value.dtype.name == "bfloat16" else value
+    if any(stride % array.itemsize for stride in array.strides):
+        raise NotAnArray("a NumPy array whose strides are no multiples of its elements", "copy it: array.copy()")
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return ArrayView(array, array.ctypes.data, array.shape, strides, array.dtype, None, bool(array.flags.writeable))
+
+
+def _no_facts(_array: Any) -> Hashable:
+    raise TypeError("calls with arrays of the host are not remembered")
+
+
+def _no_upload(_values: Any, _queue: Any) -> DeviceTable:
+    raise TypeError("arrays of the host are on no device")
+
+
+#: NumPy arrays, which lie in no queue.
+HOST_ARRAYS = ArrayKind(
+    host_view, list, _no_facts, _no_facts, lambda array: array.ctypes.data, lambda named: None, _no_upload
+)
+
+
+def describe_value(value: object, copy: str, instead: str) -> tuple[str, str]:
+    """Return what a value is that is no array of a device, and what to write instead."""
+    match value:
+        case np.ndarray():
+            return "a NumPy array, which lives in the host's memory", f"copy it to the device: {copy}"
+        case list() | tuple():
+            return f"a {type(value).__name__}; only a group takes several arrays", "pass one array"
+    return f"a {type(value).__name__}, no array", instead
+
+
+def rev(array: Any) -> Any:
+    """Return a view of `array` with its axes reversed; nothing is copied.
+
+    A C-ordered array of shape (n, m) is, reversed, the column-major array of shape (m, n) that ``memref<f32 x m x n>``
+    takes.  Accepts arrays of dpnp, dpctl, NumPy, CuPy, PyTorch and Numba, of any order, and returns the same kind; a
+    list or tuple of arrays gives a list of views.
+    """
+    if isinstance(array, list | tuple):
+        return [rev(element) for element in array]
+    if array.ndim < 2:
+        return array
+    order = tuple(reversed(range(array.ndim)))
+    match type(array).__module__.partition(".")[0]:
+        case "dpctl":
+            from dpctl.tensor import permute_dims
+
+            return permute_dims(array, order)
+        case "torch":
+            return array.permute(order)
+    return array.transpose()

@@ -1,0 +1,270 @@
+"""The arguments of a call, checked against the parameters.
+
+A `Binding` is made once for each program.  `bind` checks everything and is slow; what it returns can be used again
+as long as `key` of the arguments is the same, except for the scalars, which are converted at every call, and for the
+addresses of the arrays.
+Source: docs/calling.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides
+from tl_dpnp.runtime.call.layout_advice import layout_hint
+from tl_dpnp.runtime.call.overlap import overlap_of
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.call.scalar_arguments import scalar_value
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["Binding"]
+
+
+class Binding:
+    """Checks the arguments of one program, whose arrays are of one kind.
+
+    With `debug`, an array that is written may not overlap another argument.
+    """
+
+    def __init__(self, program: Program, kind: ArrayKind, *, debug: bool = False) -> None:
+        self.program = program
+        self.parameters = program.function.parameters
+        self.debug = debug
+        self.kind = kind
+        self._view_of = kind.view_of
+        self._count = len(self.parameters)
+        kinds = [type(parameter.type) for parameter in self.parameters]
+        self._only_arrays = all(kind is MemrefType for kind in kinds)
+        self._arrays = [position for position, kind in enumerate(kinds) if kind is MemrefType]
+        self._groups = [position for position, kind in enumerate(kinds) if kind is GroupType]
+        # Whether arrays overlap depends on where they are, and is checked under debug.
+        self._facts = kind.placed_facts if debug else kind.facts
+
+    # --- the quick way ---------------------------------------------------------------------------------------------
+
+    def arrays(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return the array (the `usm_ndarray` of a dpnp array) of each argument for a memref, in order.
+
+        Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
+        """
+        if len(arguments) != self._count:
+            raise ValueError
+        return self.kind.arrays_of(
+            arguments if self._only_arrays else [arguments[position] for position in self._arrays]
+        )
+
+    @property
+    def written_arrays(self) -> list[int] | None:
+        """Which of the arrays that `arrays` returns are written; None if there are groups, which are no arrays."""
+        if self._groups:
+            return None
+        return [place for place, position in enumerate(self._arrays) if position in self.program.usage.written]
+
+    def owners(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> tuple[object, ...]:
+        """Return what keeps the memory of the arguments alive, whatever becomes of the arguments themselves.
+
+        `arrays` is what `arrays` returned.
+        """
+        groups = (arguments[position] for position in self._groups)
+        return *arrays, *(group if isinstance(group, Group) else tuple(self.kind.arrays_of(group)) for group in groups)
+
+    def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
+        """Return all that `bind` depends on, apart from the values of scalars and, without `debug`, from addresses.
+
+        `arrays` is what `arrays` returned.  Raises `AttributeError` or `TypeError` as that does.
+        """
+        facts = tuple(map(self._facts, arrays))
+        return (facts, *[self._group_key(arguments[position]) for position in self._groups]) if self._groups else facts
+
+    def _group_key(self, argument: Any) -> Hashable:
+        if type(argument) is Group:
+            return argument.serial
+        return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
+
+    # --- the thorough way ------------------------------------------------------------------------------------------
+
+    def bind(self, arguments: Sequence[Any], group_size: int | None = None) -> BoundCall:
+        """Check the arguments, one for each parameter, and infer the number of work-groups.
+
+        Raises `TLTypeError` for a wrong kind of argument or dtype, `TLBindingError` for wrong sizes or counts,
+        `LayoutError` for strides that do not fit, and `dpctl.utils.ExecutionPlacementError` for mixed queues.
+        """
+        self._check_count(arguments)
+        bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
+        queue = self._queue(bound)
+        shapes = [argument.shape for argument in bound]
+        groups = self.program.group_count(shapes, _as_count(group_size))
+        self.program.check_relations(shapes, groups)
+        call = BoundCall(bound, queue, groups)
+        overlap = overlap_of(self.program, call) if self.debug else None
+        if overlap is not None:
+            raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
+        return call
+
+    def _check_count(self, arguments: Sequence[Any]) -> None:
+        if len(arguments) != len(self.parameters):
+            expected = ", ".join(f"{parameter}: {parameter.type}" for parameter in self.parameters)
+            raise self.program.error(
+                TLBindingError,
+                f"@{self.program.function.name} takes {len(self.parameters)} arguments ({expected}), "
+                f"{len(arguments)} were given",
+            )
+
+    def _bind_one(self, position: int, argument: Any) -> Argument:
+        parameter = self.parameters[position]
+        match parameter.type:
+            case MemrefType() as memref:
+                return self._memref(position, memref, argument, f"{parameter}")
+            case GroupType() as group:
+                return self._group(position, group, argument)
+            case _:
+                self.scalar(position, argument)
+                return ScalarArgument()
+
+    def _memref(self, position: int, memref: MemrefType, argument: Any, name: str) -> MemrefArgument:
+        try:
+            view = self._view_of(argument)
+        except NotAnArray as problem:
+            raise self.error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
+                              f"{problem.what}", problem.hint) from None
+        return MemrefArgument(view, self._strides(position, memref, view, name), memref.element.per_byte)
+
+    def _strides(self, position: int, memref: MemrefType, view: ArrayView, name: str) -> tuple[int, ...]:
+        """Check one array against a memref type and return its strides as the kernel may use them."""
+        expected = memref.element.storage
+        if view.dtype != expected:
+            carried = " (bf16 travels as uint16)" if memref.element.name == "bf16" else ""
+            if memref.element.is_subbyte:
+                raise self.error(TLTypeError, position, f"{name} takes an array of uint8, {memref.element.per_byte} "
+                                 f"elements of {memref.element} in each byte, it was given one of {view.dtype}",
+                                 f'pack it on the host: tl_dpnp.pack(values, "{memref.element}")')
+            # Converted to uint16 the values would be read as other ones.
+            convert = ('view bf16 values as uint16 on the host: values.astype(ml_dtypes.bfloat16).view("uint16")'
+                       if carried else f'convert it: array.astype("{expected}")')
+            raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
+                              f"of {view.dtype}", f"{convert}, or declare another type")
+        shape, strides = element_layout(memref, view.shape, view.strides)
+        sizes_fit = len(shape) == memref.order and all(
+            declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
+        )
+        if not sizes_fit:
+            hint = layout_hint(self.program, position, view)
+            per_byte = memref.element.per_byte
+            declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
+            wanted = "(" + ", ".join("any" if size is None else str(size) for size in declared) + ")"
+            raise self.error(LayoutError if hint else TLBindingError, position,
+                              f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
+        if not view.writable and position in self.program.usage.written:
+            raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
+                              "pass a writable array")
+        try:
+            return fitted_strides(memref, shape, strides)
+        except Misfit as problem:
+            hint = layout_hint(self.program, position, view)
+            raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
+                              f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
+        parameter = self.parameters[position]
+        per_byte = group.memref.element.per_byte
+        match argument:
+            case Group():
+                offset = self._offset(position, group, argument.offset)
+                if argument.known_tables(group.memref) is not None and position not in self.program.usage.written:
+                    return GroupArgument(argument.views, (), offset, argument, per_byte)
+                strides = self._elements(position, group, argument.views)
+                return GroupArgument(argument.views, strides, offset, argument, per_byte)
+            case list() | tuple():
+                try:
+                    views = tuple(map(self._view_of, argument))
+                except NotAnArray:
+                    views = self._name_culprit(position, group, argument)
+                return GroupArgument(views, self._elements(position, group, views),
+                                     self._offset(position, group, 0), None, per_byte)
+            case _:
+                hint = "pass a list of arrays or tl_dpnp.group(arrays)"
+                raise self.error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
+                                  f"was given a {type(argument).__name__}", hint)
+
+    def _name_culprit(self, position: int, group: GroupType, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
+        """Bind one element after another, so that the error names the one at fault."""
+        name = self.parameters[position]
+        return tuple(self._memref(position, group.memref, array, f"{name}[{element}]").view
+                     for element, array in enumerate(arrays))
+
+    def _elements(self, position: int, group: GroupType, views: Sequence[ArrayView]) -> tuple[tuple[int, ...], ...]:
+        """Check the elements of a group; those that look alike are looked at once."""
+        seen: dict[Hashable, tuple[int, ...]] = {}
+        result: list[tuple[int, ...]] = []
+        for element, view in enumerate(views):
+            look = (view.shape, view.strides, view.dtype, view.writable)
+            strides = seen.get(look)
+            if strides is None:
+                strides = self._strides(position, group.memref, view, f"{self.parameters[position]}[{element}]")
+                seen[look] = strides
+            result.append(strides)
+        return tuple(result)
+
+    def _offset(self, position: int, group: GroupType, given: int) -> int:
+        """Return the offset in effect: the type's, or where that is dynamic the argument's."""
+        per_byte = group.memref.element.per_byte
+        if given % per_byte:
+            raise self.error(TLBindingError, position, f"the offset {given} of the group for "
+                             f"{self.parameters[position]} is inside a byte, which holds {per_byte} elements of "
+                             f"{group.memref.element}", f"give a multiple of {per_byte}")
+        if group.offset is None:
+            return given
+        if given not in (0, group.offset):
+            raise self.error(
+                TLBindingError, position, f"{self.parameters[position]} has the offset {group.offset}, the group that "
+                f"was given has {given}", 'declare it with "offset: ?" to take the offset of the argument',
+            )
+        return group.offset
+
+    def _queue(self, bound: Sequence[Argument]) -> Any:
+        """Return the queue that all arrays share, or None if there are none or only NumPy arrays."""
+        queues = [view.queue for argument in bound for view in argument.views if view.queue is not None]
+        if all(queue is queues[0] for queue in queues):
+            return queues[0] if queues else None
+        return self.kind.common_queue([
+            (f"the array for {parameter}" + (f"[{element}]" if isinstance(argument, GroupArgument) else ""), view.queue)
+            for parameter, argument in zip(self.parameters, bound, strict=True)
+            for element, view in enumerate(argument.views)
+        ])
+
+    # --- scalars ---------------------------------------------------------------------------------------------------
+
+    def scalar(self, position: int, argument: Any) -> Any:
+        """Return the value of a scalar argument as a Python number; raises `TLTypeError` or `TLBindingError`."""
+        parameter = self.parameters[position]
+        scalar_type = parameter.type
+        assert isinstance(scalar_type, ScalarType)
+        try:
+            return scalar_value(scalar_type, argument)
+        except TypeError as problem:
+            raise self.error(TLTypeError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+                              problem.args[1]) from None
+        except OverflowError as problem:
+            raise self.error(TLBindingError, position, f"{parameter}: {scalar_type} {problem.args[0]}",
+                              problem.args[1]) from None
+
+    def error(self, kind: type[TLError], position: int, message: str, hint: str | None = None) -> TLError:
+        """Return an error about one argument, which points at its parameter."""
+        return self.program.error(kind, f"argument {position + 1} of @{self.program.function.name}: {message}", hint,
+                                  self.parameters[position].span)
+
+
+def _as_count(group_size: Any) -> int | None:
+    if group_size is None:
+        return None
+    if isinstance(group_size, bool) or not isinstance(group_size, int | np.integer):
+        raise TLTypeError(f"group_size= takes the number of work-groups, an int, not {group_size!r}")
+    return int(group_size)

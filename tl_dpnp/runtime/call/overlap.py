@@ -1,0 +1,172 @@
+"""Whether arguments of a call share memory, and the warning about those that a kernel writes."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import OverlapWarning, warn
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arrays import ArrayView
+from tl_dpnp.runtime.call.program import Program
+
+__all__ = ["Footprint", "OverlapWatch", "extent", "overlap_of", "overlapping"]
+
+#: Bound on the search for a common element; beyond it arrays whose ranges overlap count as overlapping.
+_MAX_WORK = 100_000
+
+
+def overlap_of(program: Program, call: BoundCall) -> tuple[int, str] | None:
+    """Return the position of an argument that is written and overlaps another, and a text that says so, or None."""
+    found = overlapping([argument.views for argument in call.arguments], program.usage.written)
+    if found is None:
+        return None
+    output, other = (program.function.parameters[position] for position in found)
+    return found[0], f"the argument for {output} is written and overlaps the one for {other}"
+
+
+def overlapping(arguments: Sequence[Sequence[ArrayView]], written: Collection[int]) -> tuple[int, int] | None:
+    """Return the positions of an argument that is `written` and of another that shares memory with it, or None.
+
+    Each argument is a sequence of views: one for a memref, one for each element of a group.  Views within one
+    argument may overlap.
+    """
+    found = [(*span, position, view) for position, views in enumerate(arguments)
+             for span, view in zip(_byte_ranges(views), views, strict=True) if span[0] < span[1]]
+    if not written or _are_apart({entry[:3] for entry in found}):
+        return None
+    active: list[tuple[int, int, int, ArrayView]] = []
+    for entry in sorted(found, key=lambda entry: entry[:3]):
+        start, _, position, view = entry
+        active = [other for other in active if other[1] > start]
+        for _, _, other_position, other_view in active:
+            if position == other_position or not {position, other_position} & set(written):
+                continue
+            if _share_memory(view, other_view):
+                return (position, other_position) if position in written else (other_position, position)
+        active.append(entry)
+    return None
+
+
+def _are_apart(spans: Iterable[tuple[int, int, int]]) -> bool:
+    """Whether ranges of addresses, with a number behind them, do not overlap."""
+    return all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(spans)))
+
+
+def extent(view: ArrayView) -> tuple[int, int]:
+    """Return where the memory of a view begins and ends, in bytes from its first element; both are 0 if it is empty."""
+    if 0 in view.shape:
+        return 0, 0
+    steps = [stride * (size - 1) for size, stride in zip(view.shape, view.strides, strict=True)]
+    below, above = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+    return below * view.dtype.itemsize, (above + 1) * view.dtype.itemsize
+
+
+def _byte_ranges(views: Iterable[ArrayView]) -> list[tuple[int, int]]:
+    """Return the addresses where the memory of each view begins and ends; those that look alike are looked at once."""
+    seen: dict[Hashable, tuple[int, int]] = {}
+    ranges: list[tuple[int, int]] = []
+    for view in views:
+        look = (view.shape, view.strides, view.dtype)
+        if look not in seen:
+            seen[look] = extent(view)
+        below, above = seen[look]
+        ranges.append((view.address + below, view.address + above))
+    return ranges
+
+
+class _Shadow:
+    """An array that NumPy can compare by address, but that is never read."""
+
+    def __init__(self, view: ArrayView) -> None:
+        self.__array_interface__: dict[str, Any] = {
+            "version": 3,
+            "data": (view.address, True),
+            "shape": view.shape,
+            "strides": tuple(stride * view.dtype.itemsize for stride in view.strides),
+            "typestr": view.dtype.str,
+        }
+
+
+def _share_memory(first: ArrayView, second: ArrayView) -> bool:
+    try:
+        return np.shares_memory(np.asarray(_Shadow(first)), np.asarray(_Shadow(second)), max_work=_MAX_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+class Footprint:
+    """What is known of the memory of a call's arguments while the addresses of the arrays for memrefs change.
+
+    The arrays of groups stay where they are.
+    """
+
+    def __init__(self, call: BoundCall, written: Collection[int]) -> None:
+        memrefs = [(*extent(argument.view), position in written) for position, argument in enumerate(call.arguments)
+                   if isinstance(argument, MemrefArgument)]
+        self._pairs = [
+            (first, second, *memrefs[first][:2], *memrefs[second][:2])
+            for first, second in itertools.combinations(range(len(memrefs)), 2)
+            if memrefs[first][2] or memrefs[second][2]
+        ]
+        groups = [(_merged(_byte_ranges(argument.views)), position in written)
+                  for position, argument in enumerate(call.arguments) if isinstance(argument, GroupArgument)]
+        self._beside = [
+            (place, below, above, [end for _, end in ranges], [start for start, _ in ranges])
+            for place, (below, above, is_written) in enumerate(memrefs) for ranges, also in groups
+            if is_written or also
+        ]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no memref can come near another argument that matters."""
+        return not (self._pairs or self._beside)
+
+    def may_overlap(self, addresses: Sequence[int]) -> bool:
+        """Whether an array that is written, or a group, comes near another argument; `addresses` are the memrefs'."""
+        for first, second, low, high, other_low, other_high in self._pairs:
+            apart = addresses[first] - addresses[second]
+            if apart + low < other_high and other_low < apart + high:
+                return True
+        for place, low, high, ends, starts in self._beside:
+            start = addresses[place] + low
+            after = bisect_left(ends, start + 1)
+            if after < len(starts) and starts[after] < addresses[place] + high:
+                return True
+        return False
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges as ones that are apart and in order."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted({span for span in ranges if span[0] < span[1]}):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+class OverlapWatch:
+    """Warns, once for a kernel, of a call with an argument that is written and overlaps another.
+
+    `is_over` says that nothing is to be watched, or nothing more.
+    """
+
+    def __init__(self, program: Program, debug: bool) -> None:
+        self._program = program
+        # With debug=True such a call is refused.
+        self.is_over = debug or not program.usage.written
+
+    def look(self, call: BoundCall) -> None:
+        """Warn if arguments of a call overlap."""
+        found = None if self.is_over else overlap_of(self._program, call)
+        if found is not None:
+            name = self._program.function.name
+            warn(f"argument {found[0] + 1} of @{name}: {found[1]}: the results depend on the order of its reads and "
+                 "writes, which is not defined; pass arrays that share no memory", OverlapWarning)
+            self.is_over = True

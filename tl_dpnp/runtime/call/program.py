@@ -1,0 +1,114 @@
+"""One function of a source text, with what the runtime has to know about it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.runtime.call.relations import Shapes
+from tl_dpnp.runtime.call.usage import BatchMode, Usage, analyse
+from tl_dpnp.scalars import INDEX
+
+__all__ = ["Program"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function and the text that it was parsed from, None for one that was built.
+
+    Everything else is derived, so this is also what a pickled kernel consists of.
+    """
+
+    function: ops.Function
+    text: str | None = None
+
+    @functools.cached_property
+    def usage(self) -> Usage:
+        """What the function does with its parameters."""
+        return analyse(self.function)
+
+    @functools.cached_property
+    def has_fixed_work(self) -> bool:
+        """Whether the linear algebra is all that a work-group does, once and on sizes that do not vary."""
+        def is_fixed(operation: ops.Operation) -> bool:
+            match operation:
+                case ops.For() | ops.Foreach():
+                    return False
+                case ops.LinearAlgebra(operands=operands):
+                    types = (operand.type for operand in operands)
+                    return all(None not in memref.shape for memref in types if isinstance(memref, MemrefType))
+            return True
+
+        return all(map(is_fixed, self.function.body.walk()))
+
+    def error(self, kind: type[TLError], message: str, hint: str | None = None, span: Span | None = None) -> TLError:
+        """Return an error of class `kind` that points at `span`, by default at the function."""
+        span = span or self.function.span
+        if span == ops.NO_SPAN:
+            return kind.from_diagnostics([Diagnostic(message, None, hint)])
+        return kind.from_diagnostics([Diagnostic(message, span, hint, self._source_line(span))])
+
+    def with_source_lines(self, error: TLError) -> TLError:
+        """Return an error of the compiler, which knows the places but not the text, with the lines it points at."""
+        return type(error)(error.message, [
+            found if found.span is None or found.source_line is not None
+            else replace(found, source_line=self._source_line(found.span))
+            for found in error.diagnostics
+        ])
+
+    def _source_line(self, span: Span) -> str | None:
+        lines = [] if self.text is None else self.text.splitlines()
+        return lines[span.line - 1] if 0 < span.line <= len(lines) else None
+
+    def group_count(self, shapes: Shapes, given: int | None) -> int:
+        """Return the number of work-groups of a launch (docs/calling.md).
+
+        `given` is what the caller asked for, or None.  Raises `TLBindingError` if the batch modes do not agree, if
+        nothing says how many there are, or if `given` is negative or reaches beyond a batch mode that every
+        work-group indexes.
+        """
+        name = f"@{self.function.name}"
+        sizes = [(mode.size(shapes), mode) for mode in self.usage.batch_modes]
+        if given is not None:
+            if given < 0:
+                raise self.error(TLBindingError, f"group_size={given}: the number of work-groups cannot be negative")
+            if given > INDEX.maximum:
+                raise self.error(TLBindingError, f"group_size={given}: the number of work-groups must fit 64 bits")
+            for size, mode in sizes:
+                if size < given and not mode.conditional:
+                    message = (f"group_size={given} is too large for {name}: {self._batch_mode(mode, size)}, and every "
+                               "work-group indexes it by group_id")
+                    raise self.error(TLBindingError, message, f"give at most group_size={size}", mode.span)
+            return given
+        if len({size for size, _ in sizes}) > 1:
+            texts = dict.fromkeys(self._batch_mode(mode, size) for size, mode in sizes)
+            raise self.error(
+                TLBindingError,
+                f"the number of work-groups of {name} is ambiguous: {', '.join(texts)}",
+                "give arrays of equal batch sizes, or the number of work-groups by hand: group_size=n",
+            )
+        if sizes:
+            return sizes[0][0]
+        if self.usage.uses_group_id:
+            raise self.error(
+                TLBindingError,
+                f"the number of work-groups of {name} cannot be inferred: no group and no mode of a parameter is "
+                "indexed by group_id itself",
+                "give it by hand: group_size=n",
+            )
+        return 1
+
+    def check_relations(self, shapes: Shapes, groups: int) -> None:
+        """Raise `TLBindingError` if sizes that an instruction requires to be equal are not."""
+        for relation in self.usage.relations if groups else ():
+            violation = relation.violation(shapes, groups)
+            if violation is not None:
+                raise self.error(TLBindingError, violation, "pass arrays of fitting shapes", relation.operation.span)
+
+    def _batch_mode(self, mode: BatchMode, size: int) -> str:
+        parameter = self.function.parameters[mode.parameter]
+        return f"{parameter} has {size} elements" if mode.mode is None else \
+            f"mode {mode.mode} of {parameter} has size {size}"

@@ -1,0 +1,219 @@
+"""What a function does with its parameters, as far as a call has to know.
+
+One walk over the IR finds the parameters that are written, those that are indexed directly by ``group_id``, from which
+the number of work-groups is inferred, and the dynamic sizes that must be equal (docs/calling.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tl_dpnp.errors import Span
+from tl_dpnp.language import ops
+from tl_dpnp.language.rules import dimension_names
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
+
+__all__ = ["BatchMode", "Usage", "analyse"]
+
+
+@dataclass(frozen=True)
+class BatchMode:
+    """A mode of a memref parameter, or the elements of a group parameter, indexed directly by ``group_id``.
+
+    `parameter` is the position of the parameter and `mode` that of the mode, None for a group.  `conditional` is true
+    if the access stands inside an ``if`` or a loop, so that not every work-group need reach it.
+    """
+
+    parameter: int
+    mode: int | None
+    conditional: bool
+    span: Span = field(compare=False)
+
+    def size(self, shapes: Shapes) -> int:
+        """Return the size of the mode or the number of elements, given the shapes of the arguments."""
+        shape = shapes[self.parameter]
+        return len(shape) if self.mode is None else shape[self.mode]  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are."""
+
+    written: frozenset[int]
+    read: frozenset[int]
+    batch_modes: tuple[BatchMode, ...]
+    uses_group_id: bool
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True)
+class _View:
+    """A memref or group value as parameters know it: where it comes from, and which mode each of its modes is.
+
+    `modes` holds None for a mode that is not a whole mode of the parameter or, after a load from a group, of its
+    element; `element` says which.
+    """
+
+    parameter: int
+    modes: tuple[int | None, ...]
+    element: Element = None
+
+
+#: What a name stands for: a view of a parameter or the group id; other names are of no interest.
+_Scope = dict[str, "_View | str"]
+#: Where an operation stands: every work-group reaches it, unless a loop has no iterations or a branch is not taken.
+_Reach = Literal["always", "loop", "branch"]
+
+
+def analyse(function: ops.Function) -> Usage:
+    """Return how `function` uses its parameters."""
+    walk = _Walk()
+    scope: _Scope = {}
+    for position, parameter in enumerate(function.parameters):
+        match parameter.type:
+            case MemrefType(order=order) | GroupType(memref=MemrefType(order=order)):
+                scope[parameter.name] = _View(position, tuple(range(order)))
+            case _:
+                pass
+    walk.region(function.body, scope, "always")
+    return Usage(frozenset(walk.written), frozenset(walk.read), tuple(dict.fromkeys(walk.batch_modes)),
+                 walk.uses_group_id, tuple(dict.fromkeys(walk.relations)))
+
+
+@dataclass
+class _Walk:
+    """The state of the walk: what has been found so far."""
+
+    written: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
+    batch_modes: list[BatchMode] = field(default_factory=list)
+    uses_group_id: bool = False
+    relations: list[Relation] = field(default_factory=list)
+
+    def region(self, region: ops.Region, outer: _Scope, reach: _Reach) -> None:
+        """Walk a region; what it defines ends with it."""
+        scope = dict(outer)
+        for operation in region:
+            self.operation(operation, scope, reach)
+            inside: _Reach = "branch" if isinstance(operation, ops.If) or reach == "branch" else "loop"
+            for inner in operation.regions:
+                self.region(inner, scope, inside)
+
+    def operation(self, operation: ops.Operation, scope: _Scope, reach: _Reach) -> None:
+        """Note what one operation writes and indexes, and what its result stands for."""
+        if any(self._is_group_id(operand, scope) for operand in operation.operands):
+            self.uses_group_id = True
+        for result in operation.results:
+            scope.pop(result.name, None)
+        match operation:
+            case ops.GroupId(result=result):
+                scope[result.name] = GROUP_ID
+            case ops.Load(source=source, indices=indices, result=result):
+                view = self._index(source, indices, scope, reach, operation.span)
+                if view is not None and isinstance(source.type, GroupType):
+                    scope[result.name] = _View(view.parameter, view.modes, self._element(indices[0], scope))
+                elif view is not None:
+                    self.read.add(view.parameter)
+            case ops.Store(target=target, indices=indices):
+                self._index(target, indices, scope, reach, operation.span)
+                self._write(target, scope)
+            case ops.Subview(source=source, slices=slices, result=result):
+                view = self._index(source, tuple(map(_index_of, slices)), scope, reach, operation.span)
+                if view is not None:
+                    scope[result.name] = _View(view.parameter, tuple(
+                        mode if entry.size is None and _is_zero(entry.offset) else None
+                        for mode, entry in zip(view.modes, slices, strict=True) if not entry.is_index
+                    ), view.element)
+            case ops.Expand(source=source, mode=mode, shape=shape, result=result):
+                self._reshape(source, result, mode, mode, len(shape), scope)
+            case ops.Fuse(source=source, first=first, last=last, result=result):
+                self._reshape(source, result, first, last, 1, scope)
+            case ops.LinearAlgebra(inputs=inputs, beta=beta, output=output, atomic=atomic):
+                self._write(output, scope)
+                for memref in (*inputs, *([output] if atomic or not _is_zero(beta) else [])):
+                    self._read(memref, scope)
+                if reach != "branch":
+                    self._relate(operation, scope)
+            case _:
+                pass
+
+    def _index(
+        self, source: ops.Value, indices: Sequence[ops.Operand | None], scope: _Scope, reach: _Reach, span: Span
+    ) -> _View | None:
+        """Note the modes of `source` that ``group_id`` indexes and return what `source` stands for."""
+        view = scope.get(source.name)
+        if not isinstance(view, _View):
+            return None
+        is_group = isinstance(source.type, GroupType)
+        modes = (None,) if is_group else view.modes
+        for mode, index in zip(modes, indices, strict=True):
+            if self._is_group_id(index, scope) and (is_group or mode is not None) and view.element is None:
+                self.batch_modes.append(BatchMode(view.parameter, mode, reach != "always", span))
+        return view
+
+    @staticmethod
+    def _reshape(source: ops.Value, result: ops.Value, first: int, last: int, count: int, scope: _Scope) -> None:
+        """Note that modes `first` to `last` of `source` became `count` other modes."""
+        view = scope.get(source.name)
+        if isinstance(view, _View):
+            modes = (*view.modes[:first], *(None,) * count, *view.modes[last + 1 :])
+            scope[result.name] = _View(view.parameter, modes, view.element)
+
+    def _relate(self, operation: ops.LinearAlgebra, scope: _Scope) -> None:
+        """Note the dynamic sizes of a linear-algebra instruction that must equal another of its sizes."""
+        known: dict[str, tuple[Extent | int, ops.Value]] = {}
+        sizes = [(letter, self._extent(memref, mode, scope), memref)
+                 for memref, letters in dimension_names(operation) for mode, letter in enumerate(letters)]
+        for letter, extent, memref in sizes:
+            if extent is None:
+                continue
+            first, owner = known.setdefault(letter, (extent, memref))
+            if first != extent:
+                self.relations.append(Relation(letter, first, owner, extent, memref, operation))
+
+    @staticmethod
+    def _extent(memref: ops.Value, mode: int, scope: _Scope) -> Extent | int | None:
+        """Return a size as a constant or as that of a parameter, or None if it is neither."""
+        size = ops.memref_type(memref).shape[mode]
+        if size is not None:
+            return size
+        view = scope.get(memref.name)
+        if not isinstance(view, _View) or view.element == UNKNOWN:
+            return None
+        source = view.modes[mode]
+        return None if source is None else Extent(view.parameter, source, view.element)
+
+    def _element(self, index: ops.Operand, scope: _Scope) -> Element:
+        """Return which element of a group an index takes."""
+        match index:
+            case ops.Constant(value=int(value)):
+                return value
+            case _:
+                return GROUP_ID if self._is_group_id(index, scope) else UNKNOWN
+
+    def _write(self, target: ops.Value, scope: _Scope) -> None:
+        view = scope.get(target.name)
+        if isinstance(view, _View):
+            self.written.add(view.parameter)
+
+    def _read(self, source: ops.Value, scope: _Scope) -> None:
+        view = scope.get(source.name)
+        if isinstance(view, _View):
+            self.read.add(view.parameter)
+
+    @staticmethod
+    def _is_group_id(operand: ops.Operand | None, scope: _Scope) -> bool:
+        return isinstance(operand, ops.Value) and scope.get(operand.name) == GROUP_ID
+
+
+def _index_of(entry: ops.Slice) -> ops.Operand | None:
+    """Return the index if the slice takes one element of its mode, else None."""
+    one = isinstance(entry.size, ops.Constant) and entry.size.value == 1
+    return entry.offset if entry.is_index or one else None
+
+
+def _is_zero(operand: ops.Operand) -> bool:
+    return isinstance(operand, ops.Constant) and operand.value == 0

@@ -1,0 +1,257 @@
+"""Calls whose arguments machine code checks: those with arrays of PyTorch or CuPy.
+
+Arrays are looked at by DLPack's C functions, or where a package has none, by their attributes.
+Nothing is remembered of the arrays themselves, so that other arrays of the same form cost no more.
+Source: DLPack 1.3, dlpack.h, ``DLPackExchangeAPI``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.flattening import FlatArguments
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.scalar_arguments import usual_values
+from tl_dpnp.runtime.cuda.arrays import is_aligned
+from tl_dpnp.runtime.cuda.direct_code import (
+    ARRAY,
+    GROUP,
+    INTEGER,
+    NARROW,
+    OBJECT,
+    WIDE,
+    Parameter,
+    Record,
+    direct_function,
+)
+from tl_dpnp.scalars import F32, F64, ScalarType
+
+__all__ = ["DirectCalls", "Exchange", "LaunchFacts", "direct_call", "exchange_of"]
+
+_CUDA = 2  # kDLCUDA
+_VERSION = 1
+_HIGHEST = (1 << 63) - 1
+_API_NAME = b"dlpack_exchange_api"
+#: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and an attribute and a method without
+#: arguments that must be false of an array.
+_FALSE = {"torch": ("requires_grad", "is_neg"), "cupy": (None, None)}
+#: Packages without DLPack's C functions: the attributes of their arrays that are compared, that of the memory, and
+#: those that it has as device and address.
+_ATTRIBUTES = {"cupy": (("shape", "strides", "dtype"), "data", "device_id", "ptr")}
+
+
+class _Tensor(ctypes.Structure):
+    """``DLTensor``, its number of modes and element type also as one word."""
+
+    _fields_ = [
+        ("data", ctypes.c_int64), ("device", ctypes.c_int64), ("form", ctypes.c_int64), ("sizes", ctypes.c_int64),
+        ("strides", ctypes.c_int64), ("offset", ctypes.c_int64),
+    ]
+
+
+class _ExchangeAPI(ctypes.Structure):
+    """``DLPackExchangeAPI``."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+        ("allocator", ctypes.c_void_p), ("managed_of", ctypes.c_void_p), ("object_of", ctypes.c_void_p),
+        ("tensor_of", ctypes.c_void_p), ("stream_of", ctypes.c_void_p),
+    ]
+
+
+class Exchange(NamedTuple):
+    """The functions of a package that look at an array and find the current stream; what must be false of an array.
+
+    Without functions, which are 0 then, there are the attributes of an array that are compared, that of its memory, and
+    those of that.
+    """
+
+    tensor_of: int
+    stream_of: int
+    false_attribute: str | None
+    false_method: str | None
+    compared: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+
+
+class LaunchFacts(NamedTuple):
+    """What a launch is besides its arguments, as the driver takes it; `keep` is what must live as long.
+
+    `function` and `context` are handles, `context_of` and `launch` the addresses of ``cuCtxGetCurrent`` and
+    ``cuLaunchKernel``; `stream` gives the current stream where the arrays' package has no C function for that.
+    """
+
+    ordinal: int
+    grid: int
+    block: tuple[int, int, int]
+    local_memory: int
+    function: int
+    context: int
+    context_of: int
+    launch: int
+    stream: Callable[[], int]
+    keep: Any
+
+
+class DirectCalls:
+    """The functions for the launches that a kernel repeated last.
+
+    A function is made when a launch is run for the second time: the first one of a process takes 50 ms.
+    """
+
+    MOST_FUNCTIONS = 4
+
+    def __init__(self) -> None:
+        #: Each returns False for arguments of another form.
+        self.functions: tuple[Callable[[tuple[Any, ...]], bool], ...] = ()
+
+    def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
+        """Note that a launch, a `cuda.platform.CudaLaunch`, was run with arguments that no function took."""
+        if launch.direct is None:
+            return
+        if launch.direct is False:
+            launch.direct = True
+            return
+        if launch.direct is True:
+            launch.direct = launch.direct_call(binding, arguments)
+        if launch.direct is not None and launch.direct not in self.functions:
+            self.functions = (launch.direct, *self.functions[: self.MOST_FUNCTIONS - 1])
+
+    def clear(self) -> None:
+        """Forget all functions."""
+        self.functions = ()
+
+
+@functools.cache
+def exchange_of(kind: type) -> Exchange | None:
+    """Return how arrays of a class are looked at, None where there is no way, or where they may be read-only."""
+    package = kind.__module__.partition(".")[0]
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_IsValid", ctypes.pythonapi))(capsule, _API_NAME)
+    if package not in _FALSE or not (is_valid or package in _ATTRIBUTES):
+        return None
+    if not is_valid:
+        compared, *memory = _ATTRIBUTES[package]
+        return Exchange(0, 0, *_FALSE[package], compared, tuple(memory))
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _API_NAME)
+    api = _ExchangeAPI.from_address(pointer)
+    if api.major != _VERSION or not api.tensor_of or not api.stream_of:
+        return None
+    return Exchange(api.tensor_of, api.stream_of, *_FALSE[package])
+
+
+def direct_call(
+    binding: Binding, flat: FlatArguments, facts: LaunchFacts, arguments: Sequence[Any], others: set[type]
+) -> Callable[[tuple[Any, ...]], bool] | None:
+    """Return a function of the arguments of a call that launches it where they are like these, else returns False.
+
+    `flat` are the arguments of the launch, with the tables of groups, whose arrays are of the classes `others`.
+    Returns None where there is an argument that machine code does not check.
+    """
+    classes: set[Any] = {
+        type(argument) for argument, parameter in zip(arguments, binding.parameters, strict=True)
+        if isinstance(parameter.type, MemrefType)
+    }
+    classes |= others
+    exchanges = {exchange_of(kind) for kind in classes}
+    exchange = exchanges.pop() if len(exchanges) == 1 else None
+    if exchange is None:
+        return None
+    places = iter(flat.addresses)
+    scalars = {scalar.position: scalar.place for scalar in flat.scalars}
+    device = facts.ordinal << 32 | _CUDA
+    keep: list[Any] = []
+    parameters = (Parameter * len(arguments))()
+    for position, (argument, parameter) in enumerate(zip(arguments, binding.parameters, strict=True)):
+        entry = parameters[position]
+        entry.type = id(type(argument))
+        match parameter.type:
+            case MemrefType():
+                entry.place = next(places)
+                describe = _describe_array if exchange.tensor_of else _describe_object
+                known = describe(entry, argument, exchange, device, keep)
+            case GroupType():
+                known = type(argument) is Group
+                if known:
+                    entry.kind, entry.least, entry.attribute = GROUP, argument.serial, id(_interned("serial", keep))
+            case scalar_type:
+                assert isinstance(scalar_type, ScalarType)
+                entry.place = scalars[position]
+                known = _describe_scalar(entry, argument, scalar_type)
+        if not known:
+            return None
+    values = (ctypes.c_int64 * len(flat.values))()
+    for place, value in enumerate(flat.values):
+        if value is not None:
+            ctypes.memmove(ctypes.addressof(values) + 8 * place, ctypes.addressof(value), ctypes.sizeof(value))
+    names = (ctypes.c_int64 * len(exchange.compared + exchange.memory))(
+        *(id(_interned(name, keep)) for name in exchange.compared + exchange.memory))
+    attribute, method = (0 if name is None else id(_interned(name, keep))
+                         for name in (exchange.false_attribute, exchange.false_method))
+    record = Record(
+        ctypes.addressof(parameters), len(arguments), ctypes.addressof(values), len(values), device,
+        exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.launch, facts.context,
+        facts.function, facts.grid, *facts.block, facts.local_memory, id(facts.stream), ctypes.addressof(names),
+    )
+    return direct_function(record, (parameters, values, names, keep, flat.tables, facts))
+
+
+def _describe_array(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
+    """Write what an array looks like; returns False for one that is not on the device."""
+    tensor = _Tensor()
+    look = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange.tensor_of)
+    try:
+        look(array, ctypes.addressof(tensor))
+    except BufferError:  # the package says that DLPack cannot describe the array
+        return False
+    if tensor.device != device or (array.ndim and not tensor.strides):
+        return False
+    modes = array.ndim
+    dims = (ctypes.c_int64 * (2 * modes))()
+    for number, start in enumerate((tensor.sizes, tensor.strides)):
+        dims[number * modes : (number + 1) * modes] = (ctypes.c_int64 * modes).from_address(start)[:] if modes else ()
+    keep.append(dims)
+    entry.kind, entry.form, entry.dims, entry.modes = ARRAY, tensor.form, ctypes.addressof(dims), modes
+    entry.aligned = is_aligned(tensor.data + tensor.offset)
+    return True
+
+
+def _describe_object(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
+    """Write which attributes an array has; returns False for one that is not on the device."""
+    memory, place, address = exchange.memory
+    if getattr(getattr(array, memory), place) != device >> 32:
+        return False
+    values = [getattr(array, name) for name in exchange.compared]
+    dims = (ctypes.c_int64 * len(values))(*map(id, values))
+    keep += [values, dims]
+    entry.kind, entry.dims, entry.modes = OBJECT, ctypes.addressof(dims), len(values)
+    entry.aligned = is_aligned(getattr(getattr(array, memory), address))
+    return True
+
+
+def _describe_scalar(entry: Parameter, value: Any, scalar: ScalarType) -> bool:
+    """Write which numbers go to the kernel as they are; returns False for another type of values, or of parameters."""
+    usual, least, most = usual_values(scalar)
+    if type(value) is not usual:
+        return False
+    if scalar in (F32, F64):
+        entry.kind, entry.highest = NARROW if scalar == F32 else WIDE, most
+        return True
+    if scalar.is_float or scalar.is_complex:
+        return False
+    entry.kind, entry.least, entry.most = INTEGER, least, min(most, _HIGHEST)
+    return True
+
+
+def _interned(name: str, keep: list[Any]) -> str:
+    name = sys.intern(name)
+    keep.append(name)
+    return name

@@ -1,0 +1,295 @@
+"""CUDA devices: where kernels run is where their arrays are, on the current stream of the arrays' package."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import TLBindingError
+from tl_dpnp.lowering.device import H200, DeviceDescription
+from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
+from tl_dpnp.runtime.call.usage import Usage
+from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
+from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
+from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
+from tl_dpnp.runtime.cuda.ptx import linked
+from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
+from tl_dpnp.runtime.cuda.replicas import CudaReplicas
+from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
+from tl_dpnp.runtime.platforms import Launch
+from tl_dpnp.runtime.store.cache import DiskCache
+
+__all__ = ["CudaPlatform"]
+
+#: Work-groups that a grid takes along x (CUDA C++ Programming Guide, "Technical Specifications").
+_MOST_GROUPS = (1 << 31) - 1
+#: Types of scalars whose objects keep their value.
+_IMMUTABLE = (float, int)
+
+
+class CudaPlatform:
+    """See `tl_dpnp.runtime.platforms.Platform`; a queue is a `CudaDevice`."""
+
+    arrays = CUDA_ARRAYS
+
+    def default_queue(self) -> Any:
+        return cuda_device(0)
+
+    def describe(self, queue: CudaDevice) -> DeviceDescription:
+        return describe(queue.ordinal)
+
+    def current_device(self) -> DeviceDescription:
+        """Without a GPU, that is an H200: kernels can be compiled and read."""
+        return describe(0) if driver.device_count() else H200
+
+    def context_of(self, queue: CudaDevice) -> Hashable:
+        return queue
+
+    def load(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache | None
+    ) -> tuple[driver.Function, bool]:
+        code, made = linked(compiled, device, cache)
+        return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
+
+    def prepare(
+        self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
+        device: DeviceDescription, in_form: Callable[[Form], Launch],
+    ) -> Launch:
+        if plan.tiles is not None:
+            return self._prepare_tiles(binding, call, queue, handle, plan, plan.tiles, in_form)
+        flat = flatten(binding, call, queue)
+        if call.groups > _MOST_GROUPS:
+            raise binding.program.error(
+                TLBindingError,
+                f"{call.groups} work-groups of @{binding.program.function.name} are too many for one launch on "
+                f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
+            )
+        flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
+        stream = _stream(call, queue)
+        if not plan.checks:
+            return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call))
+        lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
+        return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
+
+    def _prepare_tiles(
+        self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
+        tiles: TilePlan, in_form: Callable[[Form], Launch],
+    ) -> Launch:
+        """Return the launch of a kernel in the tiled form, or that in the form for what this one does not take.
+
+        Raises `TLBindingError` where there is no other form.
+        """
+        problem = misfit(tiles, binding, call)
+        if problem is None:
+            flat = flatten(binding, call, queue)
+            tiled = tile_call(tiles, binding, call, flat, describe(queue.ordinal).compute_units)
+            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
+        if tiles.otherwise is None:
+            raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{binding.program.function.name}: "
+                                        f"{problem}", "leave form= away")
+        return in_form(tiles.otherwise)
+
+    def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
+        event.keep = objects
+
+    def recent_calls(self, written: Sequence[int]) -> RecentCudaCalls:
+        return RecentCudaCalls(looks_function)
+
+    def direct_calls(self) -> DirectCalls:
+        return DirectCalls()
+
+    def together(self, launches: Sequence[FixedCudaLaunch]) -> CudaTogether:
+        return CudaTogether(launches)
+
+    def completed_event(self) -> driver.Event:
+        return driver.CompletedEvent()
+
+    def wait(self, queue: CudaDevice) -> None:
+        driver.synchronize(queue.ordinal)
+
+    def wait_for_event(self, event: driver.Event) -> None:
+        event.wait()
+
+    def replicas(
+        self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: CudaDevice
+    ) -> CudaReplicas:
+        return CudaReplicas(call, arguments, usage, queue)
+
+    def timed(self, launch: CudaLaunch, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
+        return driver.elapsed(launch.queue.ordinal, lambda stream: launch.on(stream, arguments, addresses))
+
+    def keep_machine_code(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache,
+        handle: driver.Function,
+    ) -> None:
+        linked(compiled, device, cache)
+
+
+def _stream(call: BoundCall, queue: CudaDevice) -> Callable[[], int]:
+    """Return the function that gives the stream of a call's arrays."""
+    return stream_function([view.array for argument in call.arguments for view in argument.views], queue.ordinal)
+
+
+def _grouped_classes(call: BoundCall) -> set[type]:
+    """Return the classes of the arrays in groups."""
+    return {type(view.array) for argument in call.arguments if isinstance(argument, GroupArgument)
+            for view in argument.views}
+
+
+class CudaLaunch:
+    """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
+
+    `groups` is the number of work-groups, or of tiles in the tiled form.  `direct` is the function that
+    `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
+    launch was run before.  `grouped` are the classes of the arrays in groups.
+    """
+
+    #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
+    maps = 0
+    waits = False
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
+        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None,
+    ) -> None:
+        self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
+        self.direct: Any = False if is_direct and groups else None
+        self._function, self._grouped = function, grouped or set()
+        self._parameters = driver.Parameters(flat.values, self.maps)
+        # What was written last: the very list of addresses, and the very scalars.
+        self._addresses: Sequence[int] | None = None
+        self._scalars: list[Any] = [None] * len(flat.scalars)
+        self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
+        self._grid = _blocks(function, queue, groups, plan)
+        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters)
+
+    def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Start the kernel on the current stream of its arrays."""
+        self.on(self.stream(), arguments, addresses)
+
+    def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
+        """Start the kernel after events that `start` returned; return one with ``wait()``."""
+        stream = self.stream()
+        driver.hold(stream, depends)
+        self.on(stream, arguments, addresses)
+        return driver.Event(self.queue.ordinal, stream)
+
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> FixedCudaLaunch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        return FixedCudaLaunch(self, arguments, addresses, owners)
+
+    @property
+    def extent(self) -> str:
+        """The thread blocks in words."""
+        return f"{self._grid} thread blocks of {' x '.join(map(str, self._block))} threads"
+
+    def direct_call(self, binding: Binding, arguments: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
+        """Return the function that launches this with arguments of the same form, None if there is none."""
+        ordinal = self.queue.ordinal
+        facts = LaunchFacts(
+            ordinal, self._grid, self._block, self._local_memory, int(self._function.handle),
+            driver.context_address(ordinal), driver.function_address("cuCtxGetCurrent"),
+            driver.function_address("cuLaunchKernel"), self.stream, self._function,
+        )
+        return direct_call(binding, self.flat, facts, arguments, self._grouped)
+
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        """Start the kernel on a stream."""
+        if not self.groups:
+            return
+        parameters, flat = self._parameters, self.flat
+        with parameters.lock:
+            if addresses is not self._addresses:
+                for place, address in zip(flat.addresses, addresses, strict=True):
+                    parameters.words[place] = address
+                self._addresses = addresses
+            for number, (place, position, convert) in enumerate(flat.scalars):
+                value = arguments[position]
+                if value is not self._scalars[number]:
+                    parameters.set(place, convert(value))
+                    self._scalars[number] = value if type(value) in _IMMUTABLE else None
+            self._launch(stream)
+
+
+def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: LaunchPlan) -> int:
+    """Return the number of thread blocks: one for each work-group, or as many as run at the same time."""
+    if plan.form not in ("staged", "tiled"):
+        return groups
+    threads = plan.subgroup_size * plan.subgroups * plan.teams
+    running = function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
+    return min(running, -(-groups // plan.teams))
+
+
+class TiledLaunch(CudaLaunch):
+    """A launch in the tiled form."""
+
+    maps = 3
+    #: Tensor maps are kept for so many sets of addresses.
+    MOST_MAPS = 64
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan, stream: Callable[[], int]
+    ) -> None:
+        chosen = replace(plan, subgroups=call.shape.warps, local_memory=call.shape.local_memory)
+        super().__init__(function, queue, call.flat, call.tiles, chosen, stream)
+        self._call = call
+        self._known: dict[tuple[int, ...], bytes] = {}
+
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        key = tuple(addresses)
+        maps = self._known.get(key)
+        if maps is None:
+            with driver.current(self.queue.ordinal):
+                maps = self._call.maps(addresses)
+            if len(self._known) >= self.MOST_MAPS:
+                self._known.clear()
+            self._known[key] = maps
+        with self._parameters.lock:
+            self._parameters.set_maps(maps)
+            super().on(stream, arguments, ())
+
+
+class CheckedLaunch(CudaLaunch):
+    """A launch of a kernel that was compiled with ``debug=True``: it waits for its end and looks at its record."""
+
+    waits = True
+
+    def __init__(
+        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
+        stream: Callable[[], int], lengths: Sequence[int], text: str | None,
+    ) -> None:
+        self._record = driver.Memory(queue.ordinal, 8 * CHECK_RECORD_LENGTH)
+        flat.values.extend((Int64(self._record.address), *map(Int64, lengths)))
+        super().__init__(function, queue, flat, groups, plan, stream)
+        self._plan, self._text = plan, text
+
+    def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
+        with self._parameters.lock:
+            self._record.write(np.zeros(CHECK_RECORD_LENGTH, np.int64))
+            super().on(stream, arguments, addresses)
+            raise_if_failed(self._record.read("int64").tolist(), self._plan, self._text)
+
+
+@functools.cache
+def describe(ordinal: int) -> DeviceDescription:
+    """Return the description of a CUDA device."""
+    names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_BLOCK",
+             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "L2_CACHE_SIZE", "WARP_SIZE")
+    major, minor, units, threads, local_memory, unit_memory, cache, lanes = driver.attributes(ordinal, *names)
+    return DeviceDescription(
+        name=driver.device_name(ordinal), vendor="NVIDIA", driver=driver.driver_version(), backend="cuda",
+        is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
+        compute_units=units, vector_bytes=16, has_fp64=True, has_fp16=True, has_atomic64=True,
+        caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
+        asynchronous_copies=major >= 8, copy_engine=major >= 9, warpgroup_products=(major, minor) == (9, 0),
+    )

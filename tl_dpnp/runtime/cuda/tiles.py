@@ -1,0 +1,118 @@
+"""Calls of the tiled form: whether tensor maps take the arrays, and the arguments of the kernel.
+
+Source: CUDA Driver API reference, cuTensorMapEncodeTiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
+from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
+from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
+
+__all__ = ["TileCall", "misfit", "tile_call"]
+
+#: Bounds of strides (in bytes) and sizes.
+_MOST_STRIDE, _MOST_SIZE = 1 << 40, 1 << 32
+#: Tiles of all products that the kernel counts.
+_MOST_TILES = (1 << 31) - 1
+
+
+class _Matrix(NamedTuple):
+    """A matrix as its tensor map takes it, but for the address, which is that of array `place` of the call.
+
+    Elements have so many `bytes`; sizes are in elements, strides, of all dimensions but the first, in bytes.
+    """
+
+    place: int
+    bytes: int
+    element: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+class TileCall(NamedTuple):
+    """A call of the tiled form: the arguments of the kernel before the tensor maps, the number of tiles, the maps."""
+
+    shape: TileShape
+    flat: FlatArguments
+    tiles: int
+    matrices: tuple[_Matrix, ...]
+
+    def maps(self, addresses: Sequence[int]) -> bytes:
+        """Return the tensor maps for arrays at these addresses."""
+        return b"".join(driver.tensor_map(addresses[matrix.place], *matrix[2:]) for matrix in self.matrices)
+
+
+def _product(tiles: TilePlan, call: BoundCall) -> tuple[int, int, int]:
+    """Return m, n and k of D = L R."""
+    left, result = (call.arguments[entry.parameter].shape for entry in (tiles.left, tiles.result))
+    return result[1], result[0], left[tiles.depth_mode]  # type: ignore[return-value]
+
+
+def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
+    """Return what hinders a call from the tiled form, or None if nothing does.
+
+    Other addresses of like arrays do not change that: whether they are aligned is among an array's facts.
+    """
+    m, n, k = _product(tiles, call)
+    if m * n * k < max(1, tiles.least):
+        return f"products of {m} x {n} x {k} are too small"
+    if not tiles.result.is_batched and call.groups != 1:
+        return f"{call.groups} work-groups have one result"
+    if max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups > _MOST_TILES:
+        return f"{call.groups} products of {m} x {n} have too many tiles"
+    for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
+        matrix = _matrix(entry, box, binding, call)
+        name = f"%{binding.parameters[entry.parameter].name}"
+        if any(stride % MAP_ALIGNMENT for stride in matrix.strides):
+            return f"strides of {name} are no multiples of {MAP_ALIGNMENT} bytes"
+        if any(not is_aligned(view.address) for view in call.arguments[entry.parameter].views):
+            return f"{name} does not start at a multiple of {MAP_ALIGNMENT} bytes"
+        across, *batch = matrix.strides
+        if across < matrix.sizes[0] * matrix.bytes or any(stride <= 0 or stride % across for stride in batch):
+            return f"parts of {name} overlap or are interleaved"
+        if max(matrix.strides) >= _MOST_STRIDE or max(matrix.sizes) > _MOST_SIZE:
+            return f"{name} is too large"
+    return None
+
+
+def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments, units: int) -> TileCall:
+    """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
+    m, n, k = _product(tiles, call)
+    number = tiles.shape_for(m, n, call.groups, units)
+    shape = tiles.shapes[number]
+    counts = [-(-size // part) for size, part in ((m, shape.rows), (n, shape.columns), (k, tiles.depth))]
+    values: list[Any] = [*map(Int64, (number, *counts, call.groups))]
+    scalars = []
+    converters = {scalar.position: scalar.convert for scalar in flat.scalars}
+    for factor in (tiles.alpha, tiles.beta):
+        if isinstance(factor, int):
+            scalars.append(Scalar(len(values), factor, converters[factor]))
+        values.append(None if isinstance(factor, int) else ctypes.c_float(factor))
+    maps = (tiles.left, tiles.right, tiles.result)
+    matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))
+    return TileCall(shape, FlatArguments(values, (), tuple(scalars), ()), shape.tiles(m, n) * call.groups, matrices)
+
+
+def _matrix(entry: MatrixMap, box: tuple[int, int], binding: Binding, call: BoundCall) -> _Matrix:
+    argument = call.arguments[entry.parameter]
+    type_ = binding.parameters[entry.parameter].type
+    assert isinstance(argument, MemrefArgument)
+    assert isinstance(type_, MemrefType)
+    order = 3 if entry.is_batched else 2
+    before = binding.parameters[: entry.parameter]
+    return _Matrix(
+        sum(isinstance(parameter.type, MemrefType) for parameter in before), type_.element.bytes,
+        type_.element.name,
+        argument.shape[:order], tuple(stride * type_.element.bytes for stride in argument.strides[1:order]),
+        (*box, 1)[:order],
+    )

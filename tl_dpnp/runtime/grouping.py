@@ -1,0 +1,36 @@
+"""Making groups of arrays on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.platform_choice import platform_of
+
+__all__ = ["group"]
+
+
+def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
+    """Make a group of `arrays` that can be passed to kernels again and again without uploading its tables.
+
+    `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
+    sizes and strides where the parameter's memref type has ``?``; views count, and the sequence may be empty.  An array
+    stands for the sequence of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect
+    with parameters of type ``group<…, offset: ?>`` (tensor language reference, section "Group type").
+
+    Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
+    queues.  Fit with a parameter's type is checked when the group is passed.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
+        raise TLTypeError(f"the offset of a group is a number of elements, an int, not {offset!r}")
+    if not -(1 << 63) <= offset < 1 << 63:
+        raise TLBindingError(f"the offset of a group must fit 64 bits: {offset}")
+    try:
+        elements = list(arrays)
+    except TypeError:
+        raise TLTypeError(f"a group is made of a sequence of arrays, not of a {type(arrays).__name__}") from None
+    return Group(elements, platform_of(elements).arrays, int(offset))

@@ -1,0 +1,67 @@
+"""dpnp and dpctl arrays as the runtime sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
+from tl_dpnp.runtime.sycl.dpctl_adapter import (
+    ExecutionPlacementError,
+    address_of,
+    array_facts,
+    placed_array_facts,
+    upload,
+)
+from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
+
+__all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
+
+
+def usm_array(value: object) -> Any | None:
+    """Return the `usm_ndarray` of a dpnp or dpctl array, None for anything else."""
+    if isinstance(value, usm_ndarray):
+        return value
+    return usm_array_of(value) if is_dpnp_array(value) else None
+
+
+def view_of(value: object) -> ArrayView:
+    """Return the view of a dpnp or dpctl array; raises `NotAnArray`."""
+    array = usm_array(value)
+    if array is None:
+        raise NotAnArray(*_describe(value))
+    return ArrayView(array, address_of(array), array.shape, array.strides, array.dtype, array.sycl_queue,
+                     bool(array.flags.writable))
+
+
+def _describe(value: object) -> tuple[str, str | None]:
+    if hasattr(value, "__sycl_usm_array_interface__"):
+        return f"a {type(value).__name__}", "view it as an array: dpnp.asarray(value)"
+    return describe_value(value, "dpnp.asarray(array)", "pass a dpnp.ndarray or a dpctl.tensor.usm_ndarray")
+
+
+def common_queue(named: Sequence[tuple[str, Any]]) -> Any | None:
+    """Return the queue that all of `named`, pairs of a description and a queue, share; None if there is none.
+
+    Raises `dpctl.utils.ExecutionPlacementError`, as dpctl and dpnp do, naming the first two that differ.
+    """
+    if not named:
+        return None
+    first, queue = named[0]
+    for name, other in named[1:]:
+        if other is not queue and other != queue:
+            raise ExecutionPlacementError(
+                f"{first} and {name} are on different queues ({_queue_text(queue)}; {_queue_text(other)}): all arrays "
+                "of a call must share one, even where the device is the same; copy one to the other's queue: "
+                "array.to_device(other.sycl_queue)"
+            )
+    return queue
+
+
+def _queue_text(queue: Any) -> str:
+    return f"{queue.sycl_device.filter_string} at {id(queue):#x}"
+
+
+USM_ARRAYS = ArrayKind(view_of, usm_arrays_of, array_facts, placed_array_facts, address_of, common_queue, upload)

@@ -1,0 +1,233 @@
+"""Everything that the runtime asks of dpctl beyond its public arrays and queues.
+
+This is the only module that touches private parts of dpctl.  Tested with dpctl 0.17.0.  Private are:
+
+- ``usm_ndarray._pointer``: address of the first element, the offset of a view included (``usm_data._pointer`` and the
+  array interface give the base of the allocation);
+- ``usm_ndarray._element_offset``: elements of its allocation before the first of a view;
+
+``SyclQueue._submit_keep_args_alive`` is not used: its host task takes the interpreter's lock.  It waits for ever where
+a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
+
+``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
+floats do, and the address of USM memory may come as a 64-bit integer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import dpctl
+import dpctl.memory
+import dpctl.program
+import numpy as np
+from dpctl.utils import ExecutionPlacementError
+
+from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.runtime.call.arrays import DeviceTable
+
+__all__ = [
+    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
+    "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
+    "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
+]
+
+#: What `submit_async` raises for a launch that the driver refuses.
+SubmitError = dpctl.SyclKernelSubmitError
+
+
+def default_queue() -> Any:
+    """Return the queue that dpctl and dpnp use for arrays of the default device.
+
+    Raises `UnsupportedError` where there is no device.
+    """
+    try:
+        device = dpctl.select_default_device()
+    except dpctl.SyclDeviceCreationError as error:
+        raise UnsupportedError("there is no SYCL device to run or compile for: `python -m tl_dpnp -s` says what may be "
+                               'wrong; target="reference" needs none') from error
+    return dpctl.get_device_cached_queue(device)
+
+
+_turns_lock = threading.Lock()
+_turns: weakref.WeakValueDictionary[int, threading.Lock] = weakref.WeakValueDictionary()
+
+
+def turn_to_wait(queue: Any) -> threading.Lock:
+    """Return the lock to hold while waiting for a queue; it is the same for all Python objects of one queue.
+
+    The OpenCL runtime for CPUs crashes now and then if several threads wait for the same out-of-order queue at the
+    same time: its markers, which depend on one another, release each other twice (2024.2.2).
+    """
+    with _turns_lock:
+        return _turns.setdefault(hash(queue), threading.Lock())
+
+
+def wait_for(queue: Any) -> None:
+    """Wait for all that was submitted to a queue."""
+    with turn_to_wait(queue):
+        queue.wait()
+    in_flight.forget_complete()
+
+
+def wait_for_event(event: Any) -> None:
+    """Wait for an event, in turns with waits for its queue where that is known."""
+    with in_flight.turn_of(event):
+        event.wait()
+    in_flight.forget_complete()
+
+
+#: The address of the first element of a `usm_ndarray`.
+address_of = attrgetter("_pointer")
+#: All facts of a `usm_ndarray` that a call depends on but its address, in one go: this is on the path of every call.
+array_facts = attrgetter("shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
+#: The same with the address.
+placed_array_facts = attrgetter("_pointer", "shape", "strides", "dtype.num", "sycl_queue", "flags.writable")
+
+
+def element_offset(array: Any) -> int:
+    """Return how many elements of a `usm_ndarray`'s allocation lie before its first."""
+    offset: int = array._element_offset
+    return offset
+
+
+def upload(values: Any, queue: Any) -> DeviceTable:
+    """Copy integers (any shape, row after row) to the device of `queue` and wait until they are there.
+
+    CPUs take shared memory, which is written in place (3 µs); a copy to device memory takes ten times as long.
+    """
+    host = np.ascontiguousarray(values, dtype=np.int64)
+    if host.size == 0:
+        return DeviceTable(None, 0)
+    if queue.sycl_device.is_cpu:
+        memory = dpctl.memory.MemoryUSMShared(host.nbytes, queue=queue)
+        np.frombuffer(memory, dtype=np.int64)[:] = host.ravel()
+    else:
+        memory = dpctl.memory.MemoryUSMDevice(host.nbytes, queue=queue)
+        memory.copy_from_host(host.ravel().view(np.uint8))
+    return DeviceTable(memory, memory._pointer)
+
+
+def scratch(count: int, queue: Any) -> tuple[DeviceTable, Any]:
+    """Return a zeroed table of `count` integers that the device writes and the host reads, and its NumPy view."""
+    memory = dpctl.memory.MemoryUSMShared(8 * count, queue=queue)
+    view = np.frombuffer(memory, dtype=np.int64)
+    view[:] = 0
+    return DeviceTable(memory, memory._pointer), view
+
+
+@dataclass(frozen=True, eq=False)
+class KernelHandle:
+    """A kernel that the driver has loaded for one context; the program must live as long as the kernel."""
+
+    kernel: Any
+    program: Any
+
+
+def build_program(spirv: bytes, entry: str, queue: Any, options: str = "") -> Any:
+    """Have the driver of `queue` build SPIR-V with a kernel `entry`; raises `LoweringError` if it does not take it."""
+    try:
+        return dpctl.program.create_program_from_spirv(queue, spirv, options)
+    except dpctl.program.SyclProgramCompilationError as error:
+        raise LoweringError(f"the driver of {queue.sycl_device.name} refuses the SPIR-V of {entry}: "
+                            f"{str(error).strip() or 'it does not say why'}") from error
+
+
+def kernel_of(program: Any, entry: str) -> KernelHandle:
+    """Return the kernel `entry` of a `dpctl.program.SyclProgram`; raises `LoweringError` if there is none."""
+    if not program.has_sycl_kernel(entry):
+        raise LoweringError(f"the program has no kernel {entry!r}")
+    return KernelHandle(program.get_sycl_kernel(entry), program)
+
+
+_COMPLETE = dpctl.event_status_type.complete
+
+
+class InFlight:
+    """What was submitted and may not be complete: events, with their queues' turns and what must live until then.
+
+    Objects are let go of by later submissions and waits, and at the end, which waits for all: memory that a kernel
+    writes to must not go before it is done.
+    """
+
+    def __init__(self) -> None:
+        self._pending: OrderedDict[int, tuple[Any, threading.Lock, tuple[object, ...]]] = OrderedDict()
+        self._lock = threading.RLock()  # a finalizer or a signal handler may submit
+        self._ended = False
+        atexit.register(self._finish, os.getpid())
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, queue: Any, objects: Sequence[object], event: Any) -> None:
+        """Hold references to `objects` until `event` is complete."""
+        with self._lock:
+            # One is added and two are looked at, so that those that are complete do not accumulate.
+            gone = self._take_complete(2)
+            ended = self._ended
+            self._pending[id(event)] = event, turn_to_wait(queue), tuple(objects)
+        del gone
+        if ended:  # a daemon thread; what it is given lives until the process is gone
+            event.wait()
+
+    def forget_complete(self) -> None:
+        """Let go of the objects of all events that are complete."""
+        if self._pending:
+            with self._lock:
+                gone = self._take_complete(len(self._pending))
+            del gone
+
+    def turn_of(self, event: Any) -> AbstractContextManager[Any]:
+        """Return the turn to take while waiting for an event; none for one that is not known."""
+        known = self._pending.get(id(event))
+        return nullcontext() if known is None else known[1]
+
+    def _take_complete(self, most: int) -> list[Any]:
+        """Return what belongs to the complete ones of the next few events; the lock must not be held when it goes."""
+        complete = []
+        for _ in range(min(most, len(self._pending))):
+            key, kept = self._pending.popitem(last=False)
+            if kept[0].execution_status == _COMPLETE:
+                complete.append(kept)
+            else:
+                self._pending[key] = kept
+        return complete
+
+    def _finish(self, process: int) -> None:
+        """Wait for all of them, whatever Ctrl-C says."""
+        if os.getpid() != process:  # in a fork nobody completes them
+            return
+        while self._pending or not self._ended:
+            try:
+                with self._lock:
+                    self._ended = True
+                    waiting = list(self._pending.items())
+                for key, (event, turn, _objects) in waiting:
+                    with turn:
+                        event.wait()
+                    self._pending.pop(key, None)
+            except KeyboardInterrupt:
+                continue
+
+
+in_flight = InFlight()
+
+
+def completed_event(queue: Any, depends: Sequence[Any]) -> Any:
+    """Return an event that is complete as soon as `depends` are: that of a launch without work-groups."""
+    return queue.submit_barrier(list(depends)) if depends else dpctl.SyclEvent()
+
+
+def allocation_of(array: Any) -> tuple[Any, int]:
+    """Return the memory object that a `usm_ndarray` lies in, and the offset of its first element there, in bytes."""
+    memory = array.usm_data
+    return memory, address_of(array) - memory._pointer

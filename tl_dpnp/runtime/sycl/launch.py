@@ -1,0 +1,291 @@
+"""A launch with all its arguments checked and in place, to be used again and again."""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tl_dpnp.errors import TLBindingError, TLError
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
+from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
+
+__all__ = ["Launch", "SyclTogether", "chunk_of", "prepare"]
+
+#: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
+#: against 15 µs.
+_TARGET_WORK = 60_000
+#: And that it should compute at the least, where the work is small and known: a second core comes to help some 10 µs
+#: after the first has begun, and what is smaller is done by then.
+_LEAST_WORK = 30_000
+#: Work-items for each compute unit that must remain, so that the load can be balanced.
+_ITEMS_PER_UNIT = 4
+#: Bytes of cache for each core where the device does not tell.
+_ASSUMED_CACHE = 1 << 20
+#: Part of the last-level cache that arrays may take before their results are stored past it.  On an EPYC with 32 MB,
+#: stores into the cache make a call up to twice as fast with 4 to 16 MB, and 1.2 times as slow with 32 MB or more.
+_SHARE_OF_CACHE = 0.75
+#: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
+_MOST_WORK_ITEMS = (1 << 31) - 1
+
+
+def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int = 0) -> int:
+    """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form.
+
+    They have `least_work` together if there are that many.
+    """
+    if plan.form not in ("vector", "divided"):
+        return 1
+    work = max(1, plan.work)
+    balanced = -(-groups // (_ITEMS_PER_UNIT * compute_units))
+    return max(1, min(groups, _TARGET_WORK // work, max(balanced, -(-least_work // work))))
+
+
+def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
+    """Return which caches the arrays of a call exceed: none (0), those of one core (`BEYOND_ONE`), all (`BEYOND_ALL`).
+
+    One core has its second-level cache; all have theirs, and the last level, of which something is left to other
+    programs.  What a group has several times counts once.
+    """
+    total = 0
+    for argument in call.arguments:
+        match argument:
+            case MemrefArgument(view=view):
+                total += view.nbytes
+            case GroupArgument(views=views):
+                total += sum({view.address: view.nbytes for view in views}.values())
+            case None:
+                pass
+    own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
+    everything = max(own * device.compute_units, _SHARE_OF_CACHE * device.last_cache)
+    return BEYOND_ALL if total > everything else BEYOND_ONE if total > own else 0
+
+
+class Launch:
+    """A kernel with its ranges and the arguments that stay the same; addresses and scalars come with each call.
+
+    `keep` are objects that must live until the kernel has run.  `addresses`, in the methods, are those of the arrays
+    for the memrefs, in order.
+    """
+
+    def __init__(
+        self, kernel: Any, queue: Any, flat: FlatArguments, global_range: list[int], local_range: list[int],
+        keep: tuple[object, ...],
+    ) -> None:
+        self.kernel, self.queue, self.flat, self.keep = kernel, queue, flat, keep
+        self.global_range, self.local_range = global_range, local_range
+        self.turn = turn_to_wait(queue)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is not a single work-group."""
+        return self.global_range[0] == 0
+
+    @property
+    def extent(self) -> str:
+        """The ranges in words."""
+        items, group = (" x ".join(map(str, sizes)) for sizes in (self.global_range, self.local_range))
+        return f"{items} work-items in work-groups of {group}"
+
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> Launch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        launch = copy.copy(self)
+        launch.flat = FlatArguments(self.flat.filled(arguments, addresses), (), (), self.flat.tables)
+        launch.keep = (*self.keep, *owners)
+        return launch
+
+    def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
+        """Run the kernel after everything that was submitted to its queue, and wait for it."""
+        if not self.queue.is_in_order:
+            with self.turn:
+                self.queue.wait()
+        event = self.start(arguments, addresses)
+        with self.turn:
+            event.wait()
+
+    def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
+        """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
+        return self._submit(self.flat.filled(arguments, addresses), depends)
+
+    def _submit(self, values: list[Any], depends: Sequence[Any]) -> Any:
+        if self.is_empty:
+            return completed_event(self.queue, depends)
+        try:
+            return self.queue.submit_async(self.kernel, values, self.global_range, self.local_range, list(depends))
+        except SubmitError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, problem: Exception) -> TLError:
+        return TLError(f"the driver of {self.queue.sycl_device.name} refuses the launch of {self.global_range} "
+                       f"work-items in work-groups of {self.local_range}: {problem}")
+
+
+class DirectLaunch(Launch):
+    """A launch on a device that `sycl.opencl_adapter` serves: it is run without SYCL's part of the cost.
+
+    The kernel is not put into the queue of the arrays.  Order is kept by waiting: for that queue before, and for the
+    kernel after.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._direct: DirectKernel | None = None
+        self._addresses: Sequence[int] = ()
+        self._lock = threading.Lock()
+
+    def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> DirectLaunch:
+        """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
+        launch = super().fixed(arguments, addresses, owners)
+        assert isinstance(launch, DirectLaunch)
+        launch._direct, launch._addresses, launch._lock = None, (), threading.Lock()
+        return launch
+
+    def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
+        """Run the kernel after everything that was submitted to its queue, and wait for it."""
+        scalars = [(place, convert(arguments[position])) for place, position, convert in self.flat.scalars]
+        kernel = self._direct or self.direct
+        with self.turn:
+            self.queue.wait()
+        if self.global_range[0] == 0:
+            return
+        try:
+            lane = kernel.lanes.take()
+            try:
+                with self._lock:
+                    if addresses != self._addresses:
+                        self._addresses = ()
+                        for place, address in zip(self.flat.addresses, addresses, strict=True):
+                            kernel.set_argument(place, Int64(address))
+                        self._addresses = addresses
+                    for place, value in scalars:
+                        kernel.set_argument(place, value)
+                    kernel.start(lane)
+            finally:  # also where a signal handler raises as soon as the kernel is started
+                lane.finish()
+        except LaunchError as problem:
+            raise self._refused(problem) from problem
+        kernel.lanes.put_back(lane)
+
+    @property
+    def direct(self) -> DirectKernel:
+        """The kernel as OpenCL launches it, made when it is first needed."""
+        with self._lock:
+            if self._direct is None:
+                try:
+                    self._direct = DirectKernel(self.kernel, self.queue, self.flat.values, self.global_range,
+                                                self.local_range)
+                except LaunchError as problem:
+                    raise self._refused(problem) from problem
+            return self._direct
+
+
+class CheckedLaunch(Launch):
+    """A launch of a kernel that was compiled with ``debug=True``: it ends with the check of its record."""
+
+    def __init__(self, *parts: Any, plan: LaunchPlan, text: str | None, group_lengths: tuple[int, ...]) -> None:
+        super().__init__(*parts)
+        self.plan, self.text, self.group_lengths = plan, text, group_lengths
+
+    def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
+        """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
+        table, record = scratch(CHECK_RECORD_LENGTH, self.queue)
+        values = self.flat.filled(arguments, addresses)
+        event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
+        with self.turn:
+            event.wait()
+        raise_if_failed(record.tolist(), self.plan, self.text)
+        return event
+
+
+def prepare(
+    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription,
+    in_form: Callable[[Form], Launch],
+) -> Launch:
+    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`).
+
+    `in_form` gives the launch for the kernel in another form: the divided one, where there are too few work-groups to
+    balance the load, and each is worth a work-item or more.
+    """
+    if plan.divides and 0 < call.groups < _ITEMS_PER_UNIT * device.compute_units and plan.work >= _LEAST_WORK:
+        return in_form("divided")
+    groups = call.groups * plan.parts
+    flat = flatten(binding, call, queue)
+    beyond = exceeded_caches(call, device)
+    small = binding.program.has_fixed_work and not beyond
+    chunk = chunk_of(plan, groups, device.compute_units, _LEAST_WORK if small else 0)
+    flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
+    if plan.form in ("vector", "divided"):
+        ranges = [-(-groups // chunk)], [1]
+    else:
+        ranges = [groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
+    if math.prod(ranges[0]) > _MOST_WORK_ITEMS:
+        name = binding.program.function.name
+        raise binding.program.error(
+            TLBindingError,
+            f"{call.groups} work-groups of @{name} are too many for one launch on {device.name}",
+            f"launch at most {_MOST_WORK_ITEMS // math.prod(ranges[1]) * chunk} at a time",
+        )
+    parts = (handle.kernel, queue, flat, *ranges, (handle, *flat.tables))
+    if plan.checks:
+        lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
+        return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths)
+    return DirectLaunch(*parts) if supports(queue) else Launch(*parts)
+
+
+class SyclTogether:
+    """See `tl_dpnp.runtime.platforms.Together`."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches = launches
+
+    def run(self) -> None:
+        """Run the launches and wait for all."""
+        run_all(self._launches)
+
+    def start(self, depends: Sequence[Any]) -> Any:
+        """Submit the launches and return the `dpctl.SyclEvent` of the last."""
+        return start_all(self._launches, depends)
+
+
+def run_all(launches: Sequence[Launch]) -> None:
+    """Run fixed launches on one queue one after another, after everything that was submitted to it, and wait for all.
+
+    They are put into the queue together where that is possible.
+    """
+    launches = [launch for launch in launches if not launch.is_empty]
+    if not launches:
+        return
+    queue = launches[0].queue
+    direct = [launch.direct for launch in launches if isinstance(launch, DirectLaunch)]
+    if len(direct) < len(launches):
+        if not queue.is_in_order:
+            with launches[0].turn:
+                queue.wait()
+        event = start_all(launches)
+        with launches[0].turn:
+            event.wait()
+        return
+    with launches[0].turn:
+        queue.wait()
+    try:
+        run_in_order(direct)
+    except LaunchError as problem:
+        raise TLError(f"the driver of {queue.sycl_device.name} refuses one of {len(launches)} launches: {problem}"
+                      ) from problem
+
+
+def start_all(launches: Sequence[Launch], depends: Sequence[Any] = ()) -> Any:
+    """Submit fixed launches to their one queue, each after the one before; return the `dpctl.SyclEvent` of the last."""
+    event = None
+    for launch in launches:
+        event = launch.start(depends=depends)
+        depends = [event]
+    return event

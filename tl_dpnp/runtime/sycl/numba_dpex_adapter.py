@@ -1,0 +1,207 @@
+"""The one place that touches numba-dpex: from a kernel shell and its intrinsics to SPIR-V.
+
+Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts used:
+
+- ``SPIRVKernelDispatcher._compiler._compile_core``: Numba's pipeline up to an LLVM library;
+- ``SPIRVTargetContext.prepare_spir_kernel``: the kernel around the device function;
+- ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation;
+- ``codegen.SPIR_DATA_LAYOUT``, which says nothing of the integers that a device has;
+- ``infer``, ``infer_global`` and ``AbstractTemplate``, which ``numba.extending.intrinsic`` is made of.
+
+What Numba is told of a function it keeps for ever, with all that the function leads to, so kernels share a few
+functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex registers hundreds of implementations
+anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
+
+numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
+metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
+specification 3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the
+vector form need none, and Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the
+exits of failed checks, so that one program in forty crashes with ``debug=True``.  Numba's environment pointer, a
+variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tl_dpnp.runtime import bootstrap
+
+bootstrap.install()
+
+import numba_dpex  # noqa: E402
+from numba.core import types  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
+from numba.core.target_extension import target_override  # noqa: E402
+from numba.core.typing.templates import AbstractTemplate, infer, infer_global  # noqa: E402
+from numba.extending import lower_builtin  # noqa: E402
+from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa: E402
+from numba_dpex.kernel_api_impl.spirv import codegen  # noqa: E402
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E402
+
+from tl_dpnp.kernels.llvm import DATA_LAYOUT  # noqa: E402
+from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
+from tl_dpnp.runtime.device_code import (  # noqa: E402
+    DeviceCode,
+    TypedIntrinsic,
+    numba_types,
+    shell_function,
+    signature_of,
+    typed_intrinsics,
+)
+from tl_dpnp.runtime.sycl.spirv import translate  # noqa: E402
+
+__all__ = ["build"]
+
+_TYPES = numba_types(types)
+#: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
+_INLINE_THRESHOLD = 2
+#: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
+_SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
+
+codegen.SPIR_DATA_LAYOUT[64] = DATA_LAYOUT
+_lock = threading.Lock()
+
+
+class _Slot:
+    """A function for Numba that stands for the intrinsic at a position of the kernel that is being compiled."""
+
+    __name__ = "_Slot"
+
+    def __init__(self) -> None:
+        self.intrinsic: TypedIntrinsic | None = None
+        template = type("_SlotTemplate", (_SlotTemplate,), {"key": self, "metadata": {"target": SPIRV_TARGET_NAME}})
+        infer(template)
+        infer_global(self, types.Function(template))
+        lower_builtin(self, types.VarArg(types.Any))(self._generate)
+
+    def _generate(self, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        assert self.intrinsic is not None
+        return self.intrinsic.generate(context, builder, signature, arguments)
+
+
+class _SlotTemplate(AbstractTemplate):  # type: ignore[misc]  # Numba has no annotations
+    """Gives the signature of what the `key`, a slot, stands for."""
+
+    def generic(self, _arguments: Any, _keywords: Any) -> Any:
+        return self.key.intrinsic.signature
+
+
+#: As many as a kernel has had intrinsics; the lock is held by who uses them.
+_slots: list[_Slot] = []
+
+
+def _fill_slots(intrinsics: Sequence[TypedIntrinsic | None]) -> list[_Slot]:
+    """Make the first slots stand for these intrinsics, and return them."""
+    _slots.extend(_Slot() for _ in range(len(_slots), len(intrinsics)))
+    for slot, intrinsic in zip(_slots, intrinsics, strict=False):
+        slot.intrinsic = intrinsic
+    return _slots[:len(intrinsics)]
+
+
+def build(lowered: LoweredKernel) -> DeviceCode:
+    """Compile a lowered kernel through numba-dpex; thread-safe."""
+    intrinsics = typed_intrinsics(lowered.shell, _TYPES, types.void)
+    with _lock, global_compiler_lock:
+        slots = _fill_slots(list(intrinsics.values()))
+        try:
+            function = shell_function(lowered.shell, dict(zip(intrinsics, slots, strict=True)))
+            text = _with_metadata(*_compile(function, signature_of(lowered.shell, _TYPES)), lowered)
+        finally:
+            _fill_slots([None] * len(slots))
+    return DeviceCode(translate(text), lowered.plan.entry, text)
+
+
+def _compile(function: Any, signature: list[Any]) -> tuple[str, str]:
+    """Return the LLVM IR of a kernel, and its name in there."""
+    dispatcher = numba_dpex.kernel(function)
+    _register_once(dispatcher.targetctx)
+    with target_override(SPIRV_TARGET_NAME):
+        result = dispatcher._compiler._compile_core((NdItemType(2), *signature), types.void)
+    context, library = result.target_context, result.library
+    kernel = context.prepare_spir_kernel(library.get_function(result.fndesc.llvm_func_name), result.fndesc.argtypes)
+    library.inline_threshold = _INLINE_THRESHOLD
+    library.finalize()
+    return str(library.final_module), kernel.name
+
+
+def _register_once(context: Any) -> None:
+    """Have a target context of numba-dpex ignore lists of implementations that it was given before.
+
+    ``SPIRVTargetContext.load_additional_registries`` hands over two lists as a whole each time: they took 40 KB of each
+    compilation, and Numba searches all of them for each call.  What is in a list twice takes precedence over what came
+    in between, so the second time counts, too.
+    """
+    if "insert_func_defn" in vars(context):
+        return
+    insert = context.insert_func_defn
+    given: dict[int, tuple[Any, int, int]] = {}
+
+    def insert_new(implementations: Any) -> None:
+        if isinstance(implementations, list):
+            _, times, length = given.get(id(implementations), (None, 0, 0))
+            given[id(implementations)] = implementations, times + 1, len(implementations)
+            if times >= 2:
+                implementations = implementations[length:]
+        insert(implementations)
+
+    context.insert_func_defn = insert_new
+
+
+def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
+    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers.
+
+    The hint of a vector says that work-items are not to be vectorized together; without it the CPU runtime says on
+    standard error where it failed to.  Sub-groups need that: they would be computed lane by lane, ten times slower.
+    """
+    plan = lowered.plan
+    text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
+    text = _with_overflow_functions(text)
+    text = text.replace(f'@"{name}"', f"@{plan.entry}").replace(f"@{name}(", f"@{plan.entry}(")
+    used = [int(number) for number in re.findall(r"(?m)^!(\d+) =", text)]
+    first = max(used, default=-1) + 1
+    sizes = (plan.subgroup_size, plan.subgroups, 1)
+    nodes = [f"!{first} = !{{{', '.join(f'i32 {size}' for size in sizes)}}}"]
+    attached = f"!reqd_work_group_size !{first}"
+    if plan.form == "subgroup":
+        nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
+        attached += f" !intel_reqd_sub_group_size !{first + 1}"
+    if plan.form in ("vector", "divided") or (lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text)):
+        hint = first + len(nodes)
+        nodes.append(f"!{hint} = !{{<16 x float> undef, i32 0}}")
+        attached += f" !vec_type_hint !{hint}"
+    pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
+    text, count = re.subn(pattern, rf"\1 {attached} {{", text)
+    assert count == 1, "the kernel is missing from its module"
+    return text + "\n" + "\n".join(nodes) + "\n"
+
+
+def _with_overflow_functions(text: str) -> str:
+    """Return LLVM text without ``llvm.umul.with.overflow``, which the translator to SPIR-V does not know.
+
+    LLVM asks with it whether a loop's addresses may wrap before it moves what the loop computes out of it.
+    """
+    widths = set(re.findall(r"@llvm\.umul\.with\.overflow\.i(\d+)\(", text))
+    if not widths:
+        return text
+    text = re.sub(r"(?m)^declare .*@llvm\.umul\.with\.overflow\.i\d+\(.*\n", "", text)
+    text = re.sub(r"@llvm\.umul\.with\.overflow\.i(\d+)\(", r"@tl_multiply_checked_i\1(", text)
+    return text + "".join(_MULTIPLY_CHECKED.replace("iN", f"i{width}") for width in sorted(widths))
+
+
+#: The product of two unsigned integers, and whether it has overflown.
+_MULTIPLY_CHECKED = """
+define internal { iN, i1 } @tl_multiply_checked_iN(iN %a, iN %b) alwaysinline {
+  %product = mul iN %a, %b
+  %zero = icmp eq iN %a, 0
+  %divisor = select i1 %zero, iN 1, iN %a
+  %quotient = udiv iN %product, %divisor
+  %differs = icmp ne iN %quotient, %b
+  %overflow = select i1 %zero, i1 false, i1 %differs
+  %half = insertvalue { iN, i1 } undef, iN %product, 0
+  %result = insertvalue { iN, i1 } %half, i1 %overflow, 1
+  ret { iN, i1 } %result
+}
+"""

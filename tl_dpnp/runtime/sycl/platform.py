@@ -1,0 +1,91 @@
+"""SYCL devices through dpctl."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import Form, LaunchPlan
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.store.cache import DiskCache
+from tl_dpnp.runtime.sycl import dpctl_adapter
+from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
+from tl_dpnp.runtime.sycl.devices import describe
+from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, prepare
+from tl_dpnp.runtime.sycl.machine_code import keep_machine_code, load_kernel
+from tl_dpnp.runtime.sycl.recent import RecentCalls
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.call.replicas import Replicas
+    from tl_dpnp.runtime.call.usage import Usage
+
+__all__ = ["SyclPlatform"]
+
+
+class SyclPlatform:
+    """See `tl_dpnp.runtime.platforms.Platform`; a queue is a `dpctl.SyclQueue`."""
+
+    arrays = USM_ARRAYS
+
+    def default_queue(self) -> Any:
+        return dpctl_adapter.default_queue()
+
+    def describe(self, queue: Any) -> DeviceDescription:
+        return describe(queue.sycl_device)
+
+    def current_device(self) -> DeviceDescription:
+        return self.describe(self.default_queue())
+
+    def context_of(self, queue: Any) -> Hashable:
+        return queue.sycl_context, queue.sycl_device
+
+    def load(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+    ) -> tuple[Any, bool]:
+        return load_kernel(compiled, device, queue, cache)
+
+    def prepare(
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
+        in_form: Callable[[Form], Any],
+    ) -> Launch:
+        return prepare(binding, call, queue, handle, plan, device, in_form)
+
+    def recent_calls(self, written: Sequence[int]) -> RecentCalls:
+        return RecentCalls(written)
+
+    def direct_calls(self) -> None:
+        return None
+
+    def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
+        dpctl_adapter.in_flight.add(queue, objects, event)
+
+    def together(self, launches: Sequence[Launch]) -> SyclTogether:
+        return SyclTogether(launches)
+
+    def completed_event(self) -> Any:
+        return dpctl_adapter.completed_event(None, ())
+
+    def wait(self, queue: Any) -> None:
+        dpctl_adapter.wait_for(queue)
+
+    def wait_for_event(self, event: Any) -> None:
+        dpctl_adapter.wait_for_event(event)
+
+    def replicas(self, call: BoundCall, arguments: Sequence[Any], usage: Usage, queue: Any) -> Replicas:
+        from tl_dpnp.runtime.sycl.replicas import UsmReplicas
+
+        return UsmReplicas(call, arguments, usage, queue)
+
+    def timed(self, launch: Launch, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
+        start = time.perf_counter()
+        launch.run(arguments, addresses)
+        return time.perf_counter() - start
+
+    def keep_machine_code(
+        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
+    ) -> None:
+        keep_machine_code(compiled, device, queue, cache, handle)
