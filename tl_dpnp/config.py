@@ -133,6 +133,13 @@ SETTINGS: dict[str, Setting] = {
             ("0", "8", "16"),
             "Compute the matrix instruction of Intel GPUs lane by lane on devices without it, with so many lanes.",
         ),
+        _choice(
+            "AMX",
+            "auto",
+            ("auto", "off", "emulate"),
+            "Compute products on the tiles (AMX) of Intel's processors where they have them, nowhere, or by other "
+            "instructions that do the same on any processor.",
+        ),
     )
 }
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.rows import Palette
+from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import CACHE_LINE, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
@@ -25,6 +27,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.tile_engine import palette_of
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.scalars import INDEX, U32
@@ -50,6 +53,7 @@ class MicroKernels:
         local_memory: int,
         products: Sequence[WarpProduct | PaddedProduct | None] = (),
         direct: Sequence[str] = (),
+        palette: Palette | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
@@ -58,6 +62,8 @@ class MicroKernels:
         self.local_memory = local_memory
         self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
         self.direct = direct
+        #: The shapes of tiles that are configured around all calls.
+        self.palette = palette
         #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
         self.beyond: list[Schedule] = []
 
@@ -127,7 +133,12 @@ class MicroKernels:
 
             def emit_one(nest: Nest, known: Mapping[str, int], ahead: Ahead | None) -> None:
                 given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words)
+                own = None if self.engine.emulates_tiles else palette_of(nest)
+                if own is not None and own != self.palette:
+                    configure(builder, own)
                 emit_nest(builder, nest, given_to_nest, self.layout, width, self.engine)
+                if own is not None and own != self.palette:
+                    release(builder)
 
             def nest(known: Mapping[str, int]) -> None:
                 if beyond is None or ahead is None:

@@ -29,6 +29,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
+from tl_dpnp.lowering.tile_engine import palette_of
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -123,8 +124,9 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
     )
+    palettes = {palette for kernel in kernels if (palette := palette_of(kernel.schedule.nest)) is not None}
     jammed = []
-    if work_group.form == "vector" and not options.debug and not options.schedules and (
+    if work_group.form == "vector" and not palettes and not options.debug and not options.schedules and (
         aligned(local_memory) + local_memory <= device.local_memory
     ):
         moving = moving_values(function, device.vector_bytes)
@@ -132,13 +134,16 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
             jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
             local_memory += aligned(local_memory)
     products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
-    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct)
+    # Checks that fail end a kernel early: what configures tiles then releases them itself.
+    palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
+    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette)
     work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
         MicroKernels(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
         device.vector_bytes if work_group.form == "vector" and device.is_cpu and not options.debug else 0,
+        palette,
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]

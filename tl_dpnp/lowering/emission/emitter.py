@@ -18,6 +18,9 @@ from llvmlite import ir
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
+from tl_dpnp.kernels.amx.product import emit_tile_product
+from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.instructions import INSTRUCTIONS
@@ -40,7 +43,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
-from tl_dpnp.lowering.emission.products import product_of
+from tl_dpnp.lowering.emission.products import finish_of_tile, matrix_of, product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
@@ -69,6 +72,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
+from tl_dpnp.lowering.tile_engine import stores_sums, tile_kernel_of
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 
@@ -263,6 +267,10 @@ class _Emitter:
         if kernel is not None:
             self.product(loop, kernel)
             return
+        tile_kernel = tile_kernel_of(loop)
+        if tile_kernel is not None:
+            self.product_on_tiles(loop, tile_kernel)
+            return
         if self.tensor_cores is not None and row_of(loop) is not None:
             self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
             return
@@ -303,6 +311,28 @@ class _Emitter:
         product = product_of(parts, self.arguments)
         emit_product(
             self.builder, kernel, product, place, finish, self.engine.emulated, self.arguments.scratch)
+
+    def product_on_tiles(self, loop: Loop, kernel: TileKernel) -> None:
+        """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""
+        parts = product_in(loop)
+        assert parts is not None
+        sums, finish = finish_of_tile(parts)
+        result = None
+        if stores_sums(parts) and len(kernel.products) == 1:
+            result = matrix_of(parts.finish.target, self.arguments, parts.m.variable, parts.n.variable)
+        memory = private_array(self.builder, sums.element, sums.elements * len(kernel.products))
+        self.pointers[sums.name] = memory
+
+        def store(m: Size, n: Size, rows: range, columns: range) -> None:
+            self.variables.values.update({parts.m.variable: m, parts.n.variable: n})
+            self.memory.forget()
+            self.nodes(finish(rows, columns))
+            self.memory.forget()
+            del self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
+
+        words = self.builder.bitcast(memory, ir.PointerType(I32))
+        emit_tile_product(self.builder, kernel, product_of(parts, self.arguments), result, words, store,
+                          self.engine.emulates_tiles)
 
     def place_on_engine(self) -> SubGroup:
         lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns

@@ -1,30 +1,33 @@
-"""Emission of products on the matrix engine."""
+"""Emission of products on matrix engines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.matrix_engine import NestProduct
-from tl_dpnp.lowering.nest import Access, Bound, Dimension
+from tl_dpnp.lowering.nest import Access, Bound, Buffer, Dimension, Loop, Node, map_assigns
 
-__all__ = ["product_of"]
+__all__ = ["finish_of_tile", "matrix_of", "product_of"]
+
+
+def matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
+    """Return a matrix as an engine takes it, with its strides along two loops."""
+    strides: Mapping[str, Size] = {
+        names[0]: stride if isinstance(stride, int) else arguments.dimensions[stride.name]
+        for names, stride in zip(access.indices, access.buffer.strides, strict=True)
+    }
+    pointer: ir.Value = arguments.pointers[access.buffer.name]
+    return Matrix(pointer, access.buffer.element, (strides.get(first, 0), strides.get(second, 0)))
 
 
 def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
     """Return the operands and sizes of a product as the engine takes them."""
-    def matrix(access: Access, first: str, second: str) -> Matrix:
-        strides: Mapping[str, Size] = {
-            names[0]: stride if isinstance(stride, int) else arguments.dimensions[stride.name]
-            for names, stride in zip(access.indices, access.buffer.strides, strict=True)
-        }
-        pointer: ir.Value = arguments.pointers[access.buffer.name]
-        return Matrix(pointer, access.buffer.element, (strides.get(first, 0), strides.get(second, 0)))
-
     def size(bound: Bound) -> Size:
         if isinstance(bound, int):
             return bound
@@ -33,4 +36,27 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
 
     loops = (parts.m, parts.n, parts.k)
     m, n, k = (loop.variable for loop in loops)
-    return Product(matrix(parts.a, m, k), matrix(parts.b, k, n), *(size(loop.stop) for loop in loops))
+    a, b = matrix_of(parts.a, arguments, m, k), matrix_of(parts.b, arguments, k, n)
+    return Product(a, b, *(size(loop.stop) for loop in loops))
+
+
+def finish_of_tile(parts: NestProduct) -> tuple[Buffer, Callable[[range, range], tuple[Node, ...]]]:
+    """Return the memory for the sums of a tile, 16 rows to a column, and loops that store some of them to C.
+
+    They add to the loop variables of the product, which are the first row and the first column of the tile.
+    """
+    m, n = parts.m.variable, parts.n.variable
+    row, column = f"{m}.tile", f"{n}.tile"
+    sums = Buffer("tile", parts.total.buffer.element, (1, MOST), "private", (MOST, MOST))
+
+    def change(access: Access) -> Access:
+        if access == parts.total:
+            return Access(sums, ((row,), (column,)))
+        added = {(m,): (m, row), (n,): (n, column)}
+        return Access(access.buffer, tuple(added.get(entry, entry) for entry in access.indices))
+
+    def loops(rows: range, columns: range) -> tuple[Node, ...]:
+        inner = Loop(row, rows.start, rows.stop, map_assigns((parts.finish,), change), kind="vectorized")
+        return (Loop(column, columns.start, columns.stop, (inner,), kind="unrolled"),)
+
+    return sums, loops
