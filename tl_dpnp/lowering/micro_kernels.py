@@ -15,8 +15,9 @@ from tl_dpnp.kernels.llvm import CACHE_LINE, I1, I64, LOCAL, PRIVATE, Intrinsic,
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
+from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
@@ -27,7 +28,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
-from tl_dpnp.lowering.tile_engine import palette_of
+from tl_dpnp.lowering.tile_engine import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.scalars import INDEX, U32
@@ -67,6 +68,11 @@ class MicroKernels:
         #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
         self.beyond: list[Schedule] = []
 
+    @property
+    def most_ahead(self) -> int:
+        """Bytes of the operands of a later work-group that the nearest cache has room for beside the present ones."""
+        return self.device.caches[0] // 2 if self.device.caches else 0
+
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
         kernel, product = self.kernels[id(operation)], self.products.get(id(operation))
         contraction, realized = kernel.contraction, kernel.realized
@@ -81,12 +87,17 @@ class MicroKernels:
             if memref.can_be_fetched and self.device.is_cpu
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
-        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
+        on_tiles = whole_tile_kernel(realized.nest) is not None
+        if on_tiles and sum(fetched.values()) > self.most_ahead:
+            fetched = {}
+        prefetches = bool(fetched) and (on_tiles or any(loop.prefetch for loop in loops_of(realized.nest.body)))
         beyond = kernel.beyond if prefetches and {"A", "C"} <= fetched.keys() else None
         if beyond is not None:
             self.beyond.append(beyond.schedule)
         streaming = (beyond or kernel).realized.nest
-        staged = staged_result(streaming) if alone and self.device.vector_bytes == CACHE_LINE else None
+        staged = None
+        if alone and self.device.vector_bytes == CACHE_LINE and not on_tiles:
+            staged = staged_result(streaming)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             staged = None
         parameters = (
@@ -126,6 +137,9 @@ class MicroKernels:
                 read = {buffer: each for buffer, each in every.items() if buffer != own}
                 stored = (staged, every[own][0]) if staged is not None and own in every else None
                 ahead = Ahead(wanted, read, streams, stored)
+                if on_tiles:
+                    fetch_whole(builder, every, pointers, OUTPUT)
+                    ahead = None
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             if not alone:
                 alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))

@@ -29,7 +29,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
-from tl_dpnp.lowering.tile_engine import palette_of
+from tl_dpnp.lowering.tile_engine import palette_of, tile_work
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -137,7 +137,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     # Checks that fail end a kernel early: what configures tiles then releases them itself.
     palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
     maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette)
-    work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
+    work = sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
+               for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
@@ -172,7 +173,7 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
     nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.beyond) if each is not None]
-    if any(Shares.of(nest).in_order for nest in nests):
+    if any(Shares.of(nest).in_order or palette_of(nest) is not None for nest in nests):
         return 1  # what is fetched shortly before its turn must be that of the next one
     return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
 
