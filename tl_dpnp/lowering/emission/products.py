@@ -57,6 +57,6 @@ def finish_of_tile(parts: NestProduct) -> tuple[Buffer, Callable[[range, range],
 
     def loops(rows: range, columns: range) -> tuple[Node, ...]:
         inner = Loop(row, rows.start, rows.stop, map_assigns((parts.finish,), change), kind="vectorized")
-        return (Loop(column, columns.start, columns.stop, (inner,), kind="unrolled"),)
+        return (Loop(column, columns.start, columns.stop, (inner,)),)
 
     return sums, loops
