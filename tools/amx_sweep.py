@@ -1,9 +1,9 @@
 """Products on the tiles of Intel's processors, all of them: ``python -m tools.amx_sweep``.
 
-Every row of the table of products, and f32 by one and by three bf16, on sizes 1 to 80 along each of m, n and k, with all
-transposes, factors and strides, compared with NumPy: on the processor's tiles where it has them, and emulated.  What lies
-between the columns of the operands is NaN, or large; what lies between those of the result must stay as it is.  The last
-line says how many were wrong; so does the exit status.
+Every row of the table of products, and f32 by one and by three bf16, on sizes 1 to 80 along each of m, n and k, with
+all transposes, factors and strides, compared with NumPy: on the processor's tiles where it has them, and emulated.  What
+lies between the columns of the operands is NaN, or large; what lies between those of the result must stay as it is.  The
+last line says how many were wrong; so does the exit status.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Product:
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """Those of A, B and C as they lie in memory."""
         a, b = (self.m, self.k), (self.k, self.n)
-        return a if self.transposes[0] == "n" else a[::-1], b if self.transposes[1] == "n" else b[::-1], (self.m, self.n)
+        first, second = self.transposes
+        return a if first == "n" else a[::-1], b if second == "n" else b[::-1], (self.m, self.n)
 
 
 def available(types: str, mode: Mode) -> bool:
@@ -62,7 +63,7 @@ def available(types: str, mode: Mode) -> bool:
 
 
 def products(seed: int, step: int = 1) -> Iterator[Product]:
-    """Yield products of sizes 1 to 80 along each mode, every `step`-th of them, with transposes and factors in turns."""
+    """Yield products of every `step`-th size from 1 to 80 along each mode; transposes and factors are drawn."""
     random = np.random.default_rng(seed)
 
     def rest() -> tuple[str, tuple[int, int]]:
@@ -86,8 +87,8 @@ def kernel_of(types: str, group: Sequence[Product], mode: Mode, **options: Any) 
         result, (first, second) = elements[2], product.factors
         alpha, beta = (f"{x}.0" if SCALAR_TYPES[result].is_float else str(x) for x in (first, second))
         (a, a_type), (b, b_type), (c, c_type) = operands
-        lines.append(f"  gemm.{'.'.join(product.transposes)} {alpha}, {a}, {b}, {beta}, {c} : {result}, {a_type}, {b_type}, "
-                     f"{result}, {c_type}")
+        lines.append(f"  gemm.{'.'.join(product.transposes)} {alpha}, {a}, {b}, {beta}, {c} : "
+                     f"{result}, {a_type}, {b_type}, {result}, {c_type}")
     parameters = ", ".join(f"%{letter}: {_parameter(element, group)}"
                            for letter, element in zip("ABC", elements, strict=True))
     text = "\n".join([f"func @products({parameters}) {{", *lines, "}"])

@@ -28,8 +28,9 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
-    "arithmetic", "barrier", "check", "comparison", "configure_tiles", "conversion", "element_load", "element_store", "first_group",
-    "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles", "trip_count", "unary", "work_item",
+    "arithmetic", "barrier", "check", "comparison", "configure_tiles", "conversion", "element_load", "element_store",
+    "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles", "trip_count",
+    "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}

@@ -88,8 +88,8 @@ def write_shell(
     `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).  The operands
     that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`, two work-groups
     are done at once by its kernels where the arrays lie in one core's caches, which has half the local memory for each.
-    With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`, tiles are configured
-    before the first work-group and released after the last one.
+    With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`, tiles are
+    configured before the first work-group and released after the last one.
     """
     return _Writer(
         function, name, work_group, placements, local_memory, make_kernel, parameters, groups_ahead, make_jammed,

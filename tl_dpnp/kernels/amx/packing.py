@@ -1,4 +1,4 @@
-"""Operands of products as images of tiles: 16 words to a row, zeros beyond the matrix, in the work-item's own memory."""
+"""Operands of products as images of tiles in the work-item's own memory: 16 words to a row, zeros beyond the matrix."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tl_dpnp.kernels.amx.rows import MOST, WORD, Cut
 from tl_dpnp.kernels.amx.tiles import EmulatedTiles, HardwareTiles, Tiles
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.gemm import Product
-from tl_dpnp.kernels.llvm import I32, counted_loop, index, private_array
+from tl_dpnp.kernels.llvm import counted_loop, index, private_array
 from tl_dpnp.scalars import U32
 
 __all__ = ["Finish", "emit_tile_product", "takes", "work_memory"]

@@ -67,7 +67,9 @@ class Nvvm:
             block.align = 128
         return builder.gep(block, [index(0), index(0)])
 
-    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False) -> None:
+    def prefetch_line(
+        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False
+    ) -> None:
         asm(builder, "prefetch.global.L2 [$0];", "l", ir.VoidType(), [builder.ptrtoint(pointer, I64)])
 
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:

@@ -38,7 +38,9 @@ class Target(Protocol):
     def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
         """Return a pointer to the array of `size` bytes that the work-group shares."""
 
-    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False) -> None:
+    def prefetch_line(
+        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False
+    ) -> None:
         """Ask for the cache line at an address of global memory, which need not be valid.
 
         A line that is needed `once`, and soon, need not stay in the caches after that; one that is to be `written` is

@@ -53,7 +53,9 @@ class Spirv:
             block.align = 64
         return builder.gep(block, [index(0), index(0)])
 
-    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False) -> None:
+    def prefetch_line(
+        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False
+    ) -> None:
         """x86-64 only: inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime."""
         instruction = "prefetchw" if written else "prefetchnta" if once else "prefetcht0"
         builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), f"{instruction} ($0)", "r", [pointer], True)

@@ -17,9 +17,9 @@ from llvmlite import ir
 
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import emit_tile_product
+from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel

@@ -11,7 +11,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.matrix_engine import NestProduct
-from tl_dpnp.lowering.nest import Access, Bound, Buffer, Dimension, Loop, Node, map_assigns
+from tl_dpnp.lowering.nest import Access, Bound, Buffer, Dimension, Index, Loop, Node, map_assigns
 
 __all__ = ["finish_of_tile", "matrix_of", "product_of"]
 
@@ -52,7 +52,7 @@ def finish_of_tile(parts: NestProduct) -> tuple[Buffer, Callable[[range, range],
     def change(access: Access) -> Access:
         if access == parts.total:
             return Access(sums, ((row,), (column,)))
-        added = {(m,): (m, row), (n,): (n, column)}
+        added: dict[Index, Index] = {(m,): (m, row), (n,): (n, column)}
         return Access(access.buffer, tuple(added.get(entry, entry) for entry in access.indices))
 
     def loops(rows: range, columns: range) -> tuple[Node, ...]:
