@@ -1,9 +1,9 @@
 """Products on the tiles of Intel's processors, all of them: ``python -m tools.amx_sweep``.
 
 Every row of the table of products, and f32 by one and by three bf16, on sizes 1 to 80 along each of m, n and k, with
-all transposes, factors and strides, compared with NumPy: on the processor's tiles where it has them, and emulated.  What
-lies between the columns of the operands is NaN, or large; what lies between those of the result must stay as it is.  The
-last line says how many were wrong; so does the exit status.
+all transposes, factors and strides, compared with NumPy: on the processor's tiles where it has them, and emulated.
+What lies between the columns of the operands is NaN, or large; what lies between those of the result must stay as it
+is.  The last line says how many were wrong; so does the exit status.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def gemm(m, n, k, types=("bf16", "f32"), precision="", factors=("1.0", "0.0")):
     element, result = types
     shapes = [(element, m, k), (element, k, n), (result, m, n)]
     kinds = [f"memref<{name}x{rows}x{columns}" for name, rows, columns in shapes]
-    views = [f"  %{letter} = subview %{letter.upper()}[:,:,%g] : {kind}x?>" for letter, kind in zip("abc", kinds, strict=True)]
+    views = [f"  %{letter.lower()} = subview %{letter}[:,:,%g] : {kind}x?>"
+             for letter, kind in zip("ABC", kinds, strict=True)]
     parameters = ", ".join(f"%{letter}: {kind}x?>" for letter, kind in zip("ABC", kinds, strict=True))
     return "\n".join([
         f"func @f({parameters}) {{", "  %g = group_id", *views,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +13,7 @@ from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load, shuffle
-from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
+from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
 
 __all__ = ["Packer", "plus", "times"]
@@ -47,7 +48,6 @@ class Packer:
     operand: Literal["A", "B"]
     size: int
     k: int
-    emulated: bool
 
     @property
     def strides(self) -> tuple[Size, Size]:
@@ -79,7 +79,7 @@ class Packer:
         """
         across = self.lies_across_k if self.operand == "A" else not self.lies_along_k
         if across:
-            rows = [self._across(first, count, k, word, elements) for word in range(words)]
+            rows = [self._across(first, count, k, word, words, elements) for word in range(words)]
         else:
             rows = [self._along(plus(self.builder, first, place), k, words, elements) for place in range(count)]
         images = [list(image) for image in zip(*rows, strict=True)]
@@ -89,58 +89,68 @@ class Packer:
         wanted = words if self.operand == "A" else count
         return [transpose(self.builder, image + [empty] * (MOST - len(image)))[:wanted] for image in images]
 
-    def _across(self, first: Size, count: int, k: Size, word: int, elements: int) -> list[ir.Value]:
+    def _across(self, first: Size, count: int, k: Size, word: int, words: int, elements: int) -> list[ir.Value]:
         """Return, for each term, the words at one place along k of neighbours in the mode of C."""
-        b, per_word = self.builder, self.kernel.row.per_word
-        terms: list[ir.Value] = [constant(_WORDS, 0)] * max(1, self.kernel.terms)
-        for part in range(per_word):
-            place = word * per_word + part
-            if place >= elements:
-                break
-            for term, bits in enumerate(self._elements(self.at(first, plus(b, k, place)), count)):
-                wide = b.zext(bits, _WORDS)
-                if part:
-                    wide = b.or_(terms[term], b.shl(wide, constant(_WORDS, 32 // per_word * part)))
-                terms[term] = wide
-        return terms
+        places = self._places(word, words, elements)
+        return self._merged([self._neighbours(self.at(first, plus(self.builder, k, place)), count) for place in places])
 
     def _along(self, place: Size, k: Size, words: int, elements: int) -> list[ir.Value]:
         """Return, for each term, the words along k at one place in the mode of C."""
         b, per_word = self.builder, self.kernel.row.per_word
         start = self.at(place, k)
-        if not self.kernel.terms and elements == words * per_word:
+        if self.kernel.terms:
+            return self._merged([self._neighbours(b.gep(start, [index(first)]), min(words, elements - first))
+                                 for first in self._places(0, words, elements)])
+        if elements == words * per_word:
             pointer = b.bitcast(start, _WORDS.as_pointer(start.type.addrspace))
             return [self._masked(pointer, words, self.matrix.element.bytes)]
-        pieces = []
-        for part in range(per_word):
-            count = min(MOST, elements - part * MOST)
-            if count <= 0:
-                break
-            pieces.append(self._elements(b.gep(start, [index(part * MOST)]), count))
-        return [self._joined(list(of_term)) for of_term in zip(*pieces, strict=True)]
+        return [self._joined([self._neighbours(b.gep(start, [index(first)]), min(MOST, elements - first))
+                              for first in range(0, elements, MOST)])]
 
-    def _elements(self, pointer: ir.Value, count: int) -> list[ir.Value]:
-        """Return the bits of 16 neighbours, of each term; only `count` of them are read, the others are 0."""
-        b, element = self.builder, self.matrix.element
-        if not self.kernel.terms:
-            type_ = ir.VectorType(ir.IntType(element.bits), MOST)
-            return [self._masked(b.bitcast(pointer, type_.as_pointer(pointer.type.addrspace)), count, element.bytes)]
-        type_ = ir.VectorType(ir.FloatType(), MOST)
-        value = self._masked(b.bitcast(pointer, type_.as_pointer(pointer.type.addrspace)), count, element.bytes)
-        result = []
-        for term in range(self.kernel.terms):
-            bits = self._rounded(value)
-            result.append(bits)
-            if term + 1 < self.kernel.terms:
-                value = b.fsub(value, f32_from_bf16(b, bits))
-        return result
+    def _places(self, word: int, words: int, elements: int) -> range:
+        """Return the places along k of the elements of a word of a tile.
 
-    def _rounded(self, value: ir.Value) -> ir.Value:
-        """Return f32 as bf16; processors with tiles have an instruction, which takes subnormals for 0 as tiles do."""
-        if self.emulated:
-            return bf16_from_f32(self.builder, value)
-        type_ = ir.FunctionType(ir.VectorType(ir.IntType(16), MOST), [value.type])
-        return self.builder.asm(type_, "vcvtneps2bf16 $1, $0", "=v,v", [value], False)
+        They follow one another, but those of f32, which are packed of both operands, so that words are made of whole
+        vectors.
+        """
+        if self.kernel.terms:
+            return range(word, elements, words)
+        first = word * self.kernel.row.per_word
+        return range(first, min(first + self.kernel.row.per_word, elements))
+
+    def _merged(self, found: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return words of elements that lie in as many vectors, for each term; without any, zeros."""
+        b, width = self.builder, 32 // self.kernel.row.per_word
+        if not found:
+            return [constant(_WORDS, 0)] * max(1, self.kernel.terms)
+        if self.kernel.terms:
+            low, *high = (self._terms(value) for value in found)
+            return [functools.reduce(b.or_, [b.lshr(bits, constant(_WORDS, width)), *(other[term] for other in high)])
+                    for term, bits in enumerate(low)]
+        wide = (b.zext(bits, _WORDS) for bits in found)
+        return [functools.reduce(b.or_, [b.shl(bits, constant(_WORDS, width * part)) if part else bits
+                                         for part, bits in enumerate(wide)])]
+
+    def _neighbours(self, pointer: ir.Value, count: int) -> ir.Value:
+        """Return 16 neighbours as they lie in memory, bits or f32; only `count` of them are read, the others are 0."""
+        element = self.matrix.element
+        type_ = ir.FloatType() if self.kernel.terms else ir.IntType(element.bits)
+        vector = ir.VectorType(type_, MOST).as_pointer(pointer.type.addrspace)
+        return self._masked(self.builder.bitcast(pointer, vector), count, element.bytes)
+
+    def _terms(self, value: ir.Value) -> list[ir.Value]:
+        """Return the bits of the terms of f32, each what the ones before it leave, in the upper halves of words.
+
+        The first of three is rounded by adding to the bits, which makes -0 of some NaN; then what is left is NaN.  The
+        second one is cut off, and the last one has no more bits than a bf16.
+        """
+        b, upper = self.builder, constant(_WORDS, -1 << 16)
+        if self.kernel.terms == 1:
+            return [b.shl(b.zext(bf16_from_f32(b, value), _WORDS), constant(_WORDS, 16))]
+        first = b.and_(b.add(b.bitcast(value, _WORDS), constant(_WORDS, 1 << 15)), upper)
+        rest = b.fsub(value, b.bitcast(first, value.type))
+        second = b.and_(b.bitcast(rest, _WORDS), upper)
+        return [first, second, b.and_(b.bitcast(b.fsub(rest, b.bitcast(second, value.type)), _WORDS), upper)]
 
     def _masked(self, pointer: ir.Value, count: int, alignment: int) -> ir.Value:
         if count == MOST:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,13 +60,13 @@ class _Tile:
 
 
 def emit_tile_product(
-    builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: ir.Value, finish: Finish,
-    emulated: bool,
+    builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: Sequence[ir.Value],
+    finish: Finish, emulated: bool,
 ) -> None:
     """Emit a product of known sizes; the tiles are configured.
 
-    Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, which has room for
-    two tiles, and `finish` is called.
+    Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, pointers
+    to memory for a tile for each of the sums that are kept, and `finish` is called.
     """
     m, n, k = product.m, product.n, product.k
     assert isinstance(m, int)
@@ -74,8 +74,8 @@ def emit_tile_product(
     assert isinstance(k, int)
     palette = kernel.palette(m, n, k)
     tiles: Tiles = EmulatedTiles(builder, palette) if emulated else HardwareTiles(builder)
-    a = Packer(builder, kernel, product.a, "A", m, k, emulated)
-    b = Packer(builder, kernel, product.b, "B", n, k, emulated)
+    a = Packer(builder, kernel, product.a, "A", m, k)
+    b = Packer(builder, kernel, product.b, "B", n, k)
     emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish)
     emitter.pack_b()
     emitter.groups(kernel.cut(m), lambda rows, _: emitter.groups(
@@ -90,7 +90,7 @@ class _Emitter:
     a: Packer
     b: Packer
     result: Matrix | None
-    sums: ir.Value
+    sums: Sequence[ir.Value]
     finish: Finish
 
     def __post_init__(self) -> None:
@@ -188,19 +188,8 @@ class _Emitter:
             self.tiles.store(kernel.total(i.kind, j.kind, 0), pointer, size_value(times(b, columns, WORD)))
             return
         for part in range(len(kernel.products)):
-            self.tiles.store(kernel.total(i.kind, j.kind, part), self.at(self.sums, part), _ROW)
-        if len(kernel.products) > 1:
-            self._add_sums(j.size)
+            self.tiles.store(kernel.total(i.kind, j.kind, part), self.sums[part], _ROW)
         self.finish(i.first, j.first, range(i.overlap, i.size), range(j.overlap, j.size))
-
-    def _add_sums(self, columns: int) -> None:
-        """Add the second tile of sums to the first one."""
-        b, type_ = self.builder, ir.VectorType(ir.FloatType(), MOST)
-        for column in range(columns):
-            places = [b.bitcast(b.gep(self.at(self.sums, part), [index(column * MOST)]), type_.as_pointer())
-                      for part in range(2)]
-            total = b.fadd(*(b.load(place, align=MOST * WORD) for place in places))
-            b.store(total, places[0], align=MOST * WORD)
 
     # --- images ------------------------------------------------------------------------------------------------------
 

@@ -316,12 +316,12 @@ class _Emitter:
         """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""
         parts = product_in(loop)
         assert parts is not None
-        sums, finish = finish_of_tile(parts)
+        sums, finish = finish_of_tile(parts, len(kernel.products))
         result = None
         if stores_sums(parts) and len(kernel.products) == 1:
             result = matrix_of(parts.finish.target, self.arguments, parts.m.variable, parts.n.variable)
-        memory = private_array(self.builder, sums.element, sums.elements * len(kernel.products))
-        self.pointers[sums.name] = memory
+        memories = [private_array(self.builder, buffer.element, buffer.elements) for buffer in sums]
+        self.pointers.update({buffer.name: memory for buffer, memory in zip(sums, memories, strict=True)})
 
         def store(m: Size, n: Size, rows: range, columns: range) -> None:
             self.variables.values.update({parts.m.variable: m, parts.n.variable: n})
@@ -330,7 +330,7 @@ class _Emitter:
             self.memory.forget()
             del self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
 
-        words = self.builder.bitcast(memory, ir.PointerType(I32))
+        words = [self.builder.bitcast(memory, ir.PointerType(I32)) for memory in memories]
         emit_tile_product(self.builder, kernel, product_of(parts, self.arguments), result, words, store,
                           self.engine.emulates_tiles)
 

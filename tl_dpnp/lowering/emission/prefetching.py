@@ -100,7 +100,7 @@ def fetch_whole(
     for name, (distance, size) in buffers.items():
         start = builder.gep(builder.bitcast(pointers[name], I8.as_pointer(GLOBAL)), [distance])
         for line in range(0, size, CACHE_LINE):
-            target_of(builder).prefetch_line(builder, builder.gep(start, [index(line)]), written=name == written)
+            target_of(builder).prefetch_line(builder, start, written=name == written, offset=line)
 
 
 def _read_in_order(loop: Loop) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -11,7 +12,18 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.matrix_engine import NestProduct
-from tl_dpnp.lowering.nest import Access, Bound, Buffer, Dimension, Index, Loop, Node, map_assigns
+from tl_dpnp.lowering.nest import (
+    Access,
+    Bound,
+    Buffer,
+    Dimension,
+    Expression,
+    Index,
+    Loop,
+    Node,
+    Total,
+    map_accesses,
+)
 
 __all__ = ["finish_of_tile", "matrix_of", "product_of"]
 
@@ -40,23 +52,34 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
     return Product(a, b, *(size(loop.stop) for loop in loops))
 
 
-def finish_of_tile(parts: NestProduct) -> tuple[Buffer, Callable[[range, range], tuple[Node, ...]]]:
-    """Return the memory for the sums of a tile, 16 rows to a column, and loops that store some of them to C.
+def finish_of_tile(
+    parts: NestProduct, count: int
+) -> tuple[tuple[Buffer, ...], Callable[[range, range], tuple[Node, ...]]]:
+    """Return memory for the sums of a tile, of which there are 1 or 2, and loops that store some of them to C.
 
-    They add to the loop variables of the product, which are the first row and the first column of the tile.
+    A column has 16 rows.  The loops add to the variables of those of the product, which are the first row and the first
+    column of the tile.
     """
     m, n = parts.m.variable, parts.n.variable
     row, column = f"{m}.tile", f"{n}.tile"
-    sums = Buffer("tile", parts.total.buffer.element, (1, MOST), "private", (MOST, MOST))
+    element, finish = parts.total.buffer.element, parts.finish
+    sums = tuple(Buffer(f"tile.{part}", element, (1, MOST), "private", (MOST, MOST)) for part in range(count))
+    added: dict[Index, Index] = {(m,): (m, row), (n,): (n, column)}
 
-    def change(access: Access) -> Access:
-        if access == parts.total:
-            return Access(sums, ((row,), (column,)))
-        added: dict[Index, Index] = {(m,): (m, row), (n,): (n, column)}
+    def moved(access: Access) -> Access:
         return Access(access.buffer, tuple(added.get(entry, entry) for entry in access.indices))
 
+    def change(access: Access) -> Expression:
+        if access != parts.total:
+            return moved(access)
+        first, *others = (Access(buffer, ((row,), (column,))) for buffer in sums)
+        return Total(first, others[0]) if others else first
+
+    scale = None if finish.scale is None else map_accesses(finish.scale, change)
+    assign = replace(finish, target=moved(finish.target), value=map_accesses(finish.value, change), scale=scale)
+
     def loops(rows: range, columns: range) -> tuple[Node, ...]:
-        inner = Loop(row, rows.start, rows.stop, map_assigns((parts.finish,), change), kind="vectorized")
+        inner = Loop(row, rows.start, rows.stop, (assign,), kind="vectorized")
         return (Loop(column, columns.start, columns.stop, (inner,)),)
 
     return sums, loops
