@@ -15,6 +15,7 @@ import tl_dpnp
 from tl_dpnp import ScheduleError, config
 from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.space import tunables
 from tl_dpnp.runtime import amx, opencl_programs_adapter
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.devices import devices
@@ -140,6 +141,17 @@ def test_atomic_sums(mode):
 
 
 @MODES
+def test_several_work_items_share_a_large_product(mode):
+    """The divided form."""
+    random = np.random.default_rng(8)
+    a, b = random.integers(-4, 5, (1, 200, 320)), random.integers(-4, 5, (1, 256, 200))
+    kernel = compiled(gemm(320, 256, 200), mode, form="divided")
+    np.testing.assert_array_equal(run(kernel, bf16(a), bf16(b), np.empty((1, 256, 320), np.float32)), b @ a)
+    if mode == "emulate" or amx.refusal() is None:
+        assert "is on AMX: amx_f32_bf16_bf16" in kernel.diagnostics(2)
+
+
+@MODES
 @pytest.mark.parametrize(("precision", "bound"), [("high", 2.0**-21), ("default", 2.0**-8)])
 def test_f32_by_sums_of_bf16(precision, bound, mode):
     random = np.random.default_rng(7)
@@ -187,6 +199,14 @@ def test_the_emulation_has_the_bits_of_the_processor(k):
 ])
 def test_diagnostics_say_what_computes_a_product(text, remark):
     assert any(f"gemm_0 {remark}" in line for line in compiled(text, "emulate").lower().remarks)
+
+
+def test_tuning_leaves_products_on_tiles_alone():
+    kernel = compiled(gemm(32, 32, 32))
+    device = next(device for device in devices() if device.is_cpu)
+    found = {mode: [each.name for each in tunables(kernel._program.function, device, LoweringOptions(amx=mode))]
+             for mode in ("off", "emulate")}
+    assert found == {"off": ["gemm_0"], "emulate": []}
 
 
 def test_off_is_off():

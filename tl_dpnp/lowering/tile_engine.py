@@ -19,13 +19,13 @@ __all__ = [
 
 #: Bytes that a product may take of the work-item's own memory.
 _MOST_MEMORY = 1 << 17
-#: Nanoseconds that a product on tiles takes to start and end, for each tile along k of each tile of C, and for each
-#: row of 16 words that is packed or finished; and those of a multiply-add of one vector, conversion of its operands
-#: included, by their type.  Measured on a processor of the generation Sapphire Rapids with operands in its second-level
-#: cache (22 November 2026).
-_START, _TILE, _ROW = 20.0, 12.0, 1.2
-_VECTOR_TIMES = {"f32": 0.25, "bf16": 0.3, "f16": 0.3, "i8": 0.55, "u8": 0.55}
-#: Lanes of a vector of f32 or i32.
+#: Nanoseconds that a product on tiles takes to start and end, for each product of tiles, for each row of 16 words that
+#: is packed or finished, and for each cache line of C; and those of a multiply-add of one vector, conversion of its
+#: operands included, by their type.  Measured on a processor of the generation Sapphire Rapids with operands in its
+#: second-level cache (``python -m asv_bench.must_show tiles``).
+_START, _TILE, _ROW, _LINE = 20.0, 12.0, 1.2, 1.5
+_VECTOR_TIMES = {"f32": 0.2, "bf16": 0.3, "f16": 0.3, "i8": 0.55, "u8": 0.55}
+#: Lanes of a vector of f32 or i32, as many as a cache line has.
 _LANES = 16
 #: bf16 that stand for one f32, by what products of f32 may lose.
 _TERMS = {"high": 3, "default": 1}
@@ -146,7 +146,8 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     elif k != depth * words * kernel.row.per_word:
         packed += n
     finished = 0 if stores_sums(product) and len(kernel.products) == 1 else n * rows
-    return _START + rows * columns * depth * products * _TILE + (packed * terms + finished) * _ROW
+    return (_START + rows * columns * depth * products * _TILE + (packed * terms + finished) * _ROW
+            + m * n / _LANES * _LINE)
 
 
 def _vector_time(nest: Nest) -> float:

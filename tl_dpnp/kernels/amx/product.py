@@ -17,7 +17,7 @@ from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.kernels.llvm import counted_loop, index, private_array
 from tl_dpnp.scalars import U32
 
-__all__ = ["Finish", "emit_tile_product", "takes", "work_memory"]
+__all__ = ["Finish", "emit_tile_product", "work_memory"]
 
 #: Called with the first row and column of a tile of sums in C and the numbers of its rows and columns; those in front
 #: of a range were finished before.  The sums lie in memory of the work-item, 16 rows to a column.
@@ -27,11 +27,6 @@ _IMAGE = MOST * MOST
 _ROW = index(MOST * WORD)
 #: Steps along k that are written one after the other, at most.
 _UNROLLED = 4
-
-
-def takes(packers: tuple[Packer, Packer]) -> bool:
-    """Whether products of such operands can be packed: elements follow one another along one of the modes of each."""
-    return all(packer.lies_along_k or packer.lies_across_k for packer in packers)
 
 
 def images(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool) -> tuple[int, int]:
