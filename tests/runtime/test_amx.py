@@ -140,6 +140,66 @@ def test_atomic_sums(mode):
     np.testing.assert_array_equal(found[0], (b @ a).sum(axis=0) + 1)
 
 
+SHARED = """
+func @shared(%A: memref<bf16x49x70>, %G: group<memref<bf16x49x70>>, %B: memref<bf16x70x33x?>, %C: memref<f32x49x33x?>,
+             %D: memref<f32x49x33x?>) {
+  %g = group_id
+  %b = subview %B[:,:,%g] : memref<bf16x70x33x?>
+  %c = subview %C[:,:,%g] : memref<f32x49x33x?>
+  %d = subview %D[:,:,%g] : memref<f32x49x33x?>
+  %half = div %g, 2 : index
+  %a = load %G[%half] : group<memref<bf16x49x70>>
+  gemm.n.n 1.0, %A, %b, 0.0, %c : f32, memref<bf16x49x70>, memref<bf16x70x33>, f32, memref<f32x49x33>
+  gemm.n.n 1.0, %a, %b, 0.0, %d : f32, memref<bf16x49x70>, memref<bf16x70x33>, f32, memref<f32x49x33>
+}
+"""
+
+
+@MODES
+@pytest.mark.parametrize("depth", [1, 3])
+def test_what_work_groups_share_is_packed_once(mode, depth):
+    """A factor of all work-groups, and one that every second work-group has another of; called again with others."""
+    random = np.random.default_rng(9)
+    kernel = compiled(SHARED, mode)
+    for _ in range(2):
+        a, others = random.integers(-4, 5, (70, 49)), random.integers(-4, 5, (5 * depth, 70, 49))
+        b = random.integers(-4, 5, (10 * depth, 33, 70))
+        results = [dpt.empty((10 * depth, 33, 49), dtype="f4") for _ in range(2)]
+        group = tl_dpnp.group([tl_dpnp.rev(dpt.asarray(bf16(x))) for x in others])
+        kernel(tl_dpnp.rev(dpt.asarray(bf16(a))), group, *(tl_dpnp.rev(x) for x in (dpt.asarray(bf16(b)), *results)))
+        np.testing.assert_array_equal(dpt.to_numpy(results[0]), b @ a)
+        np.testing.assert_array_equal(dpt.to_numpy(results[1]), b @ others.repeat(2, axis=0))
+
+
+WRITTEN = """
+func @written(%S: memref<f32x32x32>, %A: memref<bf16x32x32>, %B: memref<bf16x32x32x?>, %C: memref<f32x32x32x?>) {
+  %n = size %B[2] : memref<bf16x32x32x?>
+  for %i = 0, %n {
+    %b = subview %B[:,:,%i] : memref<bf16x32x32x?>
+    %c = subview %C[:,:,%i] : memref<f32x32x32x?>
+    gemm.n.n 1.0, %A, %b, 0.0, %c : f32, memref<bf16x32x32>, memref<bf16x32x32>, f32, memref<f32x32x32>
+    foreach (%j) = (0), (32) {
+      %v = load %A[%j,%j] : memref<bf16x32x32>
+      %w = add %v, %v : bf16
+      store %w, %A[%j,%j] : memref<bf16x32x32>
+    }
+  }
+}
+"""
+
+
+@MODES
+def test_what_is_written_is_packed_anew(mode):
+    """The diagonal of the first factor doubles from product to product."""
+    b = np.tile(np.eye(32), (4, 1, 1))
+    c = np.empty((4, 32, 32), np.float32)
+    arrays = [dpt.asarray(x) for x in (np.zeros((32, 32), np.float32), bf16(np.ones((32, 32))), bf16(b), c)]
+    compiled(WRITTEN, mode)(*map(tl_dpnp.rev, arrays))
+    found = dpt.to_numpy(arrays[-1])
+    assert [float(each[3, 3]) for each in found] == [1, 2, 4, 8]
+    assert (found[:, 3, 4] == 1).all()
+
+
 @MODES
 def test_several_work_items_share_a_large_product(mode):
     """The divided form."""

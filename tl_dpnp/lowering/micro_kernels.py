@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from llvmlite import ir
@@ -11,7 +11,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, I1, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
@@ -55,6 +55,7 @@ class MicroKernels:
         products: Sequence[WarpProduct | PaddedProduct | None] = (),
         direct: Sequence[str] = (),
         palette: Palette | None = None,
+        read_only: Container[str] = (),
     ) -> None:
         self.layout = layout
         self.device = device
@@ -65,6 +66,8 @@ class MicroKernels:
         self.direct = direct
         #: The shapes of tiles that are configured around all calls.
         self.palette = palette
+        #: The memrefs in memory that the function does not write to.
+        self.read_only = read_only
         #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
         self.beyond: list[Schedule] = []
 
@@ -87,6 +90,10 @@ class MicroKernels:
             if memref.can_be_fetched and self.device.is_cpu
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
+        constant = frozenset(
+            name for name, memref, value in zip(names, memrefs, operation.inputs, strict=False)
+            if value.name in self.read_only and memref.ahead is None and memref.space == GLOBAL
+        )
         on_tiles = whole_tile_kernel(realized.nest) is not None
         if on_tiles and sum(fetched.values()) > self.most_ahead:
             fetched = {}
@@ -146,7 +153,7 @@ class MicroKernels:
                                   for name, offset in realized.offsets.items())
 
             def emit_one(nest: Nest, known: Mapping[str, int], ahead: Ahead | None) -> None:
-                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words)
+                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words, constant)
                 own = None if self.engine.emulates_tiles else palette_of(nest)
                 if own is not None and own != self.palette:
                     configure(builder, own)

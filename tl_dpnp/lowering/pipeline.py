@@ -25,6 +25,7 @@ from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.micro_kernels import MicroKernels
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
+from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
@@ -136,7 +137,8 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
     # Checks that fail end a kernel early: what configures tiles then releases them itself.
     palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
-    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette)
+    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette,
+                         _read_only(function))
     work = sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
                for kernel in kernels)
     shell = write_shell(
@@ -165,6 +167,20 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     variants = (*twice, *maker.beyond)
     alone = options.debug and device.is_cpu and work_group.form == "subgroup"
     return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants, alone)
+
+
+def _read_only(function: ops.Function) -> frozenset[str]:
+    """Return the memrefs of a function that refer to parameters which it does not write to."""
+    known = roots(function)
+    written = set()
+    for operation in function.body.walk():
+        match operation:
+            case ops.LinearAlgebra():
+                written.add(root_of(operation.output, known))
+            case ops.Store(target=target):
+                written.add(root_of(target, known))
+    parameters = {parameter.name for parameter in function.parameters}
+    return frozenset(name for name, root in known.items() if root in parameters and root not in written)
 
 
 def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:

@@ -13,8 +13,8 @@ from tl_dpnp.lowering.nest import Access, Loop, Nest
 from tl_dpnp.scalars import F32
 
 __all__ = [
-    "default_tile_kernel", "palette_of", "refusal", "stores_sums", "tile_kernel_of", "tile_remark", "tile_work",
-    "whole_tile_kernel",
+    "default_tile_kernel", "keeps_packed", "palette_of", "refusal", "stores_sums", "tile_kernel_of", "tile_remark",
+    "tile_work", "whole_tile_kernel",
 ]
 
 #: Bytes that a product may take of the work-item's own memory.
@@ -93,6 +93,15 @@ def refusal(nest: Nest, kernel: TileKernel) -> str | None:
     if work_memory(kernel, m, n, k, _lies_along(product.b, product.k.variable, k)) > _MOST_MEMORY:
         return f"its operands would take more than {_MOST_MEMORY} bytes as tiles"
     return None
+
+
+def keeps_packed(product: NestProduct, kernel: TileKernel) -> bool:
+    """Whether there is memory for all of A as tiles, from one work-group to the next, and its strides are known."""
+    sizes = sizes_of(product)
+    assert sizes is not None
+    along = _lies_along(product.b, product.k.variable, sizes[2])
+    known = all(isinstance(stride, int) for stride in product.a.buffer.strides)
+    return known and work_memory(kernel, *sizes, along, keeps_a=True) <= _MOST_MEMORY
 
 
 def _lies_along(access: Access, variable: str, size: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from llvmlite import ir
 
@@ -14,8 +13,8 @@ from tl_dpnp.kernels.amx.rows import MOST, WORD, Cut
 from tl_dpnp.kernels.amx.tiles import EmulatedTiles, HardwareTiles, Tiles
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.gemm import Product
-from tl_dpnp.kernels.llvm import counted_loop, index, private_array
-from tl_dpnp.scalars import U32
+from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_array
+from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["Finish", "emit_tile_product", "work_memory"]
 
@@ -29,18 +28,19 @@ _ROW = index(MOST * WORD)
 _UNROLLED = 4
 
 
-def images(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool) -> tuple[int, int]:
-    """Return how many images of tiles of A, and of B, are kept in memory at a time."""
+def images(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool) -> tuple[int, int]:
+    """Return how many images of tiles of A, and of B, are in memory at a time."""
     terms, (depth, words) = max(1, kernel.terms), kernel.depth(k)
-    of_a = min(kernel.together, kernel.cut(m).count) * depth * terms
+    rows = kernel.cut(m).count
+    of_a = (rows if keeps_a else min(kernel.together, rows)) * depth * terms
     if b_along_k and not kernel.terms:
         depth = int(depth * words * kernel.row.per_word != k)
     return of_a, kernel.cut(n).count * depth * terms
 
 
-def work_memory(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool) -> int:
+def work_memory(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool = False) -> int:
     """Return the bytes of the work-item's own memory that the images of a product take."""
-    return sum(images(kernel, m, n, k, b_along_k)) * _IMAGE * WORD
+    return sum(images(kernel, m, n, k, b_along_k, keeps_a)) * _IMAGE * WORD
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,11 @@ class _Tile:
 
 def emit_tile_product(
     builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: Sequence[ir.Value],
-    finish: Finish, emulated: bool,
+    finish: Finish, emulated: bool, keeps_a: bool,
 ) -> None:
     """Emit a product of known sizes; the tiles are configured.
 
+    With `keeps_a`, A is packed where its address is not that of the last time: nothing may have written to it since.
     Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, pointers
     to memory for a tile for each of the sums that are kept, and `finish` is called.
     """
@@ -71,10 +72,12 @@ def emit_tile_product(
     tiles: Tiles = EmulatedTiles(builder, palette) if emulated else HardwareTiles(builder)
     a = Packer(builder, kernel, product.a, "A", m, k)
     b = Packer(builder, kernel, product.b, "B", n, k)
-    emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish)
+    emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish, keeps_a)
+    if keeps_a:
+        emitter.pack_new_a()
     emitter.pack_b()
     emitter.groups(kernel.cut(m), lambda rows, _: emitter.groups(
-        kernel.cut(n), lambda columns, is_first: emitter.sums_of(rows, columns, is_first)))
+        kernel.cut(n), lambda columns, is_first: emitter.sums_of(rows, columns, is_first and not keeps_a)))
 
 
 @dataclass
@@ -87,6 +90,7 @@ class _Emitter:
     result: Matrix | None
     sums: Sequence[ir.Value]
     finish: Finish
+    keeps_a: bool
 
     def __post_init__(self) -> None:
         self.terms = max(1, self.kernel.terms)
@@ -94,6 +98,11 @@ class _Emitter:
         #: Elements along k of a tile, and of the last one.
         self.elements = self.words * self.kernel.row.per_word
         self.last = self.a.k - (self.depth - 1) * self.elements
+        #: How many images of A and of B there are, and the images.
+        self.counts = images(
+            self.kernel, self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.keeps_a)
+        self.images_of_a, self.images_of_b = (
+            private_array(self.builder, U32, max(1, count) * _IMAGE) for count in self.counts)
 
     # --- tiles of C --------------------------------------------------------------------------------------------------
 
@@ -160,13 +169,13 @@ class _Emitter:
         kernel, tiles = self.kernel, self.tiles
         if packs:
             for i in rows:
-                self.pack(self.a, i, k, self.images_of_a, lambda term, i=i: self.place_of_a(k, i.kind, term))
+                self.pack(self.a, i, k, self.images_of_a, lambda term, i=i: self.place_of_a(k, i, term))
         for j in columns:
             for term in range(self.terms):
                 tiles.load(kernel.b(j.kind, term), *self.image_of_b(j, k, term))
         for i in rows:
             for term in range(self.terms):
-                place = self.place_of_a(k, i.kind, term)
+                place = self.place_of_a(k, i, term)
                 tiles.load(kernel.a(i.kind, term), self.at(self.images_of_a, place), _ROW)
             for j in columns:
                 for part, products in enumerate(kernel.products):
@@ -188,29 +197,16 @@ class _Emitter:
 
     # --- images ------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def counts(self) -> tuple[int, int]:
-        """How many images of A and of B there are."""
-        return images(self.kernel, self.a.size, self.b.size, self.a.k, self.b.lies_along_k)
-
-    @cached_property
-    def images_of_a(self) -> ir.Value:
-        """The images of A."""
-        return private_array(self.builder, U32, self.counts[0] * _IMAGE)
-
-    @cached_property
-    def images_of_b(self) -> ir.Value:
-        """The images of B, if there are any."""
-        return private_array(self.builder, U32, self.counts[1] * _IMAGE)
-
     def at(self, images: ir.Value, place: Size) -> ir.Value:
         """Return a pointer to an image."""
         return self.builder.gep(images, [size_value(times(self.builder, place, _IMAGE))])
 
-    def place_of_a(self, k: Size, kind: int, term: int) -> Size:
+    def place_of_a(self, k: Size, tile: _Tile, term: int) -> Size:
         """Return the number of an image of A."""
-        b, together = self.builder, min(self.kernel.together, self.kernel.cut(self.a.size).count)
-        return plus(b, times(b, k, together * self.terms), kind * self.terms + term)
+        b, rows = self.builder, self.kernel.cut(self.a.size).count
+        along = rows if self.keeps_a else min(self.kernel.together, rows)
+        number = tile.number if self.keeps_a else tile.kind
+        return plus(b, times(b, k, along * self.terms), plus(b, times(b, number, self.terms), term))
 
     def place_of_b(self, tile: Size, k: Size, term: int) -> Size:
         """Return the number of an image of B."""
@@ -230,6 +226,23 @@ class _Emitter:
             return self.at(self.images_of_b, self.place_of_b(tile.number, k, term)), _ROW
         pointer = self.b.at(tile.first, times(b, k, self.elements))
         return pointer, size_value(times(b, self.b.strides[0], self.b.matrix.element.bytes))
+
+    def pack_new_a(self) -> None:
+        """Emit the packing of all of A where it has another address than the last time."""
+        b = self.builder
+        with b.goto_block(b.function.entry_basic_block):
+            last = private_array(b, INDEX, 1)
+            b.store(index(0), last)
+        address = b.ptrtoint(self.a.matrix.pointer, I64)
+
+        def pack() -> None:
+            self.groups(self.kernel.cut(self.a.size), lambda rows, _: [
+                self.pack(self.a, tile, k, self.images_of_a,
+                          lambda term, k=k, tile=tile: self.place_of_a(k, tile, term))  # type: ignore[misc]
+                for tile in rows for k in range(self.depth)])
+            b.store(address, last)
+
+        if_then(b, b.icmp_unsigned("!=", address, b.load(last)), pack)
 
     def pack_b(self) -> None:
         """Emit the packing of what tiles cannot load of B."""

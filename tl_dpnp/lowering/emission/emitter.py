@@ -72,7 +72,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
-from tl_dpnp.lowering.tile_engine import stores_sums, tile_kernel_of
+from tl_dpnp.lowering.tile_engine import keeps_packed, stores_sums, tile_kernel_of
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 
@@ -331,8 +331,9 @@ class _Emitter:
             del self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
 
         words = [self.builder.bitcast(memory, ir.PointerType(I32)) for memory in memories]
+        keeps_a = parts.a.buffer.name in self.arguments.constant and keeps_packed(parts, kernel)
         emit_tile_product(self.builder, kernel, product_of(parts, self.arguments), result, words, store,
-                          self.engine.emulates_tiles)
+                          self.engine.emulates_tiles, keeps_a)
 
     def place_on_engine(self) -> SubGroup:
         lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns
