@@ -152,9 +152,7 @@ class _Writer(ShellLines):
             self.arguments += [Argument(_length(table), INDEX) for table, _, _ in self.groups.values()]
         header = f"def {self.name}({', '.join([*self.first_parameters, *(a.name for a in self.arguments)])}):"
         text = "\n".join([header, *self.lines]) + "\n"
-        return Shell(
-            text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend)
-        )
+        return Shell(text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend))
 
     def staged(self, staging: Staging) -> None:
         """Write the loop over the turns of a block, with the body inside."""

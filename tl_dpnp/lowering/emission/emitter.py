@@ -7,7 +7,7 @@ registers become SSA values that serial loops carry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -18,9 +18,7 @@ from llvmlite import ir
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
-from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
-from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.instructions import INSTRUCTIONS
@@ -43,7 +41,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
-from tl_dpnp.lowering.emission.products import finish_of_tile, matrix_of, product_of
+from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
@@ -72,7 +70,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
-from tl_dpnp.lowering.tile_engine import keeps_packed, stores_sums, tile_kernel_of
+from tl_dpnp.lowering.tile_engine import tile_kernel_of
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 
@@ -314,26 +312,15 @@ class _Emitter:
 
     def product_on_tiles(self, loop: Loop, kernel: TileKernel) -> None:
         """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""
-        parts = product_in(loop)
-        assert parts is not None
-        sums, finish = finish_of_tile(parts, len(kernel.products))
-        result = None
-        if stores_sums(parts) and len(kernel.products) == 1:
-            result = matrix_of(parts.finish.target, self.arguments, parts.m.variable, parts.n.variable)
-        memories = [private_array(self.builder, buffer.element, buffer.elements) for buffer in sums]
-        self.pointers.update({buffer.name: memory for buffer, memory in zip(sums, memories, strict=True)})
-
-        def store(m: Size, n: Size, rows: range, columns: range) -> None:
-            self.variables.values.update({parts.m.variable: m, parts.n.variable: n})
+        def finish(first: Mapping[str, Variable], nodes: Sequence[Node]) -> None:
+            self.variables.values.update(first)
             self.memory.forget()
-            self.nodes(finish(rows, columns))
+            self.nodes(nodes)
             self.memory.forget()
-            del self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
+            for variable in first:
+                del self.variables.values[variable]
 
-        words = [self.builder.bitcast(memory, ir.PointerType(I32)) for memory in memories]
-        keeps_a = parts.a.buffer.name in self.arguments.constant and keeps_packed(parts, kernel)
-        emit_tile_product(self.builder, kernel, product_of(parts, self.arguments), result, words, store,
-                          self.engine.emulates_tiles, keeps_a)
+        emit_on_tiles(self.builder, loop, kernel, self.arguments, self.pointers, finish, self.engine.emulates_tiles)
 
     def place_on_engine(self) -> SubGroup:
         lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
+from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product
+from tl_dpnp.kernels.llvm import I32, private_array
 from tl_dpnp.lowering.emission.memory import NestArguments
-from tl_dpnp.lowering.matrix_engine import NestProduct
+from tl_dpnp.lowering.emission.variables import Variable
+from tl_dpnp.lowering.matrix_engine import NestProduct, product_in
 from tl_dpnp.lowering.nest import (
     Access,
     Bound,
@@ -24,11 +28,12 @@ from tl_dpnp.lowering.nest import (
     Total,
     map_accesses,
 )
+from tl_dpnp.lowering.tile_engine import keeps_packed, stores_sums
 
-__all__ = ["finish_of_tile", "matrix_of", "product_of"]
+__all__ = ["emit_on_tiles", "product_of"]
 
 
-def matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
+def _matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
     """Return a matrix as an engine takes it, with its strides along two loops."""
     strides: Mapping[str, Size] = {
         names[0]: stride if isinstance(stride, int) else arguments.dimensions[stride.name]
@@ -48,11 +53,35 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
 
     loops = (parts.m, parts.n, parts.k)
     m, n, k = (loop.variable for loop in loops)
-    a, b = matrix_of(parts.a, arguments, m, k), matrix_of(parts.b, arguments, k, n)
+    a, b = _matrix_of(parts.a, arguments, m, k), _matrix_of(parts.b, arguments, k, n)
     return Product(a, b, *(size(loop.stop) for loop in loops))
 
 
-def finish_of_tile(
+def emit_on_tiles(
+    builder: ir.IRBuilder, loop: Loop, kernel: TileKernel, arguments: NestArguments, pointers: dict[str, ir.Value],
+    finish: Callable[[Mapping[str, Variable], Sequence[Node]], None], emulated: bool,
+) -> None:
+    """Emit a product on tiles; `finish` emits loops for a tile of C, given its first row and column by loop variables.
+
+    The `pointers`, which the loops look into, get those to the memory of the tile's sums.
+    """
+    parts = product_in(loop)
+    assert parts is not None
+    m, n = parts.m.variable, parts.n.variable
+    buffers, loops = _finish_of_tile(parts, len(kernel.products))
+    result = None
+    if stores_sums(parts) and len(kernel.products) == 1:
+        result = _matrix_of(parts.finish.target, arguments, m, n)
+    pointers.update({buffer.name: private_array(builder, buffer.element, buffer.elements) for buffer in buffers})
+    sums = [builder.bitcast(pointers[buffer.name], ir.PointerType(I32)) for buffer in buffers]
+    emit_tile_product(
+        builder, kernel, product_of(parts, arguments), result, sums,
+        lambda row, column, rows, columns: finish({m: row, n: column}, loops(rows, columns)), emulated,
+        parts.a.buffer.name in arguments.constant and keeps_packed(parts, kernel),
+    )
+
+
+def _finish_of_tile(
     parts: NestProduct, count: int
 ) -> tuple[tuple[Buffer, ...], Callable[[range, range], tuple[Node, ...]]]:
     """Return memory for the sums of a tile, of which there are 1 or 2, and loops that store some of them to C.
