@@ -128,6 +128,13 @@ SETTINGS: dict[str, Setting] = {
             "How a work-group runs: one work-item with vectors, or sub-groups; auto asks the device.",
         ),
         _choice(
+            "AMX",
+            "auto",
+            ("auto", "off", "emulate"),
+            "Compute products on the tiles (AMX) of Intel's processors where they have them, nowhere, or by other "
+            "instructions that do the same on any processor.",
+        ),
+        _choice(
             "EMULATE_DPAS",
             "0",
             ("0", "8", "16"),

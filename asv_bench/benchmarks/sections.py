@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import contests, functions, fusion, realistic_programs
+from . import contests, functions, fusion, realistic_programs, tiles
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -207,6 +207,13 @@ SECTIONS = {
              Target("most", "value", 1000.0, at_least=False, cases=lambda case: not _is_same_batch(case),
                     which="new batch")),
             unit="µs", peers=("kernel", "dpnp"), columns=(fusion.BEYOND,), quick=fusion.CALLS,
+        ),
+        Section(
+            "tiles", "Products of narrow types on AMX", tiles.CASES, tiles.products,
+            (*(Target("geometric mean", "vectors", bound, cases=lambda case, name=name: case.startswith(f"{name} "),
+                      which=name) for name, bound in (("bf16", 4.0), ("i8", 10.0))),
+             Target("least", "vectors", 0.9)),
+            one_core=True, peers=("vectors", "mkl"), columns=tiles.ERRORS, quick=("bf16 32x32x32", "i8 16x16x64"),
         ),
         fused_programs(Programs()),
         against_peers(Programs()),

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.amx.rows import Palette
+from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.elements import load_element, load_subbyte, store_element
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
@@ -26,8 +28,9 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
-    "arithmetic", "barrier", "check", "comparison", "conversion", "element_load", "element_store", "first_group",
-    "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "trip_count", "unary", "work_item",
+    "arithmetic", "barrier", "check", "comparison", "configure_tiles", "conversion", "element_load", "element_store",
+    "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles", "trip_count",
+    "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -50,6 +53,16 @@ def comparison(kind: str, scalar: ScalarType) -> Intrinsic:
     return Intrinsic(
         f"cmp_{kind}_{scalar}", (scalar, scalar), I1, lambda b, a: scalar_ops.compare(b, kind, scalar, a[0], a[1])
     )
+
+
+def configure_tiles(palette: Palette) -> Intrinsic:
+    """``configure_tiles()``: sets the shapes of all tiles, until ``release_tiles()``."""
+    return Intrinsic("configure_tiles", (), None, lambda b, _: configure(b, palette))
+
+
+def release_tiles() -> Intrinsic:
+    """``release_tiles()``."""
+    return Intrinsic("release_tiles", (), None, lambda b, _: release(b))
 
 
 def conversion(source: ScalarType, target: ScalarType) -> Intrinsic:

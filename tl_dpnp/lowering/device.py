@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.scalars import Precision
@@ -19,7 +19,8 @@ class DeviceDescription:
     AVX-512, 32 with AVX2) and of a load of one work-item of a GPU.  `local_memory` is in bytes for each work-group,
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.  `last_cache` is the
     size of all caches of the last level together, of which each may serve some cores only, or 0.
-    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it.  `architecture` is what
+    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it; `amx` are the flags of
+    the processor that say which products its tiles compute: "amx_bf16" and so on.  `architecture` is what
     the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
     work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
     Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.
@@ -41,6 +42,7 @@ class DeviceDescription:
     caches: tuple[int, ...] = ()
     last_cache: int = 0
     dpas_lanes: int = 0
+    amx: tuple[str, ...] = ()
     architecture: str = ""
     asynchronous_copies: bool = False
     copy_engine: bool = False
@@ -63,6 +65,7 @@ class LoweringOptions:
     `precision` is what products of f32 matrices may lose on a matrix engine (`matrix_engine.MatrixEngine`);
     `emulate_dpas` is the execution size, 8 or 16, of the matrix instruction to compute lane by lane, 0 not to.
     `smaller_tiles` is how often the default tiles of the matrix engine are halved, for a compiler that needs it.
+    `amx` says whether the tiles of a processor may be used, or are emulated.
     """
 
     form: Form | None = None
@@ -71,6 +74,7 @@ class LoweringOptions:
     precision: Precision = "highest"
     emulate_dpas: int = 0
     smaller_tiles: int = 0
+    amx: Literal["on", "off", "emulate"] = "off"
 
 
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical

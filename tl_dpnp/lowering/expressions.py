@@ -201,8 +201,8 @@ def _factor(expression: Expression) -> str:
     return f"({expression})" if isinstance(expression, Total) else str(expression)
 
 
-def map_accesses(expression: Expression, change: Callable[[Access], Access]) -> Expression:
-    """Return the expression with `change` applied to each access."""
+def map_accesses(expression: Expression, change: Callable[[Access], Expression]) -> Expression:
+    """Return the expression with `change` of each access in its place."""
     match expression:
         case Access():
             return change(expression)

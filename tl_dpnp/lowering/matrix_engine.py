@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.local_tiles import needed_for_words, piece_words, staged_bytes, staged_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
@@ -56,7 +57,8 @@ class MatrixEngine:
     `precision` is what products of f32 matrices may lose: "highest" leaves them to multiply-adds of f32, "high" makes
     each operand a sum of three bf16, "default" rounds operands to tf32 where there is that, else to bf16.
     `emulated` computes lane by lane what the engine would.  `local_memory` are the bytes that a product may take to
-    stage its operands; default tiles are halved `smaller_tiles` times.
+    stage its operands; default tiles are halved `smaller_tiles` times.  `tiles` are the flags of a processor's tiles
+    that may be used (`tl_dpnp.lowering.tile_engine`), and are emulated where `emulates_tiles` says so.
     """
 
     lanes: int
@@ -64,6 +66,8 @@ class MatrixEngine:
     emulated: bool = False
     local_memory: int = 0
     smaller_tiles: int = 0
+    tiles: tuple[str, ...] = ()
+    emulates_tiles: bool = False
 
     def at(self, precision: Precision | None) -> MatrixEngine:
         """Return the engine with the precision of one instruction, None for its own."""
@@ -78,8 +82,10 @@ def engine_of(device: DeviceDescription, options: LoweringOptions, temporaries: 
     """Return the matrix engine to compile for, where temporaries take bytes of local memory; one of 0 lanes is none."""
     lanes = options.emulate_dpas or device.dpas_lanes
     rest = device.local_memory - aligned(temporaries)
+    tiles = {"off": (), "on": device.amx, "emulate": tuple(row.flag for row in ROWS) if device.is_cpu else ()}
     return MatrixEngine(lanes, options.precision, emulated=bool(options.emulate_dpas), local_memory=rest,
-                        smaller_tiles=options.smaller_tiles)
+                        smaller_tiles=options.smaller_tiles, tiles=tiles[options.amx],
+                        emulates_tiles=options.amx == "emulate")
 
 
 @dataclass(frozen=True)

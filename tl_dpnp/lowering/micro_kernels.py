@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.rows import Palette
+from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, I1, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
+from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
@@ -25,6 +28,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import staged_result
 from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.tile_engine import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.scalars import INDEX, U32
@@ -50,6 +54,8 @@ class MicroKernels:
         local_memory: int,
         products: Sequence[WarpProduct | PaddedProduct | None] = (),
         direct: Sequence[str] = (),
+        palette: Palette | None = None,
+        read_only: Container[str] = (),
     ) -> None:
         self.layout = layout
         self.device = device
@@ -58,8 +64,17 @@ class MicroKernels:
         self.local_memory = local_memory
         self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
         self.direct = direct
+        #: The shapes of tiles that are configured around all calls.
+        self.palette = palette
+        #: The memrefs in memory that the function does not write to.
+        self.read_only = read_only
         #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
         self.beyond: list[Schedule] = []
+
+    @property
+    def most_ahead(self) -> int:
+        """Bytes of the operands of a later work-group that the nearest cache has room for beside the present ones."""
+        return self.device.caches[0] // 2 if self.device.caches else 0
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
         kernel, product = self.kernels[id(operation)], self.products.get(id(operation))
@@ -75,12 +90,21 @@ class MicroKernels:
             if memref.can_be_fetched and self.device.is_cpu
         }
         alone = self.layout.lanes * self.layout.subgroups == 1
-        prefetches = bool(fetched) and any(loop.prefetch for loop in loops_of(realized.nest.body))
+        constant = frozenset(
+            name for name, memref, value in zip(names, memrefs, operation.inputs, strict=False)
+            if value.name in self.read_only and memref.ahead is None and memref.space == GLOBAL
+        )
+        on_tiles = whole_tile_kernel(realized.nest) is not None
+        if on_tiles and sum(fetched.values()) > self.most_ahead:
+            fetched = {}
+        prefetches = bool(fetched) and (on_tiles or any(loop.prefetch for loop in loops_of(realized.nest.body)))
         beyond = kernel.beyond if prefetches and {"A", "C"} <= fetched.keys() else None
         if beyond is not None:
             self.beyond.append(beyond.schedule)
         streaming = (beyond or kernel).realized.nest
-        staged = staged_result(streaming) if alone and self.device.vector_bytes == CACHE_LINE else None
+        staged = None
+        if alone and self.device.vector_bytes == CACHE_LINE and not on_tiles:
+            staged = staged_result(streaming)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             staged = None
         parameters = (
@@ -120,14 +144,22 @@ class MicroKernels:
                 read = {buffer: each for buffer, each in every.items() if buffer != own}
                 stored = (staged, every[own][0]) if staged is not None and own in every else None
                 ahead = Ahead(wanted, read, streams, stored)
+                if on_tiles:
+                    fetch_whole(builder, every, pointers, OUTPUT)
+                    ahead = None
             alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
             if not alone:
                 alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
                                   for name, offset in realized.offsets.items())
 
             def emit_one(nest: Nest, known: Mapping[str, int], ahead: Ahead | None) -> None:
-                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words)
+                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words, constant)
+                own = None if self.engine.emulates_tiles else palette_of(nest)
+                if own is not None and own != self.palette:
+                    configure(builder, own)
                 emit_nest(builder, nest, given_to_nest, self.layout, width, self.engine)
+                if own is not None and own != self.palette:
+                    release(builder)
 
             def nest(known: Mapping[str, int]) -> None:
                 if beyond is None or ahead is None:

@@ -25,10 +25,12 @@ from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.micro_kernels import MicroKernels
 from tl_dpnp.lowering.plan import Form, LaunchPlan
 from tl_dpnp.lowering.requirements import check_requirements
+from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
 from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
+from tl_dpnp.lowering.tile_engine import palette_of, tile_work
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
@@ -123,8 +125,9 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     local_memory = (
         _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
     )
+    palettes = {palette for kernel in kernels if (palette := palette_of(kernel.schedule.nest)) is not None}
     jammed = []
-    if work_group.form == "vector" and not options.debug and not options.schedules and (
+    if work_group.form == "vector" and not palettes and not options.debug and not options.schedules and (
         aligned(local_memory) + local_memory <= device.local_memory
     ):
         moving = moving_values(function, device.vector_bytes)
@@ -132,13 +135,18 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
             jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
             local_memory += aligned(local_memory)
     products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
-    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct)
-    work = sum(vector_operations(kernel.contraction, device.vector_bytes) for kernel in kernels)
+    # Checks that fail end a kernel early: what configures tiles then releases them itself.
+    palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
+    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette,
+                         _read_only(function))
+    work = sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
+               for kernel in kernels)
     shell = write_shell(
         function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
         target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
         MicroKernels(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
         device.vector_bytes if work_group.form == "vector" and device.is_cpu and not options.debug else 0,
+        palette,
     )
     layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
@@ -161,13 +169,27 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants, alone)
 
 
+def _read_only(function: ops.Function) -> frozenset[str]:
+    """Return the memrefs of a function that refer to parameters which it does not write to."""
+    known = roots(function)
+    written = set()
+    for operation in function.body.walk():
+        match operation:
+            case ops.LinearAlgebra():
+                written.add(root_of(operation.output, known))
+            case ops.Store(target=target):
+                written.add(root_of(target, known))
+    parameters = {parameter.name for parameter in function.parameters}
+    return frozenset(name for name, root in known.items() if root in parameters and root not in written)
+
+
 def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:
     """Return how many work-groups further the operands are that are prefetched; `work` is that of one."""
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
     nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.beyond) if each is not None]
-    if any(Shares.of(nest).in_order for nest in nests):
+    if any(Shares.of(nest).in_order or palette_of(nest) is not None for nest in nests):
         return 1  # what is fetched shortly before its turn must be that of the next one
     return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
 

@@ -20,6 +20,7 @@ from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
 from tl_dpnp.lowering.synchronization import synchronize
+from tl_dpnp.lowering.tile_engine import whole_tile_kernel
 
 __all__ = ["Realized", "realize"]
 
@@ -50,6 +51,11 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"has sub-groups of {layout.lanes}"
             )
         return Realized(nest, {}, staged_bytes(kernel, layout.rows, layout.columns) if kernel.staged else 0)
+    if whole_tile_kernel(nest) is not None:
+        if layout.lanes * layout.subgroups > 1:
+            raise ScheduleError(f"{nest.name}: tiles are for one work-item, and the work-group has "
+                                f"{layout.lanes * layout.subgroups}")
+        return Realized(nest, {}, 0)
     _check_lanes(nest, layout)
     if layout.lanes * layout.subgroups > 1:
         for leaf in leaves(nest.body):

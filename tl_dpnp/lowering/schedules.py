@@ -21,6 +21,7 @@ from tl_dpnp.lowering.nest import loops_of, stages_of
 from tl_dpnp.lowering.packing import strided_along
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tile_engine import default_tile_kernel, tile_remark, whole_tile_kernel
 from tl_dpnp.lowering.tiling import memory_tiling
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.lowering.work_group import WorkGroup
@@ -100,6 +101,9 @@ def schedule_instructions(
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
             elif work_group.form == "staged":
                 schedule = staged_schedule(contraction, work_group.layout)
+            elif work_group.form == "vector" and (tiles := default_tile_kernel(contraction.nest, own)):
+                schedule = Schedule(contraction.nest)
+                schedule.tensorize("m", tiles.name)
             elif work_group.form == "vector":
                 schedule = vector_schedule(contraction, vector_bytes)
             elif work_group.layout.lanes == engine.lanes and (
@@ -118,9 +122,11 @@ def schedule_instructions(
             realized = realize(schedule.nest, work_group.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        why = remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
+        on_tiles = whole_tile_kernel(schedule.nest)
+        why = (remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
+               or tile_remark(contraction.nest, own, on_tiles))
         beyond = None
-        if work_group.form == "vector" and contraction.nest.name not in given:
+        if work_group.form == "vector" and contraction.nest.name not in given and on_tiles is None:
             beyond = _beyond(operation, contraction, work_group, vector_bytes)
         result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
     return result
@@ -144,6 +150,10 @@ def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
         has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
         raise ScheduleError(f"{schedule.name}: {kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the "
                             f"device {has}, and none is emulated")
+    on_tiles = whole_tile_kernel(schedule.nest)
+    if on_tiles is not None and on_tiles.row.flag not in engine.tiles:
+        raise ScheduleError(f"{schedule.name}: {on_tiles.name} needs {on_tiles.row.flag}, which the device does not "
+                            "have or may not use, and none is emulated")
 
 
 def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:

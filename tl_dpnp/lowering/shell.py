@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE, Intrinsic, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
@@ -80,17 +81,19 @@ def write_shell(
     groups_ahead: int,
     make_jammed: KernelMaker | None = None,
     vector_bytes: int = 0,
+    palette: Palette | None = None,
 ) -> Shell:
     """Return the shell of `function`, which is in canonical form and has its barriers.
 
     `parameters` are the names that it takes in front of its arguments (`tl_dpnp.kernels.targets.Target`).  The operands
     that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`, two work-groups
     are done at once by its kernels where the arrays lie in one core's caches, which has half the local memory for each.
-    With `vector_bytes`, loops of scalar instructions run as vectors of that size.
+    With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`, tiles are
+    configured before the first work-group and released after the last one.
     """
     return _Writer(
         function, name, work_group, placements, local_memory, make_kernel, parameters, groups_ahead, make_jammed,
-        vector_bytes, debug=debug,
+        vector_bytes, palette, debug=debug,
     ).write()
 
 
@@ -106,6 +109,7 @@ class _Writer(ShellLines):
     groups_ahead: int
     make_jammed: KernelMaker | None
     vector_bytes: int
+    palette: Palette | None
     values: dict[str, str] = field(default_factory=dict)
     memrefs: dict[str, MemrefText] = field(default_factory=dict)
     groups: dict[str, tuple[str, Text, str]] = field(default_factory=dict)
@@ -127,6 +131,8 @@ class _Writer(ShellLines):
         elif self.work_group.form == "vector":
             self.line(f"group = {self.call(intrinsics.first_group(), 'chunk')}")
             self.line(f"last = {self.call(intrinsics.mathematics('min', INDEX, 2), 'group + chunk', 'groups')}")
+            if self.palette is not None:
+                self.line(self.call(intrinsics.configure_tiles(self.palette)))
             if self.make_jammed is not None:
                 self.jammed = True
                 with self.block(f"while beyond == 0 and group + {JAMMED} <= last:"):
@@ -136,6 +142,8 @@ class _Writer(ShellLines):
             with self.block("while group < last:"):
                 self.region(self.function.body)
                 self.line("group = group + 1")
+            if self.palette is not None:
+                self.line(self.call(intrinsics.release_tiles()))
         else:
             self.line(f"group = {self.call(intrinsics.group_id())}")
             self.region(self.function.body)
@@ -144,9 +152,7 @@ class _Writer(ShellLines):
             self.arguments += [Argument(_length(table), INDEX) for table, _, _ in self.groups.values()]
         header = f"def {self.name}({', '.join([*self.first_parameters, *(a.name for a in self.arguments)])}):"
         text = "\n".join([header, *self.lines]) + "\n"
-        return Shell(
-            text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend)
-        )
+        return Shell(text, self.name, tuple(self.arguments), self.intrinsics, tuple(self.checks), tuple(self.legend))
 
     def staged(self, staging: Staging) -> None:
         """Write the loop over the turns of a block, with the body inside."""

@@ -18,6 +18,7 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.matrix_engine import engine_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.schedules import contractions_of, micro_kernels_of
+from tl_dpnp.lowering.tile_engine import default_tile_kernel
 from tl_dpnp.lowering.tiling import (
     Tiling,
     even_tile,
@@ -140,9 +141,13 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
     """
     check_requirements(function, device)
     function = canonicalize(function)
-    products = micro_kernels_of(function, engine_of(device, options))
+    engine = engine_of(device, options)
+    products = micro_kernels_of(function, engine)
     work_group = choose_work_group(function, device, options.form, products)
     given = {**dict(options.schedules), **{contraction.nest.name: "" for contraction, _ in products}}
+    if work_group.form == "vector":
+        given |= {contraction.nest.name: "" for operation, contraction in contractions_of(function)
+                  if default_tile_kernel(contraction.nest, engine.at(operation.precision)) is not None}
     return [
         Tunable(
             contraction.nest.name, vector_operations(contraction, device.vector_bytes),

@@ -555,6 +555,9 @@ class Kernel:
         if level >= 2:
             kernel = self._lowered(overload)
             yield from (f"  {remark}" for remark in kernel.remarks)
+            why = self.options.why_no_amx
+            if why is not None and overload.device.amx:
+                yield f"  AMX is not used: {why}"
             yield from ("", "schedules:", kernel.schedule)
             if level >= 3:
                 yield from ("", "kernel:", compiled.source)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import Form
+from tl_dpnp.runtime import amx
 from tl_dpnp.scalars import Precision
 
 __all__ = ["KernelOptions", "Signature", "Stats", "Target"]
@@ -26,11 +27,25 @@ class KernelOptions:
     tuned: bool = True
     precision: Precision = "highest"
     emulate_dpas: int = 0
+    amx: Literal["auto", "off", "emulate"] = "off"
 
     @property
     def lowering(self) -> LoweringOptions:
-        """The part that the compiler looks at."""
-        return LoweringOptions(self.form, self.debug, self.schedules, self.precision, self.emulate_dpas)
+        """The part that the compiler looks at; asks Linux for AMX where that may be used."""
+        tiles: Literal["on", "off", "emulate"] = "off" if self.why_no_amx is not None else (
+            "on" if self.amx == "auto" else self.amx)
+        return LoweringOptions(
+            self.form, self.debug, self.schedules, self.precision, self.emulate_dpas, amx=tiles)
+
+    @property
+    def why_no_amx(self) -> str | None:
+        """Why the tiles of the processor are neither used nor emulated, None where they are."""
+        match self.amx:
+            case "emulate":
+                return None
+            case "off":
+                return "TL_DPNP_AMX is off"
+        return amx.refusal() if self.target == "sycl" else "kernels for other targets run elsewhere"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ registers become SSA values that serial loops carry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -40,7 +41,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
-from tl_dpnp.lowering.emission.products import product_of
+from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
@@ -69,6 +70,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
+from tl_dpnp.lowering.tile_engine import tile_kernel_of
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 
@@ -263,6 +265,10 @@ class _Emitter:
         if kernel is not None:
             self.product(loop, kernel)
             return
+        tile_kernel = tile_kernel_of(loop)
+        if tile_kernel is not None:
+            self.product_on_tiles(loop, tile_kernel)
+            return
         if self.tensor_cores is not None and row_of(loop) is not None:
             self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
             return
@@ -303,6 +309,18 @@ class _Emitter:
         product = product_of(parts, self.arguments)
         emit_product(
             self.builder, kernel, product, place, finish, self.engine.emulated, self.arguments.scratch)
+
+    def product_on_tiles(self, loop: Loop, kernel: TileKernel) -> None:
+        """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""
+        def finish(first: Mapping[str, Variable], nodes: Sequence[Node]) -> None:
+            self.variables.values.update(first)
+            self.memory.forget()
+            self.nodes(nodes)
+            self.memory.forget()
+            for variable in first:
+                del self.variables.values[variable]
+
+        emit_on_tiles(self.builder, loop, kernel, self.arguments, self.pointers, finish, self.engine.emulates_tiles)
 
     def place_on_engine(self) -> SubGroup:
         lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns

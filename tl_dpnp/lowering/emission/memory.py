@@ -46,7 +46,8 @@ class NestArguments:
 
     Without `ahead` a ``prefetch`` in a schedule has no effect.  `alignments` are what addresses are known to be
     multiples of, in bytes, where that is more than an element.  `scratch` points to the words of local memory that a
-    staged product takes.
+    staged product takes.  The `constant` buffers are expected to be the same memory in many calls, and nothing writes
+    to that memory between them.
     """
 
     pointers: Mapping[str, ir.Value]
@@ -55,6 +56,7 @@ class NestArguments:
     ahead: Ahead | None = None
     alignments: Mapping[str, int] = field(default_factory=dict)
     scratch: ir.Value | None = None
+    constant: frozenset[str] = frozenset()
 
 
 #: Bytes that a vector takes at most, and that addresses of `Memory.aligned` are multiples of.

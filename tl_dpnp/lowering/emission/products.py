@@ -1,30 +1,50 @@
-"""Emission of products on the matrix engine."""
+"""Emission of products on matrix engines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
+from tl_dpnp.kernels.amx.product import emit_tile_product
+from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product
+from tl_dpnp.kernels.llvm import I32, private_array
 from tl_dpnp.lowering.emission.memory import NestArguments
-from tl_dpnp.lowering.matrix_engine import NestProduct
-from tl_dpnp.lowering.nest import Access, Bound, Dimension
+from tl_dpnp.lowering.emission.variables import Variable
+from tl_dpnp.lowering.matrix_engine import NestProduct, product_in
+from tl_dpnp.lowering.nest import (
+    Access,
+    Bound,
+    Buffer,
+    Dimension,
+    Expression,
+    Index,
+    Loop,
+    Node,
+    Total,
+    map_accesses,
+)
+from tl_dpnp.lowering.tile_engine import keeps_packed, stores_sums
 
-__all__ = ["product_of"]
+__all__ = ["emit_on_tiles", "product_of"]
+
+
+def _matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
+    """Return a matrix as an engine takes it, with its strides along two loops."""
+    strides: Mapping[str, Size] = {
+        names[0]: stride if isinstance(stride, int) else arguments.dimensions[stride.name]
+        for names, stride in zip(access.indices, access.buffer.strides, strict=True)
+    }
+    pointer: ir.Value = arguments.pointers[access.buffer.name]
+    return Matrix(pointer, access.buffer.element, (strides.get(first, 0), strides.get(second, 0)))
 
 
 def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
     """Return the operands and sizes of a product as the engine takes them."""
-    def matrix(access: Access, first: str, second: str) -> Matrix:
-        strides: Mapping[str, Size] = {
-            names[0]: stride if isinstance(stride, int) else arguments.dimensions[stride.name]
-            for names, stride in zip(access.indices, access.buffer.strides, strict=True)
-        }
-        pointer: ir.Value = arguments.pointers[access.buffer.name]
-        return Matrix(pointer, access.buffer.element, (strides.get(first, 0), strides.get(second, 0)))
-
     def size(bound: Bound) -> Size:
         if isinstance(bound, int):
             return bound
@@ -33,4 +53,62 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
 
     loops = (parts.m, parts.n, parts.k)
     m, n, k = (loop.variable for loop in loops)
-    return Product(matrix(parts.a, m, k), matrix(parts.b, k, n), *(size(loop.stop) for loop in loops))
+    a, b = _matrix_of(parts.a, arguments, m, k), _matrix_of(parts.b, arguments, k, n)
+    return Product(a, b, *(size(loop.stop) for loop in loops))
+
+
+def emit_on_tiles(
+    builder: ir.IRBuilder, loop: Loop, kernel: TileKernel, arguments: NestArguments, pointers: dict[str, ir.Value],
+    finish: Callable[[Mapping[str, Variable], Sequence[Node]], None], emulated: bool,
+) -> None:
+    """Emit a product on tiles; `finish` emits loops for a tile of C, given its first row and column by loop variables.
+
+    The `pointers`, which the loops look into, get those to the memory of the tile's sums.
+    """
+    parts = product_in(loop)
+    assert parts is not None
+    m, n = parts.m.variable, parts.n.variable
+    buffers, loops = _finish_of_tile(parts, len(kernel.products))
+    result = None
+    if stores_sums(parts) and len(kernel.products) == 1:
+        result = _matrix_of(parts.finish.target, arguments, m, n)
+    pointers.update({buffer.name: private_array(builder, buffer.element, buffer.elements) for buffer in buffers})
+    sums = [builder.bitcast(pointers[buffer.name], ir.PointerType(I32)) for buffer in buffers]
+    emit_tile_product(
+        builder, kernel, product_of(parts, arguments), result, sums,
+        lambda row, column, rows, columns: finish({m: row, n: column}, loops(rows, columns)), emulated,
+        parts.a.buffer.name in arguments.constant and keeps_packed(parts, kernel),
+    )
+
+
+def _finish_of_tile(
+    parts: NestProduct, count: int
+) -> tuple[tuple[Buffer, ...], Callable[[range, range], tuple[Node, ...]]]:
+    """Return memory for the sums of a tile, of which there are 1 or 2, and loops that store some of them to C.
+
+    A column has 16 rows.  The loops add to the variables of those of the product, which are the first row and the first
+    column of the tile.
+    """
+    m, n = parts.m.variable, parts.n.variable
+    row, column = f"{m}.tile", f"{n}.tile"
+    element, finish = parts.total.buffer.element, parts.finish
+    sums = tuple(Buffer(f"tile.{part}", element, (1, MOST), "private", (MOST, MOST)) for part in range(count))
+    added: dict[Index, Index] = {(m,): (m, row), (n,): (n, column)}
+
+    def moved(access: Access) -> Access:
+        return Access(access.buffer, tuple(added.get(entry, entry) for entry in access.indices))
+
+    def change(access: Access) -> Expression:
+        if access != parts.total:
+            return moved(access)
+        first, *others = (Access(buffer, ((row,), (column,))) for buffer in sums)
+        return Total(first, others[0]) if others else first
+
+    scale = None if finish.scale is None else map_accesses(finish.scale, change)
+    assign = replace(finish, target=moved(finish.target), value=map_accesses(finish.value, change), scale=scale)
+
+    def loops(rows: range, columns: range) -> tuple[Node, ...]:
+        inner = Loop(row, rows.start, rows.stop, (assign,), kind="vectorized")
+        return (Loop(column, columns.start, columns.stop, (inner,)),)
+
+    return sums, loops

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel, tile_kernel_named
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
-from tl_dpnp.lowering.matrix_engine import multiplies_by_zero, operand_names, product_in
+from tl_dpnp.lowering.matrix_engine import NestProduct, multiplies_by_zero, operand_names, product_in
 from tl_dpnp.lowering.nest import Access, Assign, Derived, Loop, MultiplyAdd, Node
 from tl_dpnp.lowering.schedule.draft import Draft
+from tl_dpnp.lowering.tile_engine import refusal
 from tl_dpnp.lowering.warp_tile import element_of, is_schedulable, warp_tile_of
 
 __all__ = ["tensorize"]
@@ -22,13 +24,18 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     if kernel is not None:
         _tensorize_product(draft, loop, kernel)
         return
+    tile_kernel = tile_kernel_named(instruction)
+    if tile_kernel is not None:
+        _tensorize_on_tiles(draft, loop, tile_kernel)
+        return
     if instruction in ROWS:
         _tensorize_by_warp(draft, loop, ROWS[instruction])
         return
     known = ", ".join(INSTRUCTIONS)
     draft.require(
         instruction in INSTRUCTIONS,
-        f"there is no instruction {instruction}; there are {known}, those of mma.sync, and the micro-kernels of DPAS",
+        f"there is no instruction {instruction}; there are {known}, those of mma.sync, and the micro-kernels of DPAS "
+        "and AMX",
     )
     row = INSTRUCTIONS[instruction]
     chain = [draft.loop(loop)]
@@ -61,9 +68,25 @@ def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
     draft.require(not kernel.staged or product.can_be_staged(kernel),
                   "its sizes or strides do not allow loads of words, by which elements that share bytes are staged")
     draft.require(not multiplies_by_zero(product), "its sums are multiplied by 0, and the compiler takes them away")
+    draft.replace(loop, lambda _: (_all_tensorized(m, product, kernel.name),))
+
+
+def _tensorize_on_tiles(draft: Draft, loop: str, kernel: TileKernel) -> None:
+    """Replace a whole nest, which must be a product that the micro-kernel computes."""
+    m = draft.loop(loop)
+    product = product_in(m)
+    whole = len(draft.nest.body) == 1 and draft.nest.body[0] == m
+    if product is None or not whole or any(entry.kind != "serial" for entry in (m, product.n, product.k)):
+        raise draft.error("a micro-kernel of AMX replaces a whole nest that is a product and was not scheduled before")
+    why = refusal(draft.nest, kernel)
+    draft.require(why is None, str(why))
+    draft.replace(loop, lambda _: (_all_tensorized(m, product, kernel.name),))
+
+
+def _all_tensorized(m: Loop, product: NestProduct, instruction: str) -> Loop:
     k = replace(product.k, kind="tensorized")
     n = replace(product.n, kind="tensorized", body=tuple(k if node == product.k else node for node in product.n.body))
-    draft.replace(loop, lambda _: (replace(m, kind="tensorized", body=(n,), instruction=kernel.name),))
+    return replace(m, kind="tensorized", body=(n,), instruction=instruction)
 
 
 def _tensorize_by_warp(draft: Draft, loop: str, row: MmaRow) -> None:

@@ -10,12 +10,15 @@ from typing import Any
 import dpctl
 
 from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.runtime import amx
 from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES
 
 __all__ = ["describe", "devices"]
 
 #: Execution size of DPAS by a part of the device's name; dpctl 0.17 does not tell the architecture.
 _DPAS_LANES = {"Data Center GPU Max": 16, "Data Center GPU Flex": 8, "Arc(TM) A": 8}
+#: Bytes of a vector of AVX-512, which all processors with AMX have.
+_AVX512 = 64
 #: Linux's units of cache sizes.
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -29,6 +32,7 @@ def devices() -> list[DeviceDescription]:
 def describe(device: Any) -> DeviceDescription:
     """Return the description of a `dpctl.SyclDevice`."""
     is_cpu = bool(device.is_cpu)
+    vector_bytes = _cpu_vector_bytes(4 * device.native_vector_width_float) if is_cpu else 16
     return DeviceDescription(
         name=device.name,
         vendor=device.vendor,
@@ -39,13 +43,14 @@ def describe(device: Any) -> DeviceDescription:
         max_work_group_size=device.max_work_group_size,
         local_memory=device.local_mem_size,
         compute_units=device.max_compute_units,
-        vector_bytes=_cpu_vector_bytes(4 * device.native_vector_width_float) if is_cpu else 16,
+        vector_bytes=vector_bytes,
         has_fp64=bool(device.has_aspect_fp64),
         has_fp16=bool(device.has_aspect_fp16),
         has_atomic64=bool(device.has_aspect_atomic64),
         caches=_cpu_caches() if is_cpu else (device.global_mem_cache_size,),
         last_cache=_last_cache() if is_cpu else device.global_mem_cache_size,
         dpas_lanes=next((lanes for part, lanes in _DPAS_LANES.items() if part in device.name), 0),
+        amx=_tile_products(vector_bytes) if is_cpu else (),
     )
 
 
@@ -56,6 +61,11 @@ def _cpu_vector_bytes(native: int) -> int:
     """
     told = CPU_VECTOR_BYTES.get(os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", ""), 64)
     return min(told, max(16, native))
+
+
+def _tile_products(vector_bytes: int) -> tuple[str, ...]:
+    """Return which products the tiles of the processor compute, none where the runtime compiles for an older one."""
+    return amx.features() if vector_bytes == _AVX512 else ()
 
 
 def _cpu_caches() -> tuple[int, ...]:

@@ -1,0 +1,90 @@
+"""Micro-kernels: how a work-item computes a product of known sizes on tiles, and their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.amx.rows import MOST, ROWS, AmxRow, Cut, Palette, cut
+
+__all__ = ["TileKernel", "tile_kernel_named"]
+
+
+@dataclass(frozen=True)
+class TileKernel:
+    """A product on tiles; `terms` is the number of bf16 whose sum stands for one f32 operand, 0 for none.
+
+    With up to one term, four tiles of sums, 2 x 2 of C, are computed together: the factors take two tiles each.  With
+    three terms one tile of C is, in two sums, and each factor takes three.
+    """
+
+    row: AmxRow
+    terms: int = 0
+
+    @property
+    def name(self) -> str:
+        """That of the row, and the terms of an f32 operand."""
+        return self.row.name + (f"_from_f32_by_{self.terms}" if self.terms else "")
+
+    @property
+    def operands(self) -> tuple[str, str]:
+        """The types of A and B in memory."""
+        return ("f32", "f32") if self.terms else (self.row.a, self.row.b)
+
+    @property
+    def together(self) -> int:
+        """Tiles along each mode of C that are computed together, at most."""
+        return 1 if self.terms > 1 else 2
+
+    def cut(self, size: int) -> Cut:
+        """Return how a mode of C is cut into tiles."""
+        return cut(size, self.together)
+
+    def depth(self, k: int) -> tuple[int, int]:
+        """Return the number of tiles along k, and the words of each along k; the last ones may hold zeros."""
+        words = -(-k // self.row.per_word)
+        tiles = -(-words // MOST)
+        return tiles, -(-words // tiles)
+
+    def palette(self, m: int, n: int, k: int) -> Palette:
+        """Return the shapes of the tiles: those of sums, of B, of A; see `sums`, `rows_of_b` and `rows_of_a`."""
+        (_, words), heights, widths = self.depth(k), self.cut(m).sizes, self.cut(n).sizes
+        if self.terms > 1:
+            return Palette((*[(widths[0], heights[0])] * 2, *[(widths[0], words)] * 3, *[(words, heights[0])] * 3))
+        sums = [(widths[j % len(widths)], heights[i % len(heights)]) for j in range(2) for i in range(2)]
+        b = [(widths[j % len(widths)], words) for j in range(2)]
+        a = [(words, heights[i % len(heights)]) for i in range(2)]
+        return Palette((*sums, *b, *a))
+
+    def total(self, i: int, j: int, part: int) -> int:
+        """Return the number of a tile of sums: row and column among those computed together, and which of the sums."""
+        return part if self.terms > 1 else 2 * j + i
+
+    def b(self, j: int, term: int) -> int:
+        """Return the number of a tile of B."""
+        return 2 + term if self.terms > 1 else 4 + j
+
+    def a(self, i: int, term: int) -> int:
+        """Return the number of a tile of A."""
+        return 5 + term if self.terms > 1 else 6 + i
+
+    @property
+    def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The terms of A and of B that are multiplied, for each sum that is kept; see `dpas.micro_kernel`."""
+        if self.terms <= 1:
+            return (((0, 0),),)
+        terms = range(self.terms)
+        smaller = sorted(((i, j) for i in terms for j in terms if 0 < i + j <= terms[-1]), key=sum, reverse=True)
+        return ((0, 0),), tuple(smaller)
+
+
+_NAME = re.compile(r"(amx_[a-z]\w+?)(?:_from_f32_by_([13]))?")
+
+
+def tile_kernel_named(name: str) -> TileKernel | None:
+    """Return the micro-kernel of a name, or None for a name that is none."""
+    match = _NAME.fullmatch(name)
+    row = next((row for row in ROWS if match is not None and row.name == match[1]), None)
+    if match is None or row is None or (match[2] and row.a != "bf16"):
+        return None
+    return TileKernel(row, int(match[2] or 0))

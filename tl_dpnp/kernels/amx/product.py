@@ -1,0 +1,273 @@
+"""The product of two matrices by a work-item, on tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
+from tl_dpnp.kernels.amx.packing import Packer, plus, times
+from tl_dpnp.kernels.amx.rows import MOST, WORD, Cut
+from tl_dpnp.kernels.amx.tiles import EmulatedTiles, HardwareTiles, Tiles
+from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
+from tl_dpnp.kernels.dpas.gemm import Product
+from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_array
+from tl_dpnp.scalars import INDEX, U32
+
+__all__ = ["Finish", "emit_tile_product", "work_memory"]
+
+#: Called with the first row and column of a tile of sums in C and the numbers of its rows and columns; those in front
+#: of a range were finished before.  The sums lie in memory of the work-item, 16 rows to a column.
+Finish = Callable[[Size, Size, range, range], None]
+
+_IMAGE = MOST * MOST
+_ROW = index(MOST * WORD)
+#: Steps along k that are written one after the other, at most.
+_UNROLLED = 4
+
+
+def images(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool) -> tuple[int, int]:
+    """Return how many images of tiles of A, and of B, are in memory at a time."""
+    terms, (depth, words) = max(1, kernel.terms), kernel.depth(k)
+    rows = kernel.cut(m).count
+    of_a = (rows if keeps_a else min(kernel.together, rows)) * depth * terms
+    if b_along_k and not kernel.terms:
+        depth = int(depth * words * kernel.row.per_word != k)
+    return of_a, kernel.cut(n).count * depth * terms
+
+
+def work_memory(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool = False) -> int:
+    """Return the bytes of the work-item's own memory that the images of a product take."""
+    return sum(images(kernel, m, n, k, b_along_k, keeps_a)) * _IMAGE * WORD
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A tile of C along one mode: its kind among those computed together, its number, its first place, its overlap."""
+
+    kind: int
+    number: Size
+    first: Size
+    size: int
+    overlap: int = 0
+
+
+def emit_tile_product(
+    builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: Sequence[ir.Value],
+    finish: Finish, emulated: bool, keeps_a: bool,
+) -> None:
+    """Emit a product of known sizes; the tiles are configured.
+
+    With `keeps_a`, A is packed where its address is not that of the last time: nothing may have written to it since.
+    Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, pointers
+    to memory for a tile for each of the sums that are kept, and `finish` is called.
+    """
+    m, n, k = product.m, product.n, product.k
+    assert isinstance(m, int)
+    assert isinstance(n, int)
+    assert isinstance(k, int)
+    palette = kernel.palette(m, n, k)
+    tiles: Tiles = EmulatedTiles(builder, palette) if emulated else HardwareTiles(builder)
+    a = Packer(builder, kernel, product.a, "A", m, k)
+    b = Packer(builder, kernel, product.b, "B", n, k)
+    emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish, keeps_a)
+    if keeps_a:
+        emitter.pack_new_a()
+    emitter.pack_b()
+    emitter.groups(kernel.cut(m), lambda rows, _: emitter.groups(
+        kernel.cut(n), lambda columns, is_first: emitter.sums_of(rows, columns, is_first and not keeps_a)))
+
+
+@dataclass
+class _Emitter:
+    builder: ir.IRBuilder
+    kernel: TileKernel
+    tiles: Tiles
+    a: Packer
+    b: Packer
+    result: Matrix | None
+    sums: Sequence[ir.Value]
+    finish: Finish
+    keeps_a: bool
+
+    def __post_init__(self) -> None:
+        self.terms = max(1, self.kernel.terms)
+        self.depth, self.words = self.kernel.depth(self.a.k)
+        #: Elements along k of a tile, and of the last one.
+        self.elements = self.words * self.kernel.row.per_word
+        self.last = self.a.k - (self.depth - 1) * self.elements
+        #: How many images of A and of B there are, and the images.
+        self.counts = images(
+            self.kernel, self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.keeps_a)
+        self.images_of_a, self.images_of_b = (
+            private_array(self.builder, U32, max(1, count) * _IMAGE) for count in self.counts)
+
+    # --- tiles of C --------------------------------------------------------------------------------------------------
+
+    def groups(self, cut: Cut, body: Callable[[list[_Tile], bool], None]) -> None:
+        """Run `body` for the tiles along a mode that are computed together, and say whether it is the first time."""
+        together = min(self.kernel.together, cut.count)
+        whole = cut.count // together
+        if cut.overlap and cut.count % together == 0:
+            whole -= 1
+        step = sum(cut.sizes[kind % len(cut.sizes)] for kind in range(together))
+
+        def group(number: Size) -> list[_Tile]:
+            b = self.builder
+            base, first = times(b, number, step), times(b, number, together)
+            return [_Tile(kind, plus(b, first, kind), plus(b, base, cut.start(kind)), self._size(cut, kind))
+                    for kind in range(together)]
+
+        def iteration(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            body(group(counter), False)
+            return []
+
+        if whole:
+            body(group(0), True)
+        if whole == 2:
+            body(group(1), False)
+        elif whole > 2:
+            counted_loop(self.builder, index(1), index(whole), index(1), [], iteration, runs_at_least_once=True,
+                         unrolled=False)
+        rest = range(whole * together, cut.count)
+        if rest:
+            body([_Tile(kind, tile, cut.start(tile), self._size(cut, kind), cut.overlap if tile == rest[-1] else 0)
+                  for kind, tile in enumerate(rest)], whole == 0)
+
+    def _size(self, cut: Cut, kind: int) -> int:
+        return cut.sizes[kind % len(cut.sizes)]
+
+    def sums_of(self, rows: list[_Tile], columns: list[_Tile], packs: bool) -> None:
+        """Emit the sums of tiles of C; `packs` says that A is not packed yet."""
+        kernel, tiles = self.kernel, self.tiles
+        for j in columns:
+            for i in rows:
+                for part in range(len(kernel.products)):
+                    tiles.zero(kernel.total(i.kind, j.kind, part))
+        regular = self.depth - (self.last != self.elements)
+
+        def step(k: Size, _: list[ir.Value] | None = None) -> list[ir.Value]:
+            self.step(rows, columns, k, packs)
+            return []
+
+        if regular <= _UNROLLED:
+            for k in range(regular):
+                step(k)
+        else:
+            counted_loop(self.builder, index(0), index(regular), index(1), [], step, runs_at_least_once=True,
+                         unrolled=False)
+        for k in range(regular, self.depth):
+            step(k)
+        for j in columns:
+            for i in rows:
+                self.store(i, j)
+
+    def step(self, rows: list[_Tile], columns: list[_Tile], k: Size, packs: bool) -> None:
+        """Emit the products of one tile along k."""
+        kernel, tiles = self.kernel, self.tiles
+        if packs:
+            for i in rows:
+                self.pack(self.a, i, k, self.images_of_a, lambda term, i=i: self.place_of_a(k, i, term))
+        for j in columns:
+            for term in range(self.terms):
+                tiles.load(kernel.b(j.kind, term), *self.image_of_b(j, k, term))
+        for i in rows:
+            for term in range(self.terms):
+                place = self.place_of_a(k, i, term)
+                tiles.load(kernel.a(i.kind, term), self.at(self.images_of_a, place), _ROW)
+            for j in columns:
+                for part, products in enumerate(kernel.products):
+                    for of_a, of_b in products:
+                        tiles.multiply_add(kernel.row, kernel.total(i.kind, j.kind, part), kernel.b(j.kind, of_b),
+                                           kernel.a(i.kind, of_a))
+
+    def store(self, i: _Tile, j: _Tile) -> None:
+        """Store a tile of sums, or finish it by way of the work-item's own memory."""
+        kernel, b = self.kernel, self.builder
+        if self.result is not None:
+            columns = self.result.strides[1]
+            pointer = b.gep(self.result.pointer, [size_value(plus(b, i.first, times(b, j.first, columns)))])
+            self.tiles.store(kernel.total(i.kind, j.kind, 0), pointer, size_value(times(b, columns, WORD)))
+            return
+        for part in range(len(kernel.products)):
+            self.tiles.store(kernel.total(i.kind, j.kind, part), self.sums[part], _ROW)
+        self.finish(i.first, j.first, range(i.overlap, i.size), range(j.overlap, j.size))
+
+    # --- images ------------------------------------------------------------------------------------------------------
+
+    def at(self, images: ir.Value, place: Size) -> ir.Value:
+        """Return a pointer to an image."""
+        return self.builder.gep(images, [size_value(times(self.builder, place, _IMAGE))])
+
+    def place_of_a(self, k: Size, tile: _Tile, term: int) -> Size:
+        """Return the number of an image of A."""
+        b, rows = self.builder, self.kernel.cut(self.a.size).count
+        along = rows if self.keeps_a else min(self.kernel.together, rows)
+        number = tile.number if self.keeps_a else tile.kind
+        return plus(b, times(b, k, along * self.terms), plus(b, times(b, number, self.terms), term))
+
+    def place_of_b(self, tile: Size, k: Size, term: int) -> Size:
+        """Return the number of an image of B."""
+        b, each = self.builder, self.counts[1] // self.kernel.cut(self.b.size).count
+        return plus(b, times(b, tile, each), plus(b, times(b, k, self.terms), term) if each > self.terms else term)
+
+    @property
+    def loads_b(self) -> bool:
+        """Whether tiles of B are loaded as they lie in memory, all or all but the last ones along k."""
+        return self.b.lies_along_k and not self.kernel.terms
+
+    def image_of_b(self, tile: _Tile, k: Size, term: int) -> tuple[ir.Value, ir.Value]:
+        """Return where a tile of B is, and the stride of its rows in bytes."""
+        b = self.builder
+        is_last = isinstance(k, int) and k == self.depth - 1 and self.last != self.elements
+        if not self.loads_b or is_last:
+            return self.at(self.images_of_b, self.place_of_b(tile.number, k, term)), _ROW
+        pointer = self.b.at(tile.first, times(b, k, self.elements))
+        return pointer, size_value(times(b, self.b.strides[0], self.b.matrix.element.bytes))
+
+    def pack_new_a(self) -> None:
+        """Emit the packing of all of A where it has another address than the last time."""
+        b = self.builder
+        with b.goto_block(b.function.entry_basic_block):
+            last = private_array(b, INDEX, 1)
+            b.store(index(0), last)
+        address = b.ptrtoint(self.a.matrix.pointer, I64)
+
+        def pack() -> None:
+            self.groups(self.kernel.cut(self.a.size), lambda rows, _: [
+                self.pack(self.a, tile, k, self.images_of_a,
+                          lambda term, k=k, tile=tile: self.place_of_a(k, tile, term))  # type: ignore[misc]
+                for tile in rows for k in range(self.depth)])
+            b.store(address, last)
+
+        if_then(b, b.icmp_unsigned("!=", address, b.load(last)), pack)
+
+    def pack_b(self) -> None:
+        """Emit the packing of what tiles cannot load of B."""
+        if not self.counts[1]:
+            return
+        cut = self.kernel.cut(self.b.size)
+        first = self.depth - 1 if self.loads_b else 0
+
+        def pack(group: list[_Tile], _: bool) -> None:
+            for tile in group:
+                for k in range(first, self.depth):
+                    self.pack(self.b, tile, k, self.images_of_b,
+                              lambda term, k=k, tile=tile: self.place_of_b(tile.number, k, term))
+
+        self.groups(cut, pack)
+
+    def pack(
+        self, packer: Packer, tile: _Tile, k: Size, images: ir.Value, place: Callable[[int], Size]
+    ) -> None:
+        """Pack the images of a tile, one for each term."""
+        b = self.builder
+        elements = self.last if isinstance(k, int) and k == self.depth - 1 else self.elements
+        found = packer.image(tile.first, tile.size, times(b, k, self.elements), self.words, elements)
+        for term, image in enumerate(found):
+            start = self.at(images, place(term))
+            for number, row in enumerate(image):
+                target = b.gep(start, [index(number * MOST)])
+                b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)

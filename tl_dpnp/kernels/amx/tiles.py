@@ -1,0 +1,224 @@
+"""The instructions of tiles: in inline assembly, with the numbers of registers fixed, or emulated.
+
+LLVM 14 would choose registers itself, and stores and loads tiles that it copies with a wrong stride; so it is told
+nothing of tiles.  All instructions are said to touch memory, which keeps their order and that of stores around them.
+
+The emulation has tiles in the work-item's own memory and does what the manual's pseudo-code does, sums of floats in its
+order included: those of even and of odd elements apart, subnormal operands, products and sums as 0.  The one
+instruction whose pseudo-code rounds otherwise is not told apart: each product is added with one rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.amx.rows import MOST, WORD, AmxRow, Palette
+from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array
+from tl_dpnp.kernels.narrow_floats import f32_from_bf16
+from tl_dpnp.scalars import U32
+
+__all__ = ["EmulatedTiles", "HardwareTiles", "Tiles", "configure", "release"]
+
+_F32 = ir.FloatType()
+_VOID = ir.VoidType()
+_ROW = MOST * WORD
+
+
+def configure(builder: ir.IRBuilder, palette: Palette) -> None:
+    """Set the shapes of all tiles; those who do must `release` them."""
+    data = palette.configuration
+    words = [int.from_bytes(data[place : place + WORD], "little") for place in range(0, len(data), WORD)]
+    area = private_array(builder, U32, len(words))
+    for place, word in enumerate(words):
+        builder.store(constant(I32, word), builder.gep(area, [index(place)]), align=WORD)
+    _assembly(builder, "ldtilecfg ($0)", builder.ptrtoint(area, I64))
+
+
+def release(builder: ir.IRBuilder) -> None:
+    """Give the tiles back, so that the processor keeps no state of them."""
+    _assembly(builder, "tilerelease")
+
+
+def _assembly(builder: ir.IRBuilder, text: str, *registers: ir.Value) -> None:
+    type_ = ir.FunctionType(_VOID, [register.type for register in registers])
+    builder.asm(type_, text, "r," * len(registers) + "~{memory}", list(registers), True)
+
+
+class Tiles(Protocol):
+    """Tiles of known shapes; strides of rows are in bytes."""
+
+    def zero(self, tile: int) -> None:
+        """Set a tile to zeros."""
+
+    def load(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        """Load the rows of a tile."""
+
+    def store(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        """Store the rows of a tile."""
+
+    def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
+        """Add a product to a tile of sums: of tiles with rows of words along k, and with those words as rows."""
+
+
+@dataclass(frozen=True)
+class HardwareTiles:
+    """The processor's own; they are configured."""
+
+    builder: ir.IRBuilder
+
+    def zero(self, tile: int) -> None:
+        _assembly(self.builder, f"tilezero %tmm{tile}")
+
+    def load(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        _assembly(self.builder, f"tileloadd ($0,$1), %tmm{tile}", self.builder.ptrtoint(pointer, I64), stride)
+
+    def store(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        _assembly(self.builder, f"tilestored %tmm{tile}, ($0,$1)", self.builder.ptrtoint(pointer, I64), stride)
+
+    def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
+        _assembly(self.builder, f"{row.instruction} %tmm{a}, %tmm{b}, %tmm{total}")
+
+
+class EmulatedTiles:
+    """Tiles in the work-item's own memory; functions that are not inlined work on them, to keep kernels small."""
+
+    def __init__(self, builder: ir.IRBuilder, palette: Palette) -> None:
+        self.builder = builder
+        self.shapes = palette.shapes
+        self.registers = [private_array(builder, U32, MOST * MOST) for _ in palette.shapes]
+
+    def zero(self, tile: int) -> None:
+        self._call("tile_zero", _emit_zero, self.registers[tile])
+
+    def load(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        source = self.builder.bitcast(pointer, I8.as_pointer(pointer.type.addrspace))
+        self._call(f"tile_load_{pointer.type.addrspace}", _emit_load, self.registers[tile], source, stride,
+                   *map(index, self.shapes[tile]))
+
+    def store(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
+        target = self.builder.bitcast(pointer, I8.as_pointer(pointer.type.addrspace))
+        self._call(f"tile_store_{pointer.type.addrspace}", _emit_store, self.registers[tile], target, stride,
+                   *map(index, self.shapes[tile]))
+
+    def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
+        (rows, words), (b_rows, b_words), (a_rows, a_words) = (self.shapes[tile] for tile in (total, b, a))
+        assert (rows, b_words, words) == (b_rows, a_rows, a_words), "the processor refuses tiles that do not fit"
+        emit = _emit_float_product if row.total == "f32" else _emit_integer_product
+        self._call(f"tile_{row.name}", lambda builder, *tiles: emit(builder, row, *tiles),
+                   *(self.registers[tile] for tile in (total, b, a)), *map(index, (rows, words, b_words)))
+
+    def _call(self, name: str, emit: Callable[..., None], *arguments: ir.Value) -> None:
+        module = self.builder.module
+        function = module.globals.get(f"emulated_{name}")
+        if function is None:
+            type_ = ir.FunctionType(_VOID, [argument.type for argument in arguments])
+            function = ir.Function(module, type_, f"emulated_{name}")
+            function.linkage, function.calling_convention = "internal", "spir_func"
+            function.attributes.add("noinline")
+            builder = ir.IRBuilder(function.append_basic_block("entry"))
+            emit(builder, *function.args)
+            builder.ret_void()
+        self.builder.call(function, arguments, cconv="spir_func")
+
+
+def _each(builder: ir.IRBuilder, stop: ir.Value, body: Callable[[ir.Value], None]) -> None:
+    def iteration(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+        body(counter)
+        return []
+
+    counted_loop(builder, index(0), stop, index(1), [], iteration)
+
+
+def _word(builder: ir.IRBuilder, tile: ir.Value, row: ir.Value, word: ir.Value) -> ir.Value:
+    return builder.gep(tile, [builder.add(builder.mul(row, index(MOST)), word)])
+
+
+def _memory(builder: ir.IRBuilder, start: ir.Value, stride: ir.Value, row: ir.Value, word: ir.Value) -> ir.Value:
+    place = builder.add(builder.mul(row, stride), builder.mul(word, index(WORD)))
+    return builder.bitcast(builder.gep(start, [place]), I32.as_pointer(start.type.addrspace))
+
+
+def _emit_zero(builder: ir.IRBuilder, tile: ir.Value) -> None:
+    _each(builder, index(MOST * MOST), lambda place: builder.store(constant(I32, 0), builder.gep(tile, [place])))
+
+
+def _emit_load(
+    builder: ir.IRBuilder, tile: ir.Value, source: ir.Value, stride: ir.Value, rows: ir.Value, words: ir.Value
+) -> None:
+    """Rows and words beyond the tile's shape become 0."""
+    _emit_zero(builder, tile)
+    _each(builder, rows, lambda row: _each(builder, words, lambda word: builder.store(
+        builder.load(_memory(builder, source, stride, row, word), align=1), _word(builder, tile, row, word))))
+
+
+def _emit_store(
+    builder: ir.IRBuilder, tile: ir.Value, target: ir.Value, stride: ir.Value, rows: ir.Value, words: ir.Value
+) -> None:
+    def store(row: ir.Value, word: ir.Value) -> None:
+        value = builder.load(_word(builder, tile, row, word))
+        builder.store(value, _memory(builder, target, stride, row, word), align=1)
+
+    _each(builder, rows, lambda row: _each(builder, words, lambda word: store(row, word)))
+
+
+def _emit_integer_product(
+    builder: ir.IRBuilder, row: AmxRow, total: ir.Value, b: ir.Value, a: ir.Value, rows: ir.Value, words: ir.Value,
+    depth: ir.Value,
+) -> None:
+    def add(i: ir.Value, j: ir.Value, p: ir.Value) -> None:
+        left, right = builder.load(_word(builder, b, i, p)), builder.load(_word(builder, a, p, j))
+        place = _word(builder, total, i, j)
+        value = builder.load(place)
+        for part in range(row.per_word):
+            factors = (_byte(builder, left, part, row.b), _byte(builder, right, part, row.a))
+            value = builder.add(value, builder.mul(*factors))
+        builder.store(value, place)
+
+    _each(builder, rows, lambda i: _each(builder, words, lambda j: _each(builder, depth, lambda p: add(i, j, p))))
+
+
+def _byte(builder: ir.IRBuilder, word: ir.Value, part: int, name: str) -> ir.Value:
+    high = builder.shl(word, constant(I32, 24 - 8 * part))
+    return (builder.ashr if name == "i8" else builder.lshr)(high, constant(I32, 24))
+
+
+def _emit_float_product(
+    builder: ir.IRBuilder, row: AmxRow, total: ir.Value, b: ir.Value, a: ir.Value, rows: ir.Value, words: ir.Value,
+    depth: ir.Value,
+) -> None:
+    def element(i: ir.Value, j: ir.Value) -> None:
+        def add(p: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            left, right = builder.load(_word(builder, b, i, p)), builder.load(_word(builder, a, p, j))
+            result = []
+            for part, value in enumerate(sums):
+                factors = [_half(builder, word, part, row.a) for word in (left, right)]
+                result.append(_flushed(builder, builtin(builder, "_Z3fmafff", _F32, [*factors, value])))
+            return result
+
+        place = builder.bitcast(_word(builder, total, i, j), _F32.as_pointer(PRIVATE))
+        even, odd = counted_loop(builder, index(0), depth, index(1), [constant(_F32, 0.0)] * row.per_word, add)
+        added = _flushed(builder, builder.fadd(even, odd))
+        old = _flushed(builder, builder.load(place))
+        builder.store(_flushed(builder, builder.fadd(old, added)), place)
+
+    _each(builder, rows, lambda i: _each(builder, words, lambda j: element(i, j)))
+
+
+def _half(builder: ir.IRBuilder, word: ir.Value, part: int, name: str) -> ir.Value:
+    """Return one of the two elements of a word as f32."""
+    bits = builder.trunc(builder.lshr(word, constant(I32, 16 * part)), ir.IntType(16))
+    if name == "f16":  # whose subnormals are normal f32
+        return builder.fpext(builder.bitcast(bits, ir.HalfType()), _F32)
+    return _flushed(builder, f32_from_bf16(builder, bits))
+
+
+def _flushed(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return an f32, or a zero of its sign where it is subnormal."""
+    word = builder.bitcast(value, I32)
+    exponent = builder.and_(word, constant(I32, 0x7F800000))
+    is_small = builder.icmp_unsigned("==", exponent, constant(I32, 0))
+    return builder.select(is_small, builder.bitcast(builder.and_(word, constant(I32, 1 << 31)), _F32), value)
