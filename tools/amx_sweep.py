@@ -20,7 +20,7 @@ import numpy as np
 import tl_dpnp
 from tl_dpnp import config
 from tl_dpnp.kernels.amx.rows import ROWS
-from tl_dpnp.runtime import amx
+from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.scalars import SCALAR_TYPES
 
 __all__ = ["TYPES", "Mode", "Product", "available", "check", "kernel_of", "products", "sweep"]

@@ -10,15 +10,15 @@ import sys
 import dpctl.tensor as dpt
 import numpy as np
 import pytest
+from tl_dpnp.runtime.devices import devices
 
 import tl_dpnp
 from tl_dpnp import ScheduleError, config
 from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.space import tunables
-from tl_dpnp.runtime import amx, opencl_programs_adapter
 from tl_dpnp.runtime.compiler import cache_key
-from tl_dpnp.runtime.devices import devices
+from tl_dpnp.runtime.sycl import amx, opencl_programs_adapter
 from tools.amx_sweep import TYPES, Product, available, check, products
 
 MODES = pytest.mark.parametrize("mode", ["auto", "emulate"])
@@ -296,7 +296,7 @@ class Stack(ctypes.Structure):
 memory = ctypes.create_string_buffer(6144)
 stack = Stack(ctypes.addressof(memory), 0, len(memory))
 assert libc.sigaltstack(ctypes.byref(stack), None) == 0, ctypes.get_errno()
-from tl_dpnp.runtime import amx
+from tl_dpnp.runtime.sycl import amx
 print(amx.refusal())
 """
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import Form
-from tl_dpnp.runtime import amx
+from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.scalars import Precision
 
 __all__ = ["KernelOptions", "Signature", "Stats", "Target"]

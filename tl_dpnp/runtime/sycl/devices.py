@@ -10,8 +10,8 @@ from typing import Any
 import dpctl
 
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.runtime import amx
 from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES
+from tl_dpnp.runtime.sycl import amx
 
 __all__ = ["describe", "devices"]
 
