@@ -10,7 +10,6 @@ import sys
 import dpctl.tensor as dpt
 import numpy as np
 import pytest
-from tl_dpnp.runtime.devices import devices
 
 import tl_dpnp
 from tl_dpnp import ScheduleError, config
@@ -19,6 +18,7 @@ from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.space import tunables
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.sycl import amx, opencl_programs_adapter
+from tl_dpnp.runtime.sycl.devices import devices
 from tools.amx_sweep import TYPES, Product, available, check, products
 
 MODES = pytest.mark.parametrize("mode", ["auto", "emulate"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from llvmlite import ir
 
@@ -169,7 +170,7 @@ class _Emitter:
         kernel, tiles = self.kernel, self.tiles
         if packs:
             for i in rows:
-                self.pack(self.a, i, k, self.images_of_a, lambda term, i=i: self.place_of_a(k, i, term))
+                self.pack(self.a, i, k, self.images_of_a, partial(self.place_of_a, k, i))
         for j in columns:
             for term in range(self.terms):
                 tiles.load(kernel.b(j.kind, term), *self.image_of_b(j, k, term))
@@ -236,11 +237,13 @@ class _Emitter:
         address = b.ptrtoint(self.a.matrix.pointer, I64)
 
         def pack() -> None:
-            self.groups(self.kernel.cut(self.a.size), lambda rows, _: [
-                self.pack(self.a, tile, k, self.images_of_a,
-                          lambda term, k=k, tile=tile: self.place_of_a(k, tile, term))  # type: ignore[misc]
-                for tile in rows for k in range(self.depth)])
+            self.groups(self.kernel.cut(self.a.size), pack_rows)
             b.store(address, last)
+
+        def pack_rows(rows: list[_Tile], _: bool) -> None:
+            for tile in rows:
+                for k in range(self.depth):
+                    self.pack(self.a, tile, k, self.images_of_a, partial(self.place_of_a, k, tile))
 
         if_then(b, b.icmp_unsigned("!=", address, b.load(last)), pack)
 
@@ -254,8 +257,7 @@ class _Emitter:
         def pack(group: list[_Tile], _: bool) -> None:
             for tile in group:
                 for k in range(first, self.depth):
-                    self.pack(self.b, tile, k, self.images_of_b,
-                              lambda term, k=k, tile=tile: self.place_of_b(tile.number, k, term))
+                    self.pack(self.b, tile, k, self.images_of_b, partial(self.place_of_b, tile.number, k))
 
         self.groups(cut, pack)
 
