@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.errors import Span, UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
@@ -52,12 +52,14 @@ class Intrinsic:
     """A function that the kernel shell calls and whose body is LLVM IR written by `emit`.
 
     `emit(builder, arguments)` appends to the current block and returns the result, or None where `result` is None.
+    `span` is the instruction that it is for, where it is for one.
     """
 
     name: str
     parameters: tuple[ScalarType, ...]
     result: ScalarType | None
     emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None]
+    span: Span | None = None
 
 
 def new_module(name: str) -> ir.Module:

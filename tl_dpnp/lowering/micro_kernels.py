@@ -182,7 +182,7 @@ class MicroKernels:
                 with otherwise:
                     nest(alignments)
 
-        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit)
+        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit, operation.span)
         dimensions = tuple(contraction.dimensions.values())
         return KernelCall(intrinsic, dimensions, operands, contraction.nest.description, prefetches)
 

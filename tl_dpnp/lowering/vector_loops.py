@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tl_dpnp.errors import Span
 from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic, power_of_two
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
@@ -44,6 +45,7 @@ class VectorLoop:
     body: tuple[ops.Operation, ...]
     moves: Mapping[str, int]
     accesses: Mapping[ops.Operation, Access]
+    span: Span
 
     @property
     def comment(self) -> str:
@@ -78,7 +80,7 @@ class VectorLoop:
             parameters, self.body, self.width, known, self.moves, self.accesses, places, scalars, local_memory
         )
         types = tuple(type_ for type_, _ in parameters.given)
-        return Intrinsic(name, types, None, emitter.emit), [text for _, text in parameters.given]
+        return Intrinsic(name, types, None, emitter.emit, self.span), [text for _, text in parameters.given]
 
 
 def vector_loop(
@@ -127,7 +129,8 @@ def _over(
         width = min(width, power_of_two(trips))
     moves = {name: move[0] for name, move in analysis.moves.items()}
     loop = VectorLoop(
-        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, analysis.accesses
+        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, analysis.accesses,
+        operation.span,
     )
     return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
 

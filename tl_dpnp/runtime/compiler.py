@@ -5,12 +5,14 @@ Only a program that is not in the cache imports the compiler, and with it numba.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.errors import TLError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
@@ -48,10 +50,26 @@ def lowered(program: Program, device: DeviceDescription, options: LoweringOption
 def _lower(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
-    try:
+    with _faults_in(program):
         return lowering.lower(program.function, device, options)
-    except (LoweringError, UnsupportedError) as error:
+
+
+@contextlib.contextmanager
+def _faults_in(program: Program) -> Iterator[None]:
+    """Give the errors of the compiler the lines that they point at; any other one is a defect of the compiler.
+
+    What the machine lacks, memory, files, or depth of the stack, is no such defect.
+    """
+    from tl_dpnp.runtime.device_code import defect
+
+    try:
+        yield
+    except TLError as error:
         raise program.with_source_lines(error).with_traceback(error.__traceback__) from error.__cause__
+    except (MemoryError, RecursionError, OSError):
+        raise
+    except Exception as error:
+        raise program.with_source_lines(defect(error, program.function.span)) from error
 
 
 def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
@@ -120,7 +138,8 @@ def _compile(
     start: float,
 ) -> CompiledKernel:
     kernel = _lower(program, device, options)
-    code = _build(kernel, device)
+    with _faults_in(program):
+        code = _build(kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
     if cache is not None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.errors import Diagnostic, LoweringError, Span, TLError, UnsupportedError
 from tl_dpnp.kernels.llvm import Intrinsic
+from tl_dpnp.language.ops import NO_SPAN
 from tl_dpnp.lowering.shell import Shell
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["DeviceCode", "TypedIntrinsic", "numba_types", "shell_function", "signature_of", "typed_intrinsics"]
+__all__ = [
+    "DeviceCode", "TypedIntrinsic", "defect", "faults_of", "numba_types", "shell_function", "signature_of",
+    "typed_intrinsics",
+]
 
 _NAMES = {
     "i1": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int64", "u8": "uint8",
@@ -31,15 +36,54 @@ class DeviceCode:
 
 @dataclass(frozen=True)
 class TypedIntrinsic:
-    """An intrinsic of a shell with its signature in Numba's types."""
+    """An intrinsic of a shell with its signature in Numba's types.
+
+    What its emission raises is kept in `faults`, which a shell's intrinsics share: Numba raises an error of its own.
+    """
 
     signature: Any
     entry: Intrinsic
+    faults: list[Exception]
 
     def generate(self, context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         """Emit its LLVM IR, as Numba asks for it."""
-        value = self.entry.emit(builder, list(arguments))
+        try:
+            value = self.entry.emit(builder, list(arguments))
+        except Exception as error:
+            self.faults.append(_placed(error, self.entry.span))
+            raise
         return context.get_dummy_value() if value is None else value
+
+
+def _placed(error: Exception, span: Span | None) -> Exception:
+    """Return an error of the emission with the place of the instruction that was emitted."""
+    if span is None or span == NO_SPAN or (isinstance(error, TLError) and error.diagnostics):
+        return error
+    if isinstance(error, TLError):
+        placed: TLError = type(error)(error.message, [Diagnostic(error.message, span)])
+    else:
+        placed = defect(error, span)
+        placed.__cause__ = error
+    return placed.with_traceback(error.__traceback__)
+
+
+def defect(error: Exception, span: Span | None) -> LoweringError:
+    """Return the error for something that goes wrong in the compiler itself."""
+    message = (f"the compiler failed with {type(error).__name__}: {error}; this is a defect of tl_dpnp, not of the "
+               "program: please report it with the program")
+    return LoweringError(message, [] if span is None or span == NO_SPAN else [Diagnostic(message, span)])
+
+
+@contextlib.contextmanager
+def faults_of(intrinsics: Mapping[str, TypedIntrinsic]) -> Iterator[None]:
+    """Raise what the emission of an intrinsic has raised in place of what Numba makes of it."""
+    try:
+        yield
+    except Exception:
+        for intrinsic in intrinsics.values():
+            for fault in intrinsic.faults:
+                raise fault from fault.__cause__
+        raise
 
 
 def numba_types(types: Any) -> dict[str, Any]:
@@ -60,7 +104,8 @@ def typed_intrinsics(shell: Shell, types: Mapping[str, Any], void: Any) -> dict[
             raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
         return void if scalar is None else types[scalar.name]
 
-    return {name: TypedIntrinsic(numba_type(entry.result)(*map(numba_type, entry.parameters)), entry)
+    faults: list[Exception] = []
+    return {name: TypedIntrinsic(numba_type(entry.result)(*map(numba_type, entry.parameters)), entry, faults)
             for name, entry in shell.intrinsics.items()}
 
 

@@ -32,6 +32,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.device_code import (
     DeviceCode,
     TypedIntrinsic,
+    faults_of,
     numba_types,
     shell_function,
     signature_of,
@@ -53,7 +54,7 @@ def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     function = shell_function(shell, {name: numba_intrinsic(_typing(name, typed[name])) for name in typed})
     signature = types.void(*signature_of(shell, _TYPES))
     capability = _capability(device)
-    with _lock, global_compiler_lock:
+    with _lock, global_compiler_lock, faults_of(typed):
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=False, abi="numba", cc=capability,
             launch_bounds=_launch_bounds(plan),

@@ -46,6 +46,7 @@ from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
 from tl_dpnp.runtime.device_code import (  # noqa: E402
     DeviceCode,
     TypedIntrinsic,
+    faults_of,
     numba_types,
     shell_function,
     signature_of,
@@ -108,7 +109,8 @@ def build(lowered: LoweredKernel) -> DeviceCode:
         slots = _fill_slots(list(intrinsics.values()))
         try:
             function = shell_function(lowered.shell, dict(zip(intrinsics, slots, strict=True)))
-            text = _with_metadata(*_compile(function, signature_of(lowered.shell, _TYPES)), lowered)
+            with faults_of(intrinsics):
+                text = _with_metadata(*_compile(function, signature_of(lowered.shell, _TYPES)), lowered)
         finally:
             _fill_slots([None] * len(slots))
     return DeviceCode(translate(text), lowered.plan.entry, text)
