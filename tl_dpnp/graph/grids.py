@@ -51,8 +51,10 @@ _VECTORS = 1024
 #: The rows of a tall matrix that a work-group does at most; at least, if its temporaries find room beside one another;
 #: and at least where they have to share it.
 _MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
-#: The chunks that rows are cut into where their number is dynamic.
+#: The chunks that an axis is cut into where its size is dynamic, or where no divisor of it is near.
 _CHUNKS = (4, 8, 16, 32, 64, 128)
+#: How much smaller a divisor of a size may be than a chunk that leaves something over, to be preferred to it.
+_NEAR = 4
 
 
 def flops_of(node: Node) -> int:
@@ -161,15 +163,20 @@ def _row_grid(root: Node) -> list[Grid]:
     """Return the grid that cuts the first axis, that of the rows of a tall matrix, into chunks."""
     if not root.shape or root.shape[0] < 2 * _MOST_ROWS:
         return []
-    chunks = [c for c in _divisors(root.shape[0]) if 2 * _LEAST_ROWS <= c <= _MOST_ROWS]
+    chunks = [c for c in _chunks(root.shape[0]) if 2 * _LEAST_ROWS <= c <= _MOST_ROWS]
     return [(GridAxis.divided(root.shape[0], max(chunks)),)] if chunks else []
 
 
-def _divisors(size: int) -> list[int]:
-    """Return the chunks that a size can be cut into; of a dynamic one something may be left over."""
+def _chunks(size: int) -> list[int]:
+    """Return the chunks that a size can be cut into, in order.
+
+    Something is left over of a dynamic size, and of one that has no divisor which is not much smaller than the chunk.
+    """
+    chunks = [c for c in _CHUNKS if c < size]
     if is_dynamic(size):
-        return [c for c in _CHUNKS if c < size]
-    return [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
+        return chunks
+    divisors = [c for c in range(1, min(size, 2048) + 1) if size % c == 0]
+    return sorted([*divisors, *(c for c in chunks if not any(c < _NEAR * d <= _NEAR * c for d in divisors))])
 
 
 def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vectors: int) -> Placement:
@@ -219,7 +226,7 @@ def _fitted(
     for shared, least in ((False, _MANY_ROWS), (True, _LEAST_ROWS)):
         if temporaries(placement, roots, shared) <= local_memory:
             return placement
-        for chunk in (c for c in reversed(_divisors(size)) if least <= c < largest):
+        for chunk in (c for c in reversed(_chunks(size)) if least <= c < largest):
             smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors)
             if set(smaller.cuts) <= {*before, *placement.cuts} and (
                 temporaries(smaller, roots, shared) <= local_memory

@@ -106,7 +106,7 @@ def request_kernel(region: Region) -> KernelRequest:
                if placement.grid[axis].is_ragged or (axis in placement.counted and placement.grid[axis].launched > 1)}
     read, written = bound[: len(leaves)], bound[len(leaves) :]
     parameters = _parameters(region)
-    sizes = _dynamic_sizes(region)
+    sizes = _given_sizes(region)
     key = _signature(region, read, written, len(grid_sizes), parameters, sizes), tuple(counted.items())
     named = [(array, places, own) for (array, places), own in zip(leaves, read, strict=True)]
     shapes = [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
@@ -115,7 +115,7 @@ def request_kernel(region: Region) -> KernelRequest:
         lambda: write_region(region, _name(region), named, written, grid_sizes, parameters, counted, sizes),
         (*[None] * (len(sizes) + len(parameters)), *shapes), region.groups,
         tuple((own.array.slot, own.offset * own.array.dtype.itemsize) for own in bound),
-        _numbers(parameters), (*(size.actual for size in sizes), *_constants(parameters)),
+        _numbers(parameters), (*map(actual, sizes), *_constants(parameters)),
     )
 
 
@@ -143,8 +143,8 @@ def settled_region(region: Region) -> Region:
     return Region(roots, place(roots, grid), outputs, inputs, region.reasons)  # type: ignore[arg-type]
 
 
-def _dynamic_sizes(region: Region) -> list[DynamicSize]:
-    """Return the dynamic sizes of a region's parts in a work-group, each once."""
+def _given_sizes(region: Region) -> list[int]:
+    """Return the sizes that the kernel of a region is given, each once: dynamic ones, and those of which parts are."""
     placement = region.placement
     shapes = [local_shape(node.shape, placement.places[node], placement.grid)
               for node in topological(region.roots) if node in placement.places]
@@ -222,9 +222,9 @@ def _constants(parameters: Sequence[tuple[Parameter, ScalarType]]) -> tuple[floa
 
 def _signature(
     region: Region, read: Sequence[Bound], written: Sequence[Bound], grid: int,
-    parameters: Sequence[tuple[Parameter, ScalarType]], sizes: Sequence[DynamicSize],
+    parameters: Sequence[tuple[Parameter, ScalarType]], sizes: Sequence[int],
 ) -> tuple[Any, ...]:
-    """Return what the code of a region depends on, hashable: of dynamic sizes, which are equal, and their rooms."""
+    """Return what the code of a region depends on, hashable: of given `sizes`, which are equal, and their rooms."""
 
     def known(size: int) -> Any:
         if isinstance(size, PartSize):

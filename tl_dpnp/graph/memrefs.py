@@ -148,7 +148,7 @@ def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list
         part = place if place is not None and grid[place].is_ragged else None
         local = size if place is None or part is not None else grid[place].chunk
         if local > 1 and stride:
-            dynamic = isinstance(local, DynamicSize)
+            dynamic = isinstance(local, DynamicSize) or part is not None
             modes.append(Mode(axis, False, actual(local), abs(int(stride)), stride < 0, dynamic,
                               isinstance(stride, DynamicStride), part))
     span = _span(modes)

@@ -40,7 +40,7 @@ Places = tuple[int | None, ...]
 class GridAxis:
     """An axis that is spread over work-groups: `size` elements, `chunk` of them in each.
 
-    A chunk of a dynamic size is a `PartSize`: the last work-group may have less to do.
+    A chunk that does not divide the size, or a dynamic one, is a `PartSize`: the last work-group has less to do.
     """
 
     size: int
@@ -64,7 +64,7 @@ class GridAxis:
     @classmethod
     def divided(cls, size: int, chunk: int) -> GridAxis:
         """Return an axis in chunks."""
-        return cls(size, PartSize(chunk, size) if isinstance(size, DynamicSize) else chunk)
+        return cls(size, PartSize(chunk, size) if isinstance(size, DynamicSize) or size % chunk else chunk)
 
 
 @dataclass

@@ -60,7 +60,7 @@ class DynamicSize(int):
         self.symbol, self.actual = symbol, actual
         return self
 
-    def _facts(self) -> tuple[int, int, int]:
+    def _facts(self) -> tuple[int, ...]:
         return int(self), self.symbol, self.actual
 
     def __eq__(self, other: object) -> bool:
@@ -77,16 +77,23 @@ class DynamicSize(int):
 
 
 class PartSize(DynamicSize):
-    """The part of a dynamic size that a work-group does: `room` elements, and what is left over in the last one."""
+    """The part of a size that a work-group does: `room` elements, and what is left over in the last one.
 
-    whole: DynamicSize
+    The kernel is given the `whole`, dynamic or not.
+    """
 
-    def __new__(cls, room: int, whole: DynamicSize) -> PartSize:
+    whole: int
+
+    def __new__(cls, room: int, whole: int) -> PartSize:
         """Return the size of the parts of `whole`."""
-        self = super().__new__(cls, room, -1 - whole.symbol, min(room, whole.actual))
+        symbol = whole.symbol if isinstance(whole, DynamicSize) else 0
+        self = super().__new__(cls, room, -1 - symbol, min(room, actual(whole)))
         assert isinstance(self, PartSize)
         self.whole = whole
         return self
+
+    def _facts(self) -> tuple[int, ...]:
+        return int(self), self.whole
 
     def __hash__(self) -> int:
         return hash(self._facts())

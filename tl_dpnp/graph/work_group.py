@@ -42,14 +42,14 @@ def is_long(size: Index) -> bool:
 
 
 class WorkGroup:
-    """The index of a work-group on the grid, and the dynamic `sizes` as values.
+    """The index of a work-group on the grid, and the given `sizes` as values.
 
     `index` has the index on the axes that are `counted`, by their runs; `output` is a result, which has all of the grid
     but for ragged axes, and `grid_sizes` are of the runs of axes that are counted through together.
     """
 
     def __init__(
-        self, b: FunctionBuilder, grid: Sequence[GridAxis], sizes: Mapping[DynamicSize, Value],
+        self, b: FunctionBuilder, grid: Sequence[GridAxis], sizes: Mapping[int, Value],
         output: tuple[Value, Bound], grid_sizes: Sequence[int], counted: Mapping[int, int],
     ) -> None:
         self.b, self.grid, self.sizes = b, grid, dict(sizes)

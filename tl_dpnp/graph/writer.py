@@ -37,7 +37,7 @@ from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
-from tl_dpnp.graph.symbols import UNLIMITED, DynamicSize, is_dynamic
+from tl_dpnp.graph.symbols import UNLIMITED, is_dynamic
 from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
@@ -51,11 +51,11 @@ __all__ = ["write_region"]
 def write_region(
     region: Region, name: str, leaves: Sequence[tuple[Array, Places, Bound]], outputs: Sequence[Bound],
     grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-    counted: Mapping[int, int] = MappingProxyType({}), sizes: Sequence[DynamicSize] = (),
+    counted: Mapping[int, int] = MappingProxyType({}), sizes: Sequence[int] = (),
 ) -> Module:
     """Return the module with the kernel of a region.
 
-    Its parameters are the dynamic `sizes`, the scalars, the arrays that are read, then those that are written.
+    Its parameters are the given `sizes`, the scalars, the arrays that are read, then those that are written.
     `grid_sizes` are of the runs of grid axes that are counted through together; `counted` has the run of an axis whose
     index is needed.
     """
@@ -71,7 +71,7 @@ class _Writer:
     def __init__(
         self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
         outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-        counted: Mapping[int, int], sizes: Sequence[DynamicSize],
+        counted: Mapping[int, int], sizes: Sequence[int],
     ) -> None:
         self.b = b
         self.region = region
@@ -164,12 +164,12 @@ class _Writer:
         memref = self.buffers[node.operand].memref
         axes = tuple(axis for axis in reversed(range(len(node.shape))) if self.rooms[node][axis] > 1)
         sizes = [self.rooms[node][axis] for axis in axes]
-        assert not any(map(is_dynamic, sizes)), "what is reshaped has sizes that are known"
+        assert not any(map(is_dynamic, sizes[:-1])), "what is reshaped has sizes that are known, but for the slowest"
         order = ops.memref_type(memref).order
         if order > 1:
             memref = self.b.fuse(memref, 0, order - 1)
         if len(sizes) > 1:
-            memref = self.b.expand(memref, 0, *sizes)
+            memref = self.b.expand(memref, 0, *self.group.held(sizes))
         return Buffer(memref, axes)
 
     def _addressable(self, node: Node, places: Places) -> Buffer | None:
