@@ -84,3 +84,17 @@ def test_a_kernel_serves_all_numbers_of_rows_that_nothing_divides():
         compare("layers", fused(x, w, v), _layers(x, w, v))
     assert fused.stats.compilations <= 1
     assert fused.stats.dynamic == ()
+
+
+def _swing(theta, omega):
+    first, second = theta[:, 0], theta[:, 1]
+    s, c = dpnp.sin(first - second), dpnp.cos(first - second)
+    return omega - dpnp.stack([s * c / (2 - c * c), dpnp.sin(first) * c - dpnp.sin(second)], axis=-1)
+
+
+@pytest.mark.parametrize("rows", [300, 1021])
+def test_functions_of_columns_are_computed_for_many_rows_at_once(rows):
+    theta, omega = _random(rows, 2, seed=1), _random(rows, 2, seed=2)
+    fused = tl_dpnp.fuse(_swing)
+    assert max(kernel.groups for kernel in fused.explain(theta, omega).kernels) <= rows // 8
+    compare("swing", fused(theta, omega), _swing(theta, omega))

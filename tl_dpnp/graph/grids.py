@@ -14,6 +14,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import (
     NOT_ELEMENTWISE,
     Accumulate,
+    Array,
     Assemble,
     Contract,
     Eliminate,
@@ -22,6 +23,7 @@ from tl_dpnp.graph.nodes import (
     Reduce,
     Reshape,
     Take,
+    View,
     reached,
 )
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
@@ -53,6 +55,8 @@ _VECTORS = 1024
 _MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
 #: The chunks that an axis is cut into where its size is dynamic, or where no divisor of it is near.
 _CHUNKS = (4, 8, 16, 32, 64, 128)
+#: Elements of a vector, and multiply-adds in which an element is collected that does not lie beside the one before.
+_LANES, _COLLECTED = 8, 3
 #: How much smaller a divisor of a size may be than a chunk that leaves something over, to be preferred to it.
 _NEAR = 4
 
@@ -136,8 +140,31 @@ def _grids(root: Node, before: Mapping[Node, str]) -> list[Grid]:
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
     chunks = _row_grid(root)
-    short = ndim == 1 and not any(isinstance(node, Eliminate) for node in reached((root,), before))
-    return [*chunks, *whole, ()] if short else [*whole, *chunks, ()]
+    return [*chunks, *whole, ()] if _has_short_rows(root, before) else [*whole, *chunks, ()]
+
+
+def _has_short_rows(root: Node, before: Mapping[Node, str]) -> bool:
+    """Return whether there is more to gain from vectors along the first axis of a result than from those of one row.
+
+    So it is where rows are numbers, and where functions of rows that do not fill a vector take longer than to collect
+    elements from rows that lie one after another, and to put them back there.
+    """
+    nodes = reached((root,), before)
+    if len(root.shape) == 1:
+        return not any(isinstance(node, Eliminate) for node in nodes)
+    if not root.shape or any(isinstance(node, Contract | Eliminate | Accumulate | Take) for node in nodes):
+        return False
+    rows = root.shape[0]
+    saved = collected = 0.0
+    for node in nodes:
+        size = node.size // rows if node.shape[:1] == (rows,) else 0
+        if isinstance(node, Map) and size:
+            saved += flops_of(node) / rows * (-(-size // _LANES) / size - 1 / _LANES)
+        elif isinstance(node, Array | View | Assemble):
+            collected += size
+        elif isinstance(node, Reduce) and size:
+            collected += node.operand.size // rows
+    return saved > _COLLECTED * collected
 
 
 def _common_grids(roots: Sequence[Node], current: Grid) -> list[tuple[Grid, int]]:
