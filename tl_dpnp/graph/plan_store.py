@@ -36,6 +36,8 @@ class PlanStore:
     def __init__(self) -> None:
         self.forgotten_calls = 0
         self._calls: OrderedDict[Any, _Calls] = OrderedDict()
+        #: How many keys there are, each value of a number that decides counted.
+        self._count = 0
 
     def __iter__(self) -> Iterator[Specialization]:
         return (plan for calls in self._calls.values() for plans in calls.plans.values() for plan in plans)
@@ -57,11 +59,15 @@ class PlanStore:
             calls.deciding = tuple(sorted(deciding.union(calls.deciding)))
             while calls.plans:
                 self._forget(calls)
-        plans = calls.plans.setdefault(calls.values(key), [])
+        values = calls.values(key)
+        if values not in calls.plans:
+            calls.plans[values] = []
+            self._count += 1
+        plans = calls.plans[values]
         plans.append(specialization)
         self.forgotten_calls += sum(plan.plan.calls for plan in plans[:-_MOST_PLANS])
         del plans[:-_MOST_PLANS]
-        while sum(len(each.plans) for each in self._calls.values()) > MOST_KEYS:
+        while self._count > MOST_KEYS:
             oldest = next(iter(self._calls))
             self._forget(self._calls[oldest])
             if not self._calls[oldest].plans:
@@ -71,6 +77,7 @@ class PlanStore:
     def _forget(self, calls: _Calls) -> None:
         """Let the oldest plans for one key go."""
         _, plans = calls.plans.popitem(last=False)
+        self._count -= 1
         self.forgotten_calls += sum(plan.plan.calls for plan in plans)
 
 
