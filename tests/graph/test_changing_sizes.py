@@ -3,12 +3,17 @@
 import random
 import warnings
 
+import dpctl
 import pytest
 
 import tl_dpnp
 from tests.graph.changing_sizes import random_program, random_sizes
 from tests.graph.support import compare, shares
 from tl_dpnp.errors import FusionWarning
+from tl_dpnp.graph.kernels import request_kernel
+from tl_dpnp.graph.partition import partition
+from tl_dpnp.graph.repartition import Partitioning
+from tl_dpnp.runtime.sycl.devices import describe
 
 fuse = tl_dpnp.fuse
 
@@ -53,3 +58,32 @@ def test_random_programs_for_changing_sizes(seed):
         warnings.simplefilter("ignore", FusionWarning)
         for number in range(7):
             check(program, functions, random_sizes(rng), seed + number, dtype, f"seed {seed}, call {number}")
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_graphs_of_one_structure_are_partitioned_alike(seed, monkeypatch):
+    compared = []
+
+    def applied(self, roots, new_array, renamed):
+        regions = repeat(self, roots, new_array, renamed)
+        anew = partition(roots, new_array, MEMORY, renamed)
+        for region, other in zip(regions, anew, strict=True):
+            one, two = request_kernel(region), request_kernel(other)
+            assert one.key == two.key, program.text
+            assert (one.shapes, one.groups, one.fixed) == (two.shapes, two.groups, two.fixed), program.text
+            compared.append(region)
+            assert (region.reasons, region.placement.grid) == (other.reasons, other.placement.grid)
+        return regions
+
+    repeat = Partitioning.applied
+    MEMORY = describe(dpctl.SyclDevice()).local_memory
+    monkeypatch.setattr(Partitioning, "applied", applied)
+    program, rng = random_program(seed), random.Random(seed)
+    function = fuse(program.function(f"alike_{seed}"), dynamic=True, recompile_limit=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FusionWarning)
+        for number in range(8):
+            arguments = program.arrays({name: size + 8 for name, size in random_sizes(rng).items()}, number, "f4")
+            outcome(function, arguments)
+    if function.stats.dynamic and not isinstance(outcome(program.function("plain"), arguments), Exception):
+        assert compared

@@ -28,12 +28,12 @@ from tl_dpnp.graph.nodes import (
     reached,
     topological,
 )
-from tl_dpnp.graph.placement import Placement, place
+from tl_dpnp.graph.placement import GridAxis, Placement, place
 from tl_dpnp.graph.splitting import Parts, split
 from tl_dpnp.graph.symbols import actual_shape, is_dynamic
 from tl_dpnp.graph.views import reshape, view
 
-__all__ = ["Region", "part_of", "partition", "substitute"]
+__all__ = ["Region", "part_of", "partition", "region_of", "substitute"]
 
 #: Elements of a result that one work-group puts together.
 _SMALL = 2048
@@ -44,7 +44,8 @@ class Region:
     """A part of the graph that becomes one kernel.
 
     `roots` are what it computes and `outputs` the arrays that they are written to; `inputs` are the arrays that other
-    regions compute for it, `reasons` why it does not compute them itself.
+    regions compute for it, `reasons` why it does not compute them itself.  In the whole graph, roots are `originals`,
+    and inputs are `cuts`.
     """
 
     roots: tuple[Node, ...]
@@ -52,6 +53,8 @@ class Region:
     outputs: tuple[Array, ...]
     inputs: tuple[Array, ...]
     reasons: tuple[str, ...]
+    originals: tuple[Node, ...] = ()
+    cuts: tuple[Node, ...] = ()
 
     @property
     def groups(self) -> int:
@@ -124,13 +127,7 @@ class _Partition:
                 if cut not in self.arrays:
                     self.arrays[cut] = self.new_array(cut)
                     pending.append(cut)
-            known = {cut: self.arrays[cut] for cut in cuts}
-            memo: dict[Node, Node] = dict(known)
-            rewritten = tuple(substitute(root, memo, self.renamed) for root in roots)
-            regions.append(Region(
-                rewritten, place(rewritten, placement.grid), tuple(self.arrays[root] for root in roots),
-                tuple(known.values()), tuple(cuts.values()),
-            ))
+            regions.append(region_of(roots, placement.grid, cuts, self.arrays, self.renamed))
         return regions
 
     def apart(self, node: Assemble) -> list[Node]:
@@ -211,6 +208,18 @@ def _is_better_apart(node: Assemble) -> bool:
 
 class _Cycle(Exception):
     """Two regions need each other."""
+
+
+def region_of(
+    roots: Sequence[Node], grid: tuple[GridAxis, ...], cuts: Mapping[Node, str], arrays: Mapping[Node, Array],
+    renamed: Callable[[Node, Node], None],
+) -> Region:
+    """Return the region that computes `roots` on a grid, and reads the nodes of `cuts`, which have reasons."""
+    known = {cut: arrays[cut] for cut in cuts}
+    memo: dict[Node, Node] = dict(known)
+    rewritten = tuple(substitute(root, memo, renamed) for root in roots)
+    return Region(rewritten, place(rewritten, grid), tuple(arrays[root] for root in roots), tuple(known.values()),
+                  tuple(cuts.values()), tuple(roots), tuple(known))
 
 
 def _in_order(regions: Sequence[Region]) -> list[Region]:

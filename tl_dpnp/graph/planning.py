@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tl_dpnp.graph.kernels import KernelRequest, request_kernel
 from tl_dpnp.graph.nodes import Array, Node
 from tl_dpnp.graph.partition import Region, partition
+from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.storage import temporaries
 from tl_dpnp.graph.varying import Choice, Varying
 
@@ -21,17 +22,24 @@ def requests_for(
 ) -> tuple[list[KernelRequest], Choice | None]:
     """Return requests for the kernels that compute `roots`, in order, and what they are given because it varies.
 
-    Kernels that know all sizes are preferred where they are there already.
+    Kernels that know all sizes are preferred where they are there already, unless they were not for a graph like this.
     """
     choice = None if varying is None else varying.choose(roots)
+    known = None if choice is None else choice.partitionings.get(local_memory)
+    if choice is not None and known is not None:
+        requests = [request_kernel(region) for region in known.applied(choice.applied(renamed), new_array, renamed)]
+        if all(request.is_known for request in requests):
+            return requests, choice
     requests = [request_kernel(region) for region in partition(roots, new_array, local_memory, renamed)]
     if choice is None or all(request.is_known for request in requests):
         return requests, None
     if choice.is_static:
         return requests, choice
-    regions = partition(choice.applied(renamed), new_array, local_memory, renamed)
+    applied = choice.applied(renamed)
+    regions = partition(applied, new_array, local_memory, renamed)
     if not all(_has_room(region, local_memory) for region in regions):
         return requests, choice.refused("what a work-group keeps in memory depends on it")
+    choice.partitionings[local_memory] = Partitioning.of(applied, regions)
     return [request_kernel(region) for region in regions], choice
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tl_dpnp.graph.nodes import Array, Given, Node, Number
+from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, rebuilt, room_for
 from tl_dpnp.graph.unification import Axis, GraphValues
 
@@ -20,15 +21,25 @@ __all__ = ["Choice", "NamedArray", "Varying"]
 
 #: Structures that are remembered; the oldest go first.
 _MOST = 256
+#: Partitionings that are remembered for one structure.
+_MOST_PARTITIONINGS = 32
+
+
+#: How graphs were partitioned whose kernels are given the same values, by the local memory of the device.
+Partitionings = dict[int, Partitioning | None]
 
 
 @dataclass
 class _Record:
-    """The values of the first graph of a structure, which of them have changed since, and the rooms of sizes."""
+    """The values of the first graph of a structure, which of them have changed since, and the rooms of sizes.
+
+    `partitionings` are by what kernels are given and by all other values.
+    """
 
     first: tuple[Any, ...]
     changed: set[int] = field(default_factory=set)
     rooms: dict[int, int] = field(default_factory=dict)
+    partitionings: OrderedDict[Any, Partitionings] = field(default_factory=OrderedDict)
 
 
 #: An array that the user has a name for: the name, the shape and the strides in elements.
@@ -40,7 +51,7 @@ class Choice:
     """What kernels of a graph are to be given: `sizes` by the class of axes, and values by their number.
 
     `static` are sizes that have changed and that kernels have to know nevertheless, with the reason.  `is_new` says
-    that there was no graph of this structure before.
+    that there was no graph of this structure before; `partitionings` are of those that differ in what is given.
     """
 
     graph: GraphValues
@@ -48,6 +59,7 @@ class Choice:
     others: frozenset[int]
     static: dict[int, str]
     is_new: bool = False
+    partitionings: Partitionings = field(default_factory=dict)
 
     @property
     def is_static(self) -> bool:
@@ -147,7 +159,14 @@ class Varying:
                 sizes[number] = DynamicSize(room, number, values[number])
         others = frozenset(number for number in record.changed if graph.values[number].kind in ("number", "stride"))
         static = {number: reason for number, reason in graph.static.items() if number in record.changed}
-        return Choice(graph, sizes, others, static, is_new)
+        given = {*sizes, *others}
+        key = (tuple((number, int(size)) for number, size in sizes.items()), others,
+               tuple(value for number, value in enumerate(values) if number not in given),
+               tuple(array.slot for array in graph.roots.values()))
+        partitionings = record.partitionings.setdefault(key, {})
+        while len(record.partitionings) > _MOST_PARTITIONINGS:
+            record.partitionings.popitem(last=False)
+        return Choice(graph, sizes, others, static, is_new, partitionings)
 
 
 def _all(graph: GraphValues) -> set[int]:
