@@ -8,9 +8,11 @@ makes one function of all of them, which a repeated call runs instead of the fun
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import copysign
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,12 @@ class Guards:
         return [path for path in self._guarded if path.guard is not None and path.guard[0] == "scalar"]
 
 
+@functools.lru_cache(maxsize=1024)
+def _code(text: str) -> CodeType:
+    """Return the code of a text: traces of a function for other sizes guard the same, with other constants."""
+    return compile(text, "<guards>", "exec")
+
+
 class _Writer:
     """Writes the function that checks guards; objects and names of the user are constants of it."""
 
@@ -177,7 +185,7 @@ class _Writer:
             value = self.value(path)
             other = self.value(expected) if kind == "alias" else self.constant(expected)
             self.lines += _GUARDS[kind].format(v=value, e=other).split("\n    ")
-        exec(compile("\n    ".join([*self.lines, "return True"]), "<guards>", "exec"), self.variables)
+        exec(_code("\n    ".join([*self.lines, "return True"])), self.variables)
         check = self.variables["check"]
 
         def safely(*given: Any) -> bool:

@@ -101,9 +101,15 @@ class Choice:
             elif isinstance(value.node, Number) and value.kind == "number":
                 given[value.node] = Given((), None, -1 - len(given), value.value)  # type: ignore[arg-type]
 
+        dynamic: dict[Node, dict[int, DynamicSize]] = {}
+        for (node, axis), number in self.graph.classes.items():
+            if number in self.sizes:
+                dynamic.setdefault(node, {})[axis] = self.sizes[number]
+
         def shape(node: Node) -> tuple[int, ...]:
-            classes = self.graph.classes
-            return tuple(self.sizes.get(classes.get((node, axis), -1), size) for axis, size in enumerate(node.shape))
+            found = dynamic.get(node)
+            return node.shape if found is None else tuple(
+                found.get(axis, size) for axis, size in enumerate(node.shape))
 
         def strides_of(array: Array) -> tuple[int, ...]:
             return tuple(DynamicStride(stride) if (array, axis) in strides else stride
