@@ -341,7 +341,7 @@ def test_what_is_kept_on_disk_is_not_taken_for_another_engine(tmp_path):
 
 def machine_code(kernel):
     """Return the disassembled machine code of a kernel that was called."""
-    ((_, overload),) = kernel._overloads.items()
+    ((_, overload),) = kernel._overloads.made.items()
     (handle,) = overload.handles.values()
     binary = opencl_programs_adapter.binary_of(handle)
     return binary[binary.rindex(b"\x7fELF"):]

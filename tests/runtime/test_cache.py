@@ -345,7 +345,8 @@ def test_recompile_replaces_the_entry(cache, folder):
     kernel = tl_dpnp.compile(AXPY)
     x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")
     kernel(1.0, x, y)
-    key = cache_key(Program(tl_dpnp.parse(AXPY).functions[0], AXPY), kernel._current_device(), kernel.options.lowering)
+    device = kernel._overloads.current_device()
+    key = cache_key(Program(tl_dpnp.parse(AXPY).functions[0], AXPY), device, kernel.options.lowering)
     before = os.stat(cache.path(key)).st_ino
     kernel.recompile()
     assert os.stat(cache.path(key)).st_ino != before

@@ -216,7 +216,7 @@ def test_eight_threads_call_a_thousand_times(monkeypatch):
         compilations.append(arguments)
         return compile_program(*arguments)
 
-    monkeypatch.setattr("tl_dpnp.runtime.kernel.compile_program", counting)
+    monkeypatch.setattr("tl_dpnp.runtime.overloads.compile_program", counting)
     kernel = tl_dpnp.compile(COUNT, cache=False)
     arrays = [dpnp.zeros(10 + number, dtype="int64") for number in range(8)]
     barrier = threading.Barrier(8)

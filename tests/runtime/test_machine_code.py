@@ -52,7 +52,7 @@ def run_axpy(kernel=None, queue=None):
 
 def machine_code_path(kernel):
     """Return where the cache has the machine code of a kernel for the only device that it was compiled for."""
-    ((device, _),) = kernel._overloads
+    ((device, _),) = kernel._overloads.made
     (spirv,) = kernel.inspect_spirv().values()
     return open_cache().path(machine_code_key(spirv, device))
 
@@ -114,7 +114,7 @@ def test_launches_in_a_context_of_several_devices_are_left_to_sycl():
 
 def test_a_binary_that_the_driver_refuses_is_replaced():
     kernel = run_axpy()
-    ((device, _),) = kernel._overloads
+    ((device, _),) = kernel._overloads.made
     (spirv,) = kernel.inspect_spirv().values()
     open_cache().store(machine_code_key(spirv, device), Entry({}, b"no machine code"))
     with pytest.warns(CacheWarning, match="is ignored: clCreateProgramWithBinary fails"):
@@ -196,7 +196,7 @@ def mappings():
 
 
 def handle_of(kernel):
-    (handle,) = next(iter(kernel._overloads.values())).handles.values()
+    (handle,) = next(iter(kernel._overloads.made.values())).handles.values()
     return handle
 
 

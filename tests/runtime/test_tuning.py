@@ -132,7 +132,8 @@ def test_each_instruction_is_searched_the_largest_first(folder, timings, monkeyp
     changed = ["gemm_1" if choice[0] == built[0][0] else "gemm_0" for choice in built[1:]]
     assert changed == sorted(changed, reverse=True)
     assert set(changed) == {"gemm_0", "gemm_1"}
-    assert [name for name, _ in kernel._lowering(kernel._current_device()).schedules] == ["gemm_0", "gemm_1"]
+    options = kernel._overloads.lowering(kernel._overloads.current_device())
+    assert [name for name, _ in options.schedules] == ["gemm_0", "gemm_1"]
 
 
 def test_later_kernels_and_processes_use_it(folder, timings):
@@ -278,7 +279,7 @@ def test_integers_that_a_kernel_updates_are_old_in_every_run():
     kernel = tl_dpnp.compile(COUNT)
     x = dpnp.zeros(5, dtype="i8")
     call = kernel._binding.bind([x, 3])
-    device = kernel._current_device()
+    device = kernel._overloads.current_device()
     bench = tuning.Workbench(kernel._platform, kernel._binding, device, kernel.options.lowering, [], call, [x, 3],
                              x.sycl_queue, None)
     bench.build(())
@@ -292,7 +293,7 @@ def test_samples_of_updates_begin_with_the_old_contents():
     kernel = tl_dpnp.compile(SOURCE)
     a, b, c = arguments()
     call = kernel._binding.bind([a, b, c])
-    device = kernel._current_device()
+    device = kernel._overloads.current_device()
     instructions = space.tunables(kernel._program.function, device, kernel.options.lowering)
     bench = tuning.Workbench(kernel._platform, kernel._binding, device, kernel.options.lowering, instructions, call,
                              [a, b, c], a.sycl_queue, None)

@@ -11,11 +11,14 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import BoundsCheck, LaunchPlan
 
 if TYPE_CHECKING:
-    from tl_dpnp.lowering.pipeline import STAGES, LoweredKernel, lower
+    from tl_dpnp.lowering.pipeline import STAGES, LoweredKernel, find_variants, lower
 
-__all__ = ["STAGES", "BoundsCheck", "DeviceDescription", "LaunchPlan", "LoweredKernel", "LoweringOptions", "lower"]
+__all__ = [
+    "STAGES", "BoundsCheck", "DeviceDescription", "LaunchPlan", "LoweredKernel", "LoweringOptions", "find_variants",
+    "lower",
+]
 
-_LAZY = ("STAGES", "LoweredKernel", "lower")
+_LAZY = ("STAGES", "LoweredKernel", "find_variants", "lower")
 
 
 def __getattr__(name: str) -> Any:

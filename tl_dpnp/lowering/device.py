@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tl_dpnp.lowering.plan import Form
@@ -75,6 +75,10 @@ class LoweringOptions:
     emulate_dpas: int = 0
     smaller_tiles: int = 0
     amx: Literal["on", "off", "emulate"] = "off"
+
+    def in_form(self, form: Form | None) -> LoweringOptions:
+        """Return the options with a form in place of theirs, which stays where it is None."""
+        return self if form is None else replace(self, form=form)
 
 
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical

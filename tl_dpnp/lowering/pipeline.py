@@ -13,14 +13,14 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
-from tl_dpnp.lowering.block_product import blocks_of
+from tl_dpnp.lowering.block_product import Block, blocks_of
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.divide import divide
+from tl_dpnp.lowering.divide import Division, divide
 from tl_dpnp.lowering.emission import Shares
 from tl_dpnp.lowering.jam import moving_values
-from tl_dpnp.lowering.matrix_engine import engine_of, whole_micro_kernel
-from tl_dpnp.lowering.memory import aligned, place_temporaries, size_in_bytes
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of, whole_micro_kernel
+from tl_dpnp.lowering.memory import Placement, aligned, place_temporaries, size_in_bytes
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.micro_kernels import MicroKernels
 from tl_dpnp.lowering.plan import Form, LaunchPlan
@@ -33,9 +33,10 @@ from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.tile_engine import palette_of, tile_work
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
 from tl_dpnp.lowering.tiling import vector_operations
+from tl_dpnp.lowering.variants import FewGroups, Variant
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
 
-__all__ = ["STAGES", "LoweredKernel", "lower"]
+__all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]
 
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
@@ -78,13 +79,27 @@ class LoweredKernel:
         return "\n\n".join(map(str, (*self.schedules, *self.variants)))
 
 
-def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
-    """Lower a verified function for a device.
+@dataclass(frozen=True)
+class _Decision:
+    """What is decided about a kernel before its loops are scheduled.
 
-    Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
-    not fit, LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not
-    fit it.
+    `function` is canonical, with barriers; in the divided form it is that of a part.  `division` and `tiling` are there
+    where the program has that form on the device, and `engine` and `blocks` are for the schedules.
     """
+
+    function: ops.Function
+    stages: dict[str, str]
+    placements: dict[str, Placement]
+    temporaries: int
+    engine: MatrixEngine
+    blocks: dict[str, list[Block]]
+    work_group: WorkGroup
+    division: Division | None
+    tiling: Tiling | None
+
+
+def _decide(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> _Decision:
+    """Rewrite a verified function and find its form; raises what `lower` does but for ScheduleError."""
     stages = {"parsed": print_function(function)}
     check_requirements(function, device)
     canonical = canonicalize(function)
@@ -105,26 +120,69 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
         if division is None:
             raise _impossible(function, device, "divided", "one product of known sizes on CPUs, without schedules,")
         canonical = division.function
-    function = canonical
-    stages["canonical"] = print_function(function)
+    stages["canonical"] = print_function(canonical)
     memory = "".join(f"; {placement}\n" for placement in placements.values())
-    stages["memory"] = memory + print_function(function)
-    function = insert_barriers(function, placements)
+    stages["memory"] = memory + stages["canonical"]
+    function = insert_barriers(canonical, placements)
     stages["barriers"] = print_function(function)
     chooses = options.form is None and not (work_group.is_given or options.schedules or options.debug)
     work_group = _staged(work_group, function, device, options, temporaries, chooses)
     tiling = (find_tiling(function, device, work_group.form) if chooses else
               _tiled(work_group, function, device, options))
+    return _Decision(function, stages, placements, temporaries, engine, blocks, work_group, division, tiling)
+
+
+def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+    """Lower a verified function for a device.
+
+    Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
+    not fit, LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not
+    fit it.
+    """
+    decision = _decide(function, device, options)
+    tiling = decision.tiling
     if tiling is not None:
         kernel = tiling.launch_plan(_KERNEL_NAME), tiling.shell(_KERNEL_NAME)
-        return LoweredKernel(*kernel, stages, (), tiling.work_group)
-    staging = work_group.staging
-    kernels = schedule_instructions(
-        function, work_group, device.vector_bytes, dict(options.schedules), engine, device=device, blocks=blocks,
+        return LoweredKernel(*kernel, decision.stages, (), tiling.work_group)
+    return _with_loops(decision, device, options)
+
+
+def find_variants(
+    function: ops.Function, device: DeviceDescription, options: LoweringOptions
+) -> tuple[Variant, ...]:
+    """Return the kernels that `lower` can make of a verified function for the calls on a device, the first best.
+
+    Raises what `lower` does.
+    """
+    decision = _decide(function, device, options)
+    if decision.tiling is not None:
+        tiled = Variant(None, decision.tiling.plan)
+        return (tiled,) if options.form == "tiled" else (tiled, Variant(decision.work_group.form))
+    if decision.division is not None and options.form != "divided":
+        return Variant("divided", FewGroups(_work(_scheduled(decision, device, options), device))), Variant(None)
+    return (Variant(None),)
+
+
+def _scheduled(decision: _Decision, device: DeviceDescription, options: LoweringOptions) -> list[Scheduled]:
+    return schedule_instructions(
+        decision.function, decision.work_group, device.vector_bytes, dict(options.schedules), decision.engine,
+        device=device, blocks=decision.blocks,
     )
-    local_memory = (
-        _with_scratch(function, temporaries, kernels, device.local_memory) if staging is None else staging.local_memory
-    )
+
+
+def _work(kernels: Sequence[Scheduled], device: DeviceDescription) -> int:
+    """Return the work of a work-group as `LaunchPlan` has it."""
+    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
+               for kernel in kernels)
+
+
+def _with_loops(decision: _Decision, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+    """Return the kernel of any form but the tiled one: loops that are scheduled, and the shell around them."""
+    function, work_group, engine = decision.function, decision.work_group, decision.engine
+    staging, layout = work_group.staging, work_group.layout
+    kernels = _scheduled(decision, device, options)
+    local_memory = (_with_scratch(function, decision.temporaries, kernels, device.local_memory)
+                    if staging is None else staging.local_memory)
     palettes = {palette for kernel in kernels if (palette := palette_of(kernel.schedule.nest)) is not None}
     jammed = []
     if work_group.form == "vector" and not palettes and not options.debug and not options.schedules and (
@@ -137,36 +195,31 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
     # Checks that fail end a kernel early: what configures tiles then releases them itself.
     palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
-    maker = MicroKernels(work_group.layout, device, engine, kernels, local_memory, products, direct, palette,
+    maker = MicroKernels(layout, device, engine, kernels, local_memory, products, direct, palette,
                          _read_only(function))
-    work = sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
-               for kernel in kernels)
+    work = _work(kernels, device)
     shell = write_shell(
-        function, _KERNEL_NAME, work_group, placements, local_memory, maker, options.debug,
-        target_for(device.backend).parameters, _groups_ahead(kernels, placements, work),
-        MicroKernels(work_group.layout, device, engine, jammed, local_memory) if jammed else None,
+        function, _KERNEL_NAME, work_group, decision.placements, local_memory, maker, options.debug,
+        target_for(device.backend).parameters, _groups_ahead(kernels, decision.placements, work),
+        MicroKernels(layout, device, engine, jammed, local_memory) if jammed else None,
         device.vector_bytes if work_group.form == "vector" and device.is_cpu and not options.debug else 0,
         palette,
     )
-    layout = work_group.layout
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
     registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
         1 if staging is None else staging.teams, shell.checks, registers,
     )
-    if options.form == "divided" and division is not None:
-        plan = replace(plan, form="divided", parts=division.parts)
-    elif division is not None:
-        plan = replace(plan, divides=True)
+    if options.form == "divided" and decision.division is not None:
+        plan = replace(plan, form="divided", parts=decision.division.parts)
     on_tensor_cores = [f"tensor cores compute: {staging.instructions}"] if staging and staging.instructions else []
     remarks = tuple(on_tensor_cores) + tuple(
         f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark
     )
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
-    variants = (*twice, *maker.beyond)
     alone = options.debug and device.is_cpu and work_group.form == "subgroup"
-    return LoweredKernel(plan, shell, stages, schedules, work_group, remarks, variants, alone)
+    return LoweredKernel(plan, shell, decision.stages, schedules, work_group, remarks, (*twice, *maker.beyond), alone)
 
 
 def _read_only(function: ops.Function) -> frozenset[str]:

@@ -101,7 +101,7 @@ class TilePlan:
     op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
     a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
     parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
-    do not take, run in the form `otherwise`; where that is None there is no other.
+    do not take, run in another form.
     """
 
     left: MatrixMap
@@ -113,7 +113,6 @@ class TilePlan:
     alpha: float | int
     beta: float | int
     least: int
-    otherwise: Form | None
 
     def shape_for(self, m: int, n: int, products: int, units: int) -> int:
         """Return which of the shapes leaves the fewest of a GPU's multiprocessors idle, for m x n matrices.
@@ -141,7 +140,7 @@ class LaunchPlan:
     `entry` names the kernel in its SPIR-V module.  SYCL ranges, where `groups` is the number of work-groups:
     sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
     vector form: global (⌈groups / chunk⌉,), local (1,).
-    divided form: the same for groups · parts; `divides` says of a plan for the vector form that there is a divided one.
+    divided form: the same for groups · parts.
     staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
     and at most ⌈groups / teams⌉.
     tiled form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same time and at
@@ -162,7 +161,6 @@ class LaunchPlan:
     registers: int = 0
     tiles: TilePlan | None = None
     parts: int = 1
-    divides: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""

@@ -117,7 +117,7 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
     shapes = tuple(TileShape(TILE_ROWS, product.columns, product.boxes, product.warps, product.used_memory)
                    for product in fitting)
     left, right, result = (MatrixMap(operand.parameter, operand.is_batched) for operand in (b, a, c))
-    plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least, otherwise)
+    plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least)
     return Tiling(fitting, plan, function)
 
 

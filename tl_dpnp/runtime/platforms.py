@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.device import DeviceDescription
-    from tl_dpnp.lowering.plan import Form, LaunchPlan
+    from tl_dpnp.lowering.plan import LaunchPlan
+    from tl_dpnp.lowering.variants import Condition
     from tl_dpnp.runtime.call.arguments import BoundCall
     from tl_dpnp.runtime.call.arrays import ArrayKind
     from tl_dpnp.runtime.call.binding import Binding
@@ -86,11 +87,13 @@ class Platform(Protocol):
     ) -> tuple[Any, bool]:
         """Return the kernel for the context of a queue, and whether machine code had to be made for it."""
 
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+        """Return why a call is not one that a variant of the program is for, in words; None if it is."""
+
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
-        in_form: Callable[[Form], Launch],
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
     ) -> Launch:
-        """Return the launch of a loaded kernel with checked arguments; `in_form` gives it for the kernel in a form."""
+        """Return the launch of a loaded kernel with checked arguments, which fit the kernel's variant."""
 
     def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
         """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""

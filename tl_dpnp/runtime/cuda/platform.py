@@ -11,7 +11,8 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
-from tl_dpnp.lowering.plan import Form, LaunchPlan, TilePlan
+from tl_dpnp.lowering.plan import LaunchPlan, TilePlan
+from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
@@ -61,13 +62,18 @@ class CudaPlatform:
         code, made = linked(compiled, device, cache)
         return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
 
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+        assert isinstance(condition, TilePlan)
+        return misfit(condition, binding, call)
+
     def prepare(
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
-        device: DeviceDescription, in_form: Callable[[Form], Launch],
+        device: DeviceDescription,
     ) -> Launch:
-        if plan.tiles is not None:
-            return self._prepare_tiles(binding, call, queue, handle, plan, plan.tiles, in_form)
         flat = flatten(binding, call, queue)
+        if plan.tiles is not None:
+            tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
+            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
@@ -80,24 +86,6 @@ class CudaPlatform:
             return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call))
         lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
-
-    def _prepare_tiles(
-        self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
-        tiles: TilePlan, in_form: Callable[[Form], Launch],
-    ) -> Launch:
-        """Return the launch of a kernel in the tiled form, or that in the form for what this one does not take.
-
-        Raises `TLBindingError` where there is no other form.
-        """
-        problem = misfit(tiles, binding, call)
-        if problem is None:
-            flat = flatten(binding, call, queue)
-            tiled = tile_call(tiles, binding, call, flat, describe(queue.ordinal).compute_units)
-            return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
-        if tiles.otherwise is None:
-            raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{binding.program.function.name}: "
-                                        f"{problem}", "leave form= away")
-        return in_form(tiles.otherwise)
 
     def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
         event.keep = objects

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, Form, LaunchPlan
+from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
+from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
@@ -18,7 +19,7 @@ from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
-__all__ = ["Launch", "SyclTogether", "chunk_of", "prepare"]
+__all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepare"]
 
 #: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
 #: against 15 µs.
@@ -205,17 +206,19 @@ class CheckedLaunch(Launch):
         return event
 
 
-def prepare(
-    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription,
-    in_form: Callable[[Form], Launch],
-) -> Launch:
-    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`).
+def busy_without_sharing(few: FewGroups, call: BoundCall, device: DeviceDescription) -> str | None:
+    """Return why work-items had better not share the work-groups of a call, None where they had."""
+    if not 0 < call.groups < _ITEMS_PER_UNIT * device.compute_units:
+        return f"{call.groups} work-groups balance the load of {device.compute_units} cores, or there is none"
+    if few.work < _LEAST_WORK:
+        return f"a work-group of {few.work} vector multiply-adds is not worth more than one work-item"
+    return None
 
-    `in_form` gives the launch for the kernel in another form: the divided one, where there are too few work-groups to
-    balance the load, and each is worth a work-item or more.
-    """
-    if plan.divides and 0 < call.groups < _ITEMS_PER_UNIT * device.compute_units and plan.work >= _LEAST_WORK:
-        return in_form("divided")
+
+def prepare(
+    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription
+) -> Launch:
+    """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
     groups = call.groups * plan.parts
     flat = flatten(binding, call, queue)
     beyond = exceeded_caches(call, device)

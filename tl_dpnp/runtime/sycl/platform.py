@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.plan import Form, LaunchPlan
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.variants import Condition, FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel
@@ -15,7 +16,7 @@ from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.sycl import dpctl_adapter
 from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
 from tl_dpnp.runtime.sycl.devices import describe
-from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, prepare
+from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, busy_without_sharing, prepare
 from tl_dpnp.runtime.sycl.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.sycl.recent import RecentCalls
 
@@ -48,11 +49,14 @@ class SyclPlatform:
     ) -> tuple[Any, bool]:
         return load_kernel(compiled, device, queue, cache)
 
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+        assert isinstance(condition, FewGroups)
+        return busy_without_sharing(condition, call, device)
+
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription,
-        in_form: Callable[[Form], Any],
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
     ) -> Launch:
-        return prepare(binding, call, queue, handle, plan, device, in_form)
+        return prepare(binding, call, queue, handle, plan, device)
 
     def recent_calls(self, written: Sequence[int]) -> RecentCalls:
         return RecentCalls(written)

@@ -6,23 +6,25 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.plan import Form
-from tl_dpnp.lowering.space import Tunable
+from tl_dpnp.lowering.space import Tunable, tunables
 from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
+from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep
+from tl_dpnp.runtime.overloads import Overload, Overloads
 from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.progress import progress_bar
 from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.tune.search import Search, Step, Trial
-from tl_dpnp.runtime.tune.tuned import Tuned
+from tl_dpnp.runtime.tune.tuned import Tuned, store_tuned
+from tl_dpnp.runtime.variants import form_for, variants_of
 
-__all__ = ["Tried", "TuningReport", "Workbench", "search_schedules"]
+__all__ = ["Tried", "TuningReport", "Workbench", "search_schedules", "tune"]
 
 #: Seconds of calls that make a sample, and how many calls these are at most.
 _SAMPLE_SECONDS, _MOST_CALLS = 2e-3, 64
@@ -101,11 +103,12 @@ def _number(value: float | None, scale: float, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Ready:
-    """A candidate that can be launched."""
+    """A candidate that can be launched; `form` is what the compiler was asked for in place of the options' form."""
 
     compiled: CompiledKernel
     handle: Any
     launch: Launch
+    form: Form | None = None
 
 
 class Workbench:
@@ -138,11 +141,13 @@ class Workbench:
         self.ready[choice] = self._built(options, self.cache if choice == self.default else None)
 
     def _built(self, options: LoweringOptions, cache: DiskCache | None) -> Ready:
-        compiled = compile_program(self.binding.program, self.device, options, cache)
+        program = self.binding.program
+        variants = variants_of(program, self.device, options, cache)
+        form = form_for(variants, self.platform, self.binding, self._call, self.device)
+        compiled = compile_program(program, self.device, options.in_form(form), cache)
         handle, _ = self.platform.load(compiled, self.device, self.queue, cache)
-        launch = self.platform.prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device,
-                                       lambda form: self._built(replace(options, form=form), cache).launch)
-        return Ready(compiled, handle, launch)
+        launch = self.platform.prepare(self.binding, self._call, self.queue, handle, compiled.plan, self.device)
+        return Ready(compiled, handle, launch, form)
 
     def sample(self, choice: Choice) -> float:
         """Return the median time of some calls, in seconds, waiting included."""
@@ -162,6 +167,26 @@ class Workbench:
         arguments = self._replicas.arguments
         addresses = [*map(self.platform.arrays.address_of, self.binding.arrays(arguments))]
         return self.platform.timed(self.ready[choice].launch, arguments, addresses)
+
+
+def tune(
+    overloads: Overloads, binding: Binding, call: BoundCall, arguments: Sequence[Any], queue: Any, budget: float,
+    progress: bool,
+) -> TuningReport:
+    """Search the schedules of a program for a call, keep what was found, here and in the cache, and use it."""
+    program, platform, options, cache = overloads.program, overloads.platform, overloads.options, overloads.cache()
+    device = platform.describe(queue)
+    instructions = tunables(program.function, device, options.lowering)
+    workbench = Workbench(platform, binding, device, options.lowering, instructions, call, arguments, queue, cache)
+    report, tuned, winner = search_schedules(workbench, budget, progress)
+    if cache is not None:
+        store_tuned(cache, program, device, options.lowering, tuned)
+        if winner is not None and tuned.schedules:
+            keep(cache, cache_key(program, device, tuned.applied_to(options.lowering)), winner.compiled)
+            platform.keep_machine_code(winner.compiled, device, queue, cache, winner.handle)
+    overloads.use(device, tuned, None if winner is None else Overload(
+        winner.compiled, device, winner.form, {platform.context_of(queue): winner.handle}))
+    return report
 
 
 def search_schedules(

@@ -1,0 +1,70 @@
+"""Which kernels there can be of a program on a device, and which calls each of them is for.
+
+A contract between `lowering` and `runtime`, as `tl_dpnp.lowering.plan` is: what a kernel is chosen by is known before
+any is compiled, and survives a round trip through JSON, so that a kernel in the disk cache is chosen without importing
+the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.plan import Form, TilePlan
+
+__all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
+
+
+@dataclass(frozen=True)
+class FewGroups:
+    """Calls of so few work-groups that cores of a CPU would be idle, if each is large enough to be shared.
+
+    `work` is that of one work-group (`tl_dpnp.lowering.plan.LaunchPlan`).
+    """
+
+    work: int
+
+
+#: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take.
+Condition = FewGroups | TilePlan
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel that a program can have on a device: what the compiler is asked for, and the calls that it is for.
+
+    `form` is None for what the user's options ask for anyway; `condition` is None where any call will do.  A call takes
+    the first variant that is for it.
+    """
+
+    form: Form | None
+    condition: Condition | None = None
+
+
+def only_variant(options: LoweringOptions) -> Variant | None:
+    """Return the variant where the options leave no choice, None where it takes a look at the program."""
+    is_open = options.form in (None, "vector", "tiled") and not (options.debug or options.schedules)
+    return None if is_open else Variant(None)
+
+
+def variants_to_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    """Return variants as JSON-serialisable data."""
+    return [{"form": variant.form, "condition": None if variant.condition is None else
+             {type(variant.condition).__name__: asdict(variant.condition)}} for variant in variants]
+
+
+def variants_from_json(data: list[dict[str, Any]]) -> tuple[Variant, ...]:
+    """Rebuild the variants that `variants_to_json` returned; raises ValueError for anything else."""
+    def condition(data: dict[str, Any] | None) -> Condition | None:
+        match data:
+            case None:
+                return None
+            case {"FewGroups": facts}:
+                return FewGroups(**facts)
+            case {"TilePlan": facts}:
+                return TilePlan.from_json(facts)
+        raise ValueError(f"{data} is no condition of a variant")
+
+    return tuple(Variant(entry["form"], condition(entry["condition"])) for entry in data)

@@ -1,0 +1,277 @@
+"""What a kernel tells of itself: its source, its compilations and what was made of it on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
+from tl_dpnp.language import ops
+from tl_dpnp.language.printer import print_function
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.variants import FewGroups
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.compiler import cache_key, llvm_of, lowered
+from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
+from tl_dpnp.runtime.overloads import Overload, Overloads
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering import LoweredKernel
+    from tl_dpnp.lowering.schedule import Schedule
+    from tl_dpnp.runtime.offline.program import DeviceProgram
+
+__all__ = ["Inspection"]
+
+#: What the compiler makes for a target.
+_CODE = {"sycl": "SPIR-V", "cuda": "PTX"}
+
+
+class Inspection:
+    """The part of a kernel that is looked at; it compiles what is asked for, and runs nothing.
+
+    `overloads` are the compilations, None for a kernel of the reference target.
+    """
+
+    def __init__(self, program: Program, options: KernelOptions, overloads: Overloads | None) -> None:
+        self.options = options
+        self._program = program
+        self._overloads = overloads
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._program.function.name
+
+    @property
+    def parameters(self) -> tuple[ops.Value, ...]:
+        """The parameters, each with its ``name`` and ``type``."""
+        return self._program.function.parameters
+
+    @property
+    def source_text(self) -> str:
+        """The text that the kernel was compiled from; the printed function where it was built without text."""
+        return self._program.text if self._program.text is not None else print_function(self._program.function)
+
+    # --- lowering --------------------------------------------------------------------------------------------------
+
+    def lower(self, device: DeviceDescription | str | None = None) -> LoweredKernel:
+        """Return the kernel as the compiler lowers it for a device, here or not; by default the current one.
+
+        `tl_dpnp.devices` lists descriptions; ``"pvc"`` and ``"dg2"`` name devices that are only compiled for.  Nothing
+        is compiled and nothing is cached.
+        """
+        overloads = self._device_overloads("lower")
+        if isinstance(device, str):
+            from tl_dpnp.runtime.offline.targets import target_named
+
+            device = target_named(device).description
+        return overloads.lowered(device or overloads.current_device())
+
+    def schedules(self, device: DeviceDescription | None = None) -> dict[str, Schedule]:
+        """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
+
+        They are copies: change them, or begin anew with `Schedule.fresh`, and give them to `tl_dpnp.compile`.
+        """
+        return {schedule.name: schedule.copy() for schedule in self.lower(device).schedules}
+
+    def _device_overloads(self, what: str) -> Overloads:
+        """Return the compilations for what takes some."""
+        if self._overloads is None:
+            raise UnsupportedError(f'{what}: @{self.name} has target="reference", for which no code is generated')
+        return self._overloads
+
+    # --- compilations ----------------------------------------------------------------------------------------------
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """What the kernel has been compiled for so far."""
+        return [] if self._overloads is None else [*map(self._signature, self._overloads.made.values())]
+
+    @property
+    def stats(self) -> Stats:
+        """Counts of the disk cache and the time spent compiling, so far."""
+        return Stats() if self._overloads is None else self._overloads.stats
+
+    def _signature(self, overload: Overload) -> Signature:
+        return Signature(tuple(str(parameter.type) for parameter in self.parameters), str(overload.device),
+                         overload.compiled.plan.form)
+
+    def _compiled(self) -> dict[Signature, Overload]:
+        """Return the compilations by signature; where there is none yet, make the one for the current device."""
+        overloads = self._device_overloads("inspection")
+        with overloads.lock:
+            if not overloads.made:
+                overloads.overload(overloads.current_device())
+            return {self._signature(overload): overload for overload in overloads.made.values()}
+
+    def _lowered(self, overload: Overload) -> LoweredKernel:
+        return self._device_overloads("inspection").lowered(overload.device, overload.form)
+
+    def _inspect(self, signature: Signature | None, look: Any) -> Any:
+        compiled = self._compiled()
+        if signature is None:
+            return {key: look(overload) for key, overload in compiled.items()}
+        if signature not in compiled:
+            known = "; ".join(map(str, compiled))
+            raise TLBindingError(f"@{self.name} has not been compiled for {signature}; it has for {known}")
+        return look(compiled[signature])
+
+    def inspect_source(self, signature: Signature | None = None) -> Any:
+        """Return the kernel shell that numba-dpex compiles, as text.
+
+        Like all ``inspect_`` methods it returns a dict keyed by signature, or one value if a signature is given; a
+        kernel that has not been compiled yet is compiled for the current device first.
+        """
+        return self._inspect(signature, lambda overload: overload.compiled.source)
+
+    def inspect_ir(self, signature: Signature | None = None, *, stage: str | None = None) -> Any:
+        """Return the IR after one stage of lowering as text, by default after the last.
+
+        Raises `TLError` for an unknown stage, naming those that there are.
+        """
+        def look(overload: Overload) -> str:
+            stages = self._lowered(overload).stages
+            if stage is not None and stage not in stages:
+                raise TLError(f"there is no stage {stage!r}; there are {', '.join(stages)}")
+            return str(stages[stage or list(stages)[-1]])
+
+        return self._inspect(signature, look)
+
+    def inspect_schedule(self, signature: Signature | None = None) -> Any:
+        """Return the loop nests and the schedule primitives that were applied to them, as text."""
+        return self._inspect(signature, lambda overload: self._lowered(overload).schedule)
+
+    def inspect_llvm(self, signature: Signature | None = None) -> Any:
+        """Return the LLVM IR as text; it is generated again, since only what is made of it is kept."""
+        return self._inspect(signature, lambda overload: llvm_of(self._lowered(overload), overload.device))
+
+    def inspect_spirv(self, signature: Signature | None = None) -> Any:
+        """Return the SPIR-V module as bytes; raises `UnsupportedError` for kernels of other targets."""
+        self._require("inspect_spirv", "sycl")
+        return self._inspect(signature, lambda overload: overload.compiled.binary)
+
+    def inspect_ptx(self, signature: Signature | None = None) -> Any:
+        """Return the PTX as text; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+
+        Without a GPU the kernel is compiled for `tl_dpnp.lowering.device.H200`.
+        """
+        self._require("inspect_ptx", "cuda")
+        return self._inspect(signature, lambda overload: overload.compiled.binary.decode())
+
+    def inspect_sass(self, signature: Signature | None = None) -> Any:
+        """Return the machine code as text; needs no GPU, but ``nvdisasm`` of the CUDA toolkit on the PATH.
+
+        Raises `UnsupportedError` where that is missing, and for kernels of other targets than ``"cuda"``.
+        """
+        self._require("inspect_sass", "cuda")
+        from tl_dpnp.runtime.cuda.ptx import disassemble, link
+
+        return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
+
+    def resources(
+        self, signature: Signature | None = None, *, device: str | None = None, registers: int | None = None
+    ) -> Any:
+        """Return what a kernel takes: registers, spills, memory.
+
+        With `device`, on an Intel GPU that need not be there, as `tl_dpnp.runtime.offline.program.Resources`, with the
+        instructions of the inner loop: see `compile_offline`.  Otherwise on a CUDA device, as
+        `tl_dpnp.runtime.cuda.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        """
+        if device is not None:
+            return self.compile_offline(device, registers=registers).resources
+        self._require("resources", "cuda")
+        from tl_dpnp.runtime.cuda.ptx import link
+
+        return self._inspect(signature, lambda overload: link(overload.compiled, overload.device).resources)
+
+    def _require(self, what: str, target: str) -> None:
+        if self.options.target != target:
+            raise UnsupportedError(f'{what} is for target="{target}"; @{self.name} has target="{self.options.target}"')
+
+    def compile_offline(self, device: str, *, registers: int | None = None) -> DeviceProgram:
+        """Compile the kernel for an Intel GPU that need not be there: ``"pvc"`` (Xe-HPC) or ``"dg2"`` (Xe-HPG).
+
+        `registers` is the size of a thread's register file, 128 or 256; by default what the schedule is made for.
+        Without it, default tiles of the matrix engine are made smaller where they take scratch memory.  The
+        result has the ``binary``, its ``assembly`` and its ``resources``.  Raises UnsupportedError for an unknown
+        device and where Intel's offline compiler is not installed, naming its package; LoweringError where the compiler
+        fails or makes something else of a matrix instruction.
+        """
+        from tl_dpnp.runtime.offline.program import compile_without_scratch
+        from tl_dpnp.runtime.offline.targets import target_named
+
+        overloads = self._device_overloads("compile_offline")
+        described = target_named(device).description
+        options, cache = overloads.lowering(described), overloads.cache()
+        key = "" if cache is None else cache_key(self._program, described, options)
+
+        def lower(halved: int) -> LoweredKernel:
+            return lowered(self._program, described, replace(options, smaller_tiles=halved))
+
+        return compile_without_scratch(lower, device, registers=registers, cache=cache, key=key)
+
+    def inspect_asm(self, device: str, *, registers: int | None = None) -> str:
+        """Return the assembly for a device, as text; see `compile_offline`."""
+        return self.compile_offline(device, registers=registers).assembly
+
+    def diagnostics(self, level: int = 1, *, device: str | None = None) -> str:
+        """Return how the kernel was compiled, as text.
+
+        Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
+        engine does and does not, 3 the kernel shell, 4 the IR after each stage.  With `device`, ``"pvc"`` or ``"dg2"``,
+        the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline` does.
+        """
+        self._device_overloads("diagnostics")
+        if device is not None:
+            program = self.compile_offline(device)
+            remarks = [f"  {remark}" for remark in program.remarks]
+            found = str(program.resources).replace("\n", "\n  ")
+            return "\n".join([f"@{self.name} for {device}: compiled, not run", *remarks, f"  {found}"])
+        return "\n\n".join(
+            "\n".join(self._report(signature, overload, level)) for signature, overload in self._compiled().items()
+        )
+
+    def _report(self, signature: Signature, overload: Overload, level: int) -> Iterable[str]:
+        compiled = overload.compiled
+        yield f"@{self.name}{signature}"
+        yield from _plan_lines(compiled.plan)
+        yield from self._variant_lines(overload)
+        how = "read from the disk cache" if compiled.from_cache else "compiled"
+        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {_CODE[self.options.target]}"
+        tuned = self._device_overloads("diagnostics").tuned(overload.device)
+        if tuned is not None:
+            yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"
+        if level >= 2:
+            kernel = self._lowered(overload)
+            yield from (f"  {remark}" for remark in kernel.remarks)
+            why = self.options.why_no_amx
+            if why is not None and overload.device.amx:
+                yield f"  AMX is not used: {why}"
+            yield from ("", "schedules:", kernel.schedule)
+            if level >= 3:
+                yield from ("", "kernel:", compiled.source)
+            if level >= 4:
+                for stage, text in kernel.stages.items():
+                    yield from ("", f"IR, {stage}:", text)
+
+    def _variant_lines(self, overload: Overload) -> Iterable[str]:
+        """Say of a kernel which calls take others."""
+        for variant in self._device_overloads("diagnostics").variants(overload.device):
+            if variant.form != overload.form and isinstance(variant.condition, FewGroups):
+                yield "  where there are few work-groups, several work-items share each"
+
+
+def _plan_lines(plan: LaunchPlan) -> Iterable[str]:
+    if plan.form == "vector":
+        yield "  one work-item computes a work-group, with vectors"
+    elif plan.form == "divided":
+        yield f"  {plan.parts} work-items share a work-group, with vectors"
+    else:
+        yield f"  {plan.subgroups} sub-groups of {plan.subgroup_size} work-items compute a work-group"
+    yield f"  {plan.work} vector multiply-adds and {plan.local_memory} bytes of local memory for each work-group"
+    if plan.checks:
+        yield f"  {len(plan.checks)} bounds checks"
+
+

@@ -1,0 +1,67 @@
+"""Which kernel a call takes, decided before any is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tl_dpnp.errors import TLBindingError
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json, variants_to_json
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.compiler import _faults_in, cache_key
+from tl_dpnp.runtime.fresh_stack import on_fresh_stack
+from tl_dpnp.runtime.platforms import Platform
+from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+
+__all__ = ["form_for", "variants_of"]
+
+
+def variants_of(
+    program: Program, device: DeviceDescription, options: LoweringOptions, cache: DiskCache | None,
+    refresh: bool = False,
+) -> tuple[Variant, ...]:
+    """Return the kernels that there can be of a program, from the cache unless it is None, not there, or `refresh`.
+
+    Raises what compiling the program raises, but for schedules that do not fit.
+    """
+    only = only_variant(options)
+    if only is not None:
+        return (only,)
+    if cache is None:
+        return on_fresh_stack(_find, program, device, options)
+    key = key_of(["variants", cache_key(program, device, options)])
+    entry = None if refresh else cache.load(key)
+    if entry is not None:
+        try:
+            return variants_from_json(entry.facts["variants"])
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            cache.warn_of(key, problem)
+    found = on_fresh_stack(_find, program, device, options)
+    cache.store(key, Entry({"variants": variants_to_json(found)}))
+    return found
+
+
+def _find(program: Program, device: DeviceDescription, options: LoweringOptions) -> tuple[Variant, ...]:
+    from tl_dpnp import lowering
+
+    with _faults_in(program):
+        return lowering.find_variants(program.function, device, options)
+
+
+def form_for(
+    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: DeviceDescription
+) -> Form | None:
+    """Return what the compiler is to be asked for: the form of the first variant that a call can take.
+
+    Raises `TLBindingError` where it can take none, which happens only to a form that the user asked for.
+    """
+    problem = None
+    for variant in variants:
+        problem = None if variant.condition is None else platform.misfit(variant.condition, binding, call, device)
+        if problem is None:
+            return variant.form
+    name = binding.program.function.name
+    raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{name}: {problem}", "leave form= away")
