@@ -40,8 +40,7 @@ if TYPE_CHECKING:
         TLWarning,
         UnsupportedError,
     )
-    from tl_dpnp.graph.explain import explain
-    from tl_dpnp.graph.fused import fuse
+    from tl_dpnp.graph.fused import explain, fuse
     from tl_dpnp.graph.fusing import fusing
     from tl_dpnp.graph.placeholders import spec
     from tl_dpnp.language.parser import parse
@@ -75,7 +74,7 @@ _NAMES = {
     "unpack": "runtime.packing",
     "wait": "runtime.waiting",
     "parse": "language.parser",
-    "explain": "graph.explain",
+    "explain": "graph.fused",
     "fuse": "graph.fused",
     "fusing": "graph.fusing",
     "spec": "graph.placeholders",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpnp
 from dpctl.tensor import usm_ndarray
@@ -11,9 +11,11 @@ from dpctl.tensor import usm_ndarray
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
-from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
+
+if TYPE_CHECKING:
+    from tl_dpnp.graph.trace import Trace
 
 __all__ = ["Template", "builder_of"]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.breaks import Break, listing
-from tl_dpnp.graph.fused import FusedFunction, fuse
 from tl_dpnp.graph.grids import flops_of
 from tl_dpnp.graph.nodes import (
     NOT_ELEMENTWISE,
@@ -33,7 +31,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.plan import CallStep, KernelStep
 from tl_dpnp.graph.trace import KernelReport, Trace
 
-__all__ = ["Explanation", "KernelSummary", "explain"]
+__all__ = ["Explanation", "KernelSummary"]
 
 
 @dataclass(frozen=True)
@@ -188,25 +186,6 @@ class Explanation:
         from tl_dpnp.graph.picture import draw
 
         return draw(self.function, self.trace)
-
-
-def explain(function: Any) -> Callable[..., Explanation]:
-    """Return a function that calls `function`, fused or not, and returns what became of it.
-
-    >>> print(tl_dpnp.explain(step)(A, B, C))       # doctest: +SKIP
-
-    The result prints as text: the kernels and the operations in each, launches and bytes before and after, the places
-    where fusion ended with file, line, reason and hint, and the tensor language and schedule of each kernel.
-    ``to_dict()`` gives the same as data and ``svg()`` a picture.  Raises `TLTypeError` for what is no function.
-    """
-    if hasattr(function, "__func__") and isinstance(function.__func__, FusedFunction):  # a method
-        bound = function.__self__
-        return lambda *arguments, **keywords: function.__func__.explain(bound, *arguments, **keywords)
-    if not callable(function):
-        raise TLTypeError(f"explain takes a function, not a {type(function).__name__}")
-    fused = function if isinstance(function, FusedFunction) else fuse(function)
-    explained: Callable[..., Explanation] = fused.explain
-    return explained
 
 
 def _operation(node: Node, trace: Trace) -> Operation:

@@ -20,6 +20,8 @@ import dpnp
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.breaks import Break, listing, refusal
+from tl_dpnp.graph.explain import Explanation
+from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
@@ -40,15 +42,14 @@ from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
 
-__all__ = ["FusedFunction", "fuse"]
+__all__ = ["FusedFunction", "explain", "fuse"]
 
 _BREAKS = ("quiet", "warn", "error")
 #: Values of a number with plans of their own after which it is said that there are many.
 _MANY_VALUES = 64
 
 
-
-class FusedFunction:
+class FusedFunction(FunctionWrapper):
     """A function that is fused; made by `tl_dpnp.fuse`."""
 
     def __init__(
@@ -116,8 +117,6 @@ class FusedFunction:
 
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
-        from tl_dpnp.graph.explain import Explanation
-
         check_process()
         key = self._key(arguments, keywords)
         _, trace, again = self._trace_call(key, arguments, keywords, True)
@@ -423,3 +422,21 @@ def fuse(
 
     return decorate if function is None else decorate(function)
 
+
+def explain(function: Any) -> Callable[..., Explanation]:
+    """Return a function that calls `function`, fused or not, and returns what became of it.
+
+    >>> print(tl_dpnp.explain(step)(A, B, C))       # doctest: +SKIP
+
+    The result prints as text: the kernels and the operations in each, launches and bytes before and after, the places
+    where fusion ended with file, line, reason and hint, and the tensor language and schedule of each kernel.
+    ``to_dict()`` gives the same as data and ``svg()`` a picture.  Raises `TLTypeError` for what is no function.
+    """
+    if hasattr(function, "__func__") and isinstance(function.__func__, FusedFunction):  # a method
+        bound = function.__self__
+        return lambda *arguments, **keywords: function.__func__.explain(bound, *arguments, **keywords)
+    if not callable(function):
+        raise TLTypeError(f"explain takes a function, not a {type(function).__name__}")
+    fused = function if isinstance(function, FusedFunction) else fuse(function)
+    explained: Callable[..., Explanation] = fused.explain
+    return explained

@@ -16,6 +16,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import recording
 from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
@@ -209,8 +210,6 @@ class Interceptor:
         return result
 
     def _resolved(self, function: Any, kind: type) -> Any:
-        from tl_dpnp.graph.fused import FusedFunction
-
         if kind is types.FunctionType and self.is_own(function):
             return function
         recorded = dpnp_name(function)
@@ -218,7 +217,7 @@ class Interceptor:
             return recording(recorded, function)
         if kind is types.FunctionType:
             return self._followed(function)
-        if kind is FusedFunction:
+        if issubclass(kind, FunctionWrapper):
             return self.call(function.function)
         if kind is functools.partial:
             return functools.partial(self.call(function.func), *function.args, **function.keywords)
@@ -229,7 +228,7 @@ class Interceptor:
         if kind is np.ufunc and "O" not in "".join(function.types[:1]):  # those of `frompyfunc` run any code
             return functools.partial(self._computed, function)
         method = called_method(kind)
-        if isinstance(method, types.FunctionType | FusedFunction):
+        if isinstance(method, types.FunctionType | FunctionWrapper):
             return types.MethodType(self.call(method), function)
         return self.foreign(function)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import Break
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
+from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable, makers
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
@@ -108,8 +109,8 @@ class Observer(ContainerReader, Interceptor):
             self.class_member(kind, name, found)
             return self.call(found.fget)(owner)
         followed = found is None or not hasattr(type(found), "__get__") or isinstance(
-            found, types.FunctionType | classmethod | staticmethod | types.MemberDescriptorType | type
-        ) or self.is_fused(found) or type(found).__name__ == "_tuplegetter"
+            found, types.FunctionType | classmethod | staticmethod | types.MemberDescriptorType | type | FunctionWrapper
+        ) or type(found).__name__ == "_tuplegetter"
         followed = followed and isinstance(kind.__getattribute__, types.WrapperDescriptorType)
         own = getattr(owner, "__dict__", {}) if followed else {}
         self.class_member(kind, "__getattribute__", kind.__getattribute__)
@@ -276,14 +277,14 @@ class Observer(ContainerReader, Interceptor):
 
     def call(self, function: Any) -> Any:
         """Return what is called in the place of `function`."""
-        if self.is_fused(function):
+        if isinstance(function, FunctionWrapper):
             self.fused(function.function)
         if type(function) is functools.partial:
             return self._partial(function)
         if not isinstance(function, type) and type(function) not in (types.FunctionType, types.MethodType):
             method = called_method(type(function))
-            if (isinstance(method, types.FunctionType) or self.is_fused(method)) and dpnp_name(function) is None \
-                    and not self.is_fused(function):
+            if isinstance(method, types.FunctionType | FunctionWrapper) and dpnp_name(function) is None \
+                    and not isinstance(function, FunctionWrapper):
                 self.class_member(type(function), "__call__", method)
         return super().call(function)
 

@@ -15,6 +15,7 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.breaks import Break, break_here
+from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.guards import Guards, Path, same_value
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.lazy import LazyArray
@@ -170,7 +171,7 @@ class Reader:
             return
         if kind in BY_VALUE or kind in (complex, range) or isinstance(value, np.generic | np.dtype):
             self.guards.require(path, "value", value)
-        elif isinstance(value, BY_IDENTITY) or self.is_fused(value) or dpnp_name(value) is not None:
+        elif isinstance(value, (*BY_IDENTITY, FunctionWrapper)) or dpnp_name(value) is not None:
             self.guards.require(path, "is", value)
             self._constant(value)
         elif kind is types.MethodType:
@@ -187,11 +188,6 @@ class Reader:
         else:
             self._unseen(value)
             self.guards.require(path, "type", kind)
-
-    def is_fused(self, value: Any) -> bool:
-        from tl_dpnp.graph.fused import FusedFunction
-
-        return type(value) is FusedFunction
 
     def _method_at(self, value: types.MethodType, path: Path) -> None:
         self.guards.require(path, "type", types.MethodType)

@@ -19,9 +19,11 @@ import numpy as np
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.breaks import Break, break_here, user_frame
+from tl_dpnp.graph.calls import Template
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
+from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import (
     Accumulate,
@@ -172,8 +174,6 @@ class Trace:
 
     def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
         """Return a new lazy array; a view shares the storage of its base."""
-        from tl_dpnp.graph.lazy import LazyArray
-
         result = object.__new__(LazyArray)
         storage = object() if base is None else base.__dict__["_storage"]
         result.__dict__ = {"_trace": self, "_node": node, "_usm_type": usm_type, "_queue": queue, "_storage": storage}
@@ -245,8 +245,6 @@ class Trace:
 
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
         """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
-        from tl_dpnp.graph.lazy import LazyArray
-
         if type(value) is LazyArray and value.__dict__["_trace"] is not self:
             value = dpnp_array_of(value._array_obj)
         if type(value) is LazyArray:
@@ -466,8 +464,6 @@ class Trace:
 
     def _holder(self, node: Node, state: dict[str, Any]) -> Any:
         """Return a lazy array of a node for as long as it is worked with."""
-        from tl_dpnp.graph.lazy import LazyArray
-
         result = object.__new__(LazyArray)
         result.__dict__ = {**state, "_node": node, "_storage": object()}
         self._lazies.append(weakref.ref(result))
@@ -562,8 +558,6 @@ class Trace:
 
     def call(self, function: Callable[..., Any], name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call dpnp itself on the arrays behind lazy arguments, as a step of the plan; returns lazy results."""
-        from tl_dpnp.graph.calls import Template
-
         if self.rehearsal and may_have_effects(name, [*arguments, *keywords.values()]):
             self.note(name, "it may do more than compute", "warm up a function without it", again=True)
         self.write_back()
