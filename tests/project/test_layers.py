@@ -77,6 +77,15 @@ def test_files_stay_readable():
     assert not {path: lines for path, lines in lengths.items() if lines > 600}
 
 
+def test_functions_stay_readable():
+    """Their documentation counts: what takes a page to use does too much."""
+    lengths = {f"{relative(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+               for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))
+               if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assert lengths
+    assert not {name: lines for name, lines in lengths.items() if lines > 60}
+
+
 def imports_when_run(tree):
     """Yield the imports of a module and of its functions, but for those that only type checkers see."""
     for node in ast.iter_child_nodes(tree):

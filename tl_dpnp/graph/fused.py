@@ -191,14 +191,7 @@ class FusedFunction(FunctionWrapper):
             self.dynamic is not False and history.is_served(parts))
         if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
             return self._in_dpnp(arguments, keywords, rehearsal)
-        trace = Trace(None if asked else known, self.name)
-        trace.observed = asked or known is None
-        if trace.observed:
-            check_setting()
-        trace.refuse = self._refusing(rehearsal)
-        trace.varying = self._varying
-        history.traces += 1
-        history.rehearsals += rehearsal
+        trace = self._new_trace(None if asked else known, rehearsal)
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
         names = list(array_names(self._names, arguments, keywords)) if trace.observed else []
         change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
@@ -211,25 +204,19 @@ class FusedFunction(FunctionWrapper):
         if observer is None:
             self._interceptors.append(trace.interceptor)
             trace.cache.grows = trace.compilations > 0
-        make = None if observer is None else result_of(trace, observer, raw)
-        again = [b for b in trace.breaks if b.again] if observer is None else self._reasons(trace, observer, make)
-        specialization = None
-        if observer is not None and not again:
-            assert make is not None
+            specialization, again = None, [b for b in trace.breaks if b.again]
+        else:
             assert kind is not None
-            origin = Origin(kind, observer.guards)
-            specialization = Specialization.of_trace(trace, observer, key, make, origin)
-        elif rehearsal:
+            specialization, again = self._specialized(trace, observer, key, kind, raw)
+        if rehearsal and specialization is None:
             trace.end()
             raise self._not_rehearsed(again)
         with self._lock:
             history.sized(parts, trace, None if has_plan else kind, _named_arrays(trace, key, names))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
-                if self._plans.add(key, specialization) >= _MANY_VALUES:
-                    assert kind is not None
-                    names = kind.number_names()
-                    history.many_values(_MANY_VALUES, [names[place] for place in self._plans.deciding(key)])
+                assert kind is not None
+                self._keep_plan(key, specialization, kind)
             elif specialization is None and observer is not None:
                 self._again[parts] = trace.cache
                 while len(self._again) > MOST_KEYS:
@@ -238,21 +225,43 @@ class FusedFunction(FunctionWrapper):
         history.report(breaks, self._is_strict, self.on_break == "warn")
         if specialization is None:
             value = restored(trace, raw)
-            del raw, make
+            del raw
         else:
             assert observer is not None
             originals = [*key.originals, *observer.found]
             value = None if rehearsal else specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
-        trace.finish()
-        if specialization is not None:
-            trace.registers = []
-        else:
-            if observer is not None:
-                observer.forget()
-            release(trace)
-        trace.tape.let_go()
+        _finish(trace, observer, specialization is not None)
         return value, trace, again
+
+    def _new_trace(self, known: TraceCache | None, rehearsal: bool) -> Trace:
+        """Return a trace, which observes unless it is `known` what the function does."""
+        trace = Trace(known, self.name)
+        trace.observed = known is None
+        if trace.observed:
+            check_setting()
+        trace.refuse = self._refusing(rehearsal)
+        trace.varying = self._varying
+        self._history.traces += 1
+        self._history.rehearsals += rehearsal
+        return trace
+
+    def _specialized(
+        self, trace: Trace, observer: Observer, key: CallKey, kind: CallKind, raw: Any
+    ) -> tuple[Specialization | None, list[Break]]:
+        """Return the plan that a trace with the result `raw` leaves, or why there is none."""
+        make = result_of(trace, observer, raw)
+        again = self._reasons(trace, observer, make)
+        if again:
+            return None, again
+        assert make is not None
+        return Specialization.of_trace(trace, observer, key, make, Origin(kind, observer.guards)), again
+
+    def _keep_plan(self, key: CallKey, specialization: Specialization, kind: CallKind) -> None:
+        """Keep a plan for later calls; the lock is held."""
+        if self._plans.add(key, specialization) >= _MANY_VALUES:
+            names = kind.number_names()
+            self._history.many_values(_MANY_VALUES, [names[place] for place in self._plans.deciding(key)])
 
     @property
     def _is_strict(self) -> bool:
@@ -366,6 +375,18 @@ def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int,
     held = {id(array): slot for slot, array in enumerate(trace.registers) if array is not None}
     found = ((held.get(id(array)), name, array) for name, array in zip(names, key.arrays, strict=False))
     return {slot: (name, array.shape, tuple(array.strides)) for slot, name, array in found if slot is not None}
+
+
+def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
+    """End a trace whose result was made, and let go what it holds; the arrays of a plan are the user's now."""
+    trace.finish()
+    if has_plan:
+        trace.registers = []
+    else:
+        if observer is not None:
+            observer.forget()
+        release(trace)
+    trace.tape.let_go()
 
 
 def _unpickled(

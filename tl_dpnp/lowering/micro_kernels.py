@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -26,7 +26,7 @@ from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
-from tl_dpnp.lowering.streaming import staged_result
+from tl_dpnp.lowering.streaming import StagedResult, staged_result
 from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tile_engine import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.tiling import vector_width
@@ -40,6 +40,8 @@ _MOST_OPERANDS = 16
 #: Bytes of a lane's widest access on GPUs.
 _VECTOR = 16
 _FALSE, _TRUE = ir.Constant(I1, 0), ir.Constant(I1, 1)
+#: The distance to the next operand, and its size, in bytes.
+Fetched = tuple[ir.Value, int]
 
 
 class MicroKernels:
@@ -77,116 +79,151 @@ class MicroKernels:
         return self.device.caches[0] // 2 if self.device.caches else 0
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
-        kernel, product = self.kernels[id(operation)], self.products.get(id(operation))
-        contraction, realized = kernel.contraction, kernel.realized
-        elements = [ops.memref_type(v).element for v in (*operation.inputs, operation.output)]
-        scalars = {"alpha": operation.alpha, "beta": operation.beta}
-        operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
-        names = _buffer_names(len(elements))
-        width = vector_width(contraction, self.device.vector_bytes)
+        kernel = self.kernels[id(operation)]
+        contraction, on_tiles = kernel.contraction, whole_tile_kernel(kernel.realized.nest) is not None
         fetched = {
             buffer: size_in_bytes(memref.type)
-            for buffer, memref in zip(names, memrefs, strict=True)
+            for buffer, memref in zip(_buffer_names(operation), memrefs, strict=True)
             if memref.can_be_fetched and self.device.is_cpu
         }
-        alone = self.layout.lanes * self.layout.subgroups == 1
-        constant = frozenset(
-            name for name, memref, value in zip(names, memrefs, operation.inputs, strict=False)
-            if value.name in self.read_only and memref.ahead is None and memref.space == GLOBAL
-        )
-        on_tiles = whole_tile_kernel(realized.nest) is not None
         if on_tiles and sum(fetched.values()) > self.most_ahead:
             fetched = {}
-        prefetches = bool(fetched) and (on_tiles or any(loop.prefetch for loop in loops_of(realized.nest.body)))
+        prefetches = bool(fetched) and (
+            on_tiles or any(loop.prefetch for loop in loops_of(kernel.realized.nest.body)))
         beyond = kernel.beyond if prefetches and {"A", "C"} <= fetched.keys() else None
         if beyond is not None:
             self.beyond.append(beyond.schedule)
-        streaming = (beyond or kernel).realized.nest
+        alone = self.layout.lanes * self.layout.subgroups == 1
         staged = None
         if alone and self.device.vector_bytes == CACHE_LINE and not on_tiles:
-            staged = staged_result(streaming)
+            staged = staged_result((beyond or kernel).realized.nest)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             staged = None
         parameters = (
-            *(INDEX for _ in elements),
+            *(INDEX for _ in memrefs),
             *(INDEX for _ in contraction.dimensions),
             *(scalar.type for scalar in contraction.scalars),
             *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
         )
-        scratch_space = PRIVATE if alone else LOCAL
-        first = self.local_memory - realized.scratch
-
-        def emit(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
-            given = iter(arguments)
-            pointers = {
-                buffer: memory_pointer(builder, element, memref.space, next(given), self.local_memory)
-                for buffer, element, memref in zip(names, elements, memrefs, strict=True)
-            }
-            dimensions = {dimension: next(given) for dimension in contraction.dimensions}
-            values = {scalar.name: next(given) for scalar in contraction.scalars}
-            if product is not None:
-                emit_warp_product(builder, product, operation, memrefs, pointers, values)
-                return
-            for name, offset in realized.offsets.items():
-                element, place = realized.nest.buffers[name].element, index(first + offset)
-                pointers[name] = memory_pointer(builder, element, scratch_space, place, self.local_memory)
-            words = None
-            if realized.scratch and not realized.offsets:
-                words = memory_pointer(builder, U32, LOCAL, index(first), self.local_memory)
-            ahead = None
-            if prefetches:
-                level = next(given)
-                wanted, streams = (
-                    builder.icmp_signed(">=", level, index(least)) for least in (BEYOND_ONE, BEYOND_ALL))
-                every = {buffer: (next(given), size) for buffer, size in fetched.items()}
-                # To fetch what is then stored past the caches would read it for nothing.
-                own = None if staged is None else staged.buffer.name
-                read = {buffer: each for buffer, each in every.items() if buffer != own}
-                stored = (staged, every[own][0]) if staged is not None and own in every else None
-                ahead = Ahead(wanted, read, streams, stored)
-                if on_tiles:
-                    fetch_whole(builder, every, pointers, OUTPUT)
-                    ahead = None
-            alignments = {buffer: memref.alignment for buffer, memref in zip(names, memrefs, strict=True)}
-            if not alone:
-                alignments.update((name, math.gcd(first + offset, LOCAL_ALIGNMENT))
-                                  for name, offset in realized.offsets.items())
-
-            def emit_one(nest: Nest, known: Mapping[str, int], ahead: Ahead | None) -> None:
-                given_to_nest = NestArguments(dict(pointers), dimensions, values, ahead, known, words, constant)
-                own = None if self.engine.emulates_tiles else palette_of(nest)
-                if own is not None and own != self.palette:
-                    configure(builder, own)
-                emit_nest(builder, nest, given_to_nest, self.layout, width, self.engine)
-                if own is not None and own != self.palette:
-                    release(builder)
-
-            def nest(known: Mapping[str, int]) -> None:
-                if beyond is None or ahead is None:
-                    emit_one(realized.nest, known, ahead)
-                    return
-                with builder.if_else(ahead.streams) as (then, otherwise):
-                    with then:
-                        emit_one(beyond.realized.nest, known, replace(ahead, wanted=_TRUE, streams=_TRUE))
-                    with otherwise:
-                        emit_one(realized.nest, known, Ahead(ahead.wanted, every, _FALSE))
-
-            if operation.output.name not in self.direct:
-                nest(alignments)
-                return
-            address = builder.ptrtoint(pointers["C"], I64)
-            is_aligned = builder.icmp_unsigned("==", builder.urem(address, index(_VECTOR)), index(0))
-            with builder.if_else(is_aligned) as (then, otherwise):
-                with then:
-                    nest({**alignments, "C": _VECTOR})
-                with otherwise:
-                    nest(alignments)
-
-        intrinsic = Intrinsic(contraction.nest.name, parameters, None, emit, operation.span)
+        micro_kernel = _MicroKernel(self, kernel, beyond, memrefs, fetched if prefetches else {}, staged)
+        intrinsic = Intrinsic(contraction.nest.name, parameters, None, micro_kernel.emit, operation.span)
+        scalars = {"alpha": operation.alpha, "beta": operation.beta}
+        operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
         dimensions = tuple(contraction.dimensions.values())
         return KernelCall(intrinsic, dimensions, operands, contraction.nest.description, prefetches)
 
 
-def _buffer_names(count: int) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class _MicroKernel:
+    """The code of one instruction.
+
+    `beyond` is what computes it instead where operands are in memory, `fetched` are the bytes of the operands of a
+    later work-group that are prefetched meanwhile, and `staged` is the result that may be stored past the caches.
+    """
+
+    maker: MicroKernels
+    kernel: Scheduled
+    beyond: Scheduled | None
+    memrefs: Sequence[MemrefText]
+    fetched: Mapping[str, int]
+    staged: StagedResult | None
+
+    @property
+    def _first(self) -> int:
+        """Where the copies of the nest start in local memory."""
+        return self.maker.local_memory - self.kernel.realized.scratch
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether one work-item computes it."""
+        return self.maker.layout.lanes * self.maker.layout.subgroups == 1
+
+    def emit(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
+        """Emit it for the arguments: operands, sizes, scalars, and where to prefetch."""
+        operation, contraction, realized = self.kernel.operation, self.kernel.contraction, self.kernel.realized
+        names, local_memory, given = _buffer_names(operation), self.maker.local_memory, iter(arguments)
+        pointers = {
+            buffer: memory_pointer(builder, ops.memref_type(value).element, memref.space, next(given), local_memory)
+            for buffer, value, memref in zip(names, (*operation.inputs, operation.output), self.memrefs, strict=True)
+        }
+        dimensions = {dimension: next(given) for dimension in contraction.dimensions}
+        values = {scalar.name: next(given) for scalar in contraction.scalars}
+        product = self.maker.products.get(id(operation))
+        if product is not None:
+            emit_warp_product(builder, product, operation, self.memrefs, pointers, values)
+            return
+        for name, offset in realized.offsets.items():
+            element, place = realized.nest.buffers[name].element, index(self._first + offset)
+            space = PRIVATE if self._is_alone else LOCAL
+            pointers[name] = memory_pointer(builder, element, space, place, local_memory)
+        words = None
+        if realized.scratch and not realized.offsets:
+            words = memory_pointer(builder, U32, LOCAL, index(self._first), local_memory)
+        ahead: Ahead | None = None
+        every: dict[str, Fetched] = {}
+        if self.fetched:
+            ahead, every = self._ahead(builder, given)
+            if whole_tile_kernel(realized.nest) is not None:
+                fetch_whole(builder, every, pointers, OUTPUT)
+                ahead = None
+        constant = frozenset(
+            name for name, memref, value in zip(names, self.memrefs, operation.inputs, strict=False)
+            if value.name in self.maker.read_only and memref.ahead is None and memref.space == GLOBAL
+        )
+        alignments = {buffer: memref.alignment for buffer, memref in zip(names, self.memrefs, strict=True)}
+        if not self._is_alone:
+            alignments.update((name, math.gcd(self._first + offset, LOCAL_ALIGNMENT))
+                              for name, offset in realized.offsets.items())
+        to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words, constant)
+        if operation.output.name not in self.maker.direct:
+            self._emit_nests(builder, to_nest, every)
+            return
+        address = builder.ptrtoint(pointers["C"], I64)
+        is_aligned = builder.icmp_unsigned("==", builder.urem(address, index(_VECTOR)), index(0))
+        with builder.if_else(is_aligned) as (then, otherwise):
+            with then:
+                self._emit_nests(builder, replace(to_nest, alignments={**alignments, "C": _VECTOR}), every)
+            with otherwise:
+                self._emit_nests(builder, to_nest, every)
+
+    def _ahead(self, builder: ir.IRBuilder, given: Iterator[ir.Value]) -> tuple[Ahead, dict[str, Fetched]]:
+        """Return what is prefetched and stored past the caches, and all that may be prefetched."""
+        level = next(given)
+        wanted, streams = (
+            builder.icmp_signed(">=", level, index(least)) for least in (BEYOND_ONE, BEYOND_ALL))
+        every = {buffer: (next(given), size) for buffer, size in self.fetched.items()}
+        # To fetch what is then stored past the caches would read it for nothing.
+        own = None if self.staged is None else self.staged.buffer.name
+        read = {buffer: each for buffer, each in every.items() if buffer != own}
+        stored = (self.staged, every[own][0]) if self.staged is not None and own in every else None
+        return Ahead(wanted, read, streams, stored), every
+
+    def _emit_nests(
+        self, builder: ir.IRBuilder, arguments: NestArguments, every: Mapping[str, Fetched]
+    ) -> None:
+        """Emit the nest, and that for operands from memory beside it where there is one."""
+        nest, ahead = self.kernel.realized.nest, arguments.ahead
+        if self.beyond is None or ahead is None:
+            self._emit_nest(builder, nest, arguments)
+            return
+        with builder.if_else(ahead.streams) as (then, otherwise):
+            with then:
+                always = replace(ahead, wanted=_TRUE, streams=_TRUE)
+                self._emit_nest(builder, self.beyond.realized.nest, replace(arguments, ahead=always))
+            with otherwise:
+                self._emit_nest(builder, nest, replace(arguments, ahead=Ahead(ahead.wanted, every, _FALSE)))
+
+    def _emit_nest(self, builder: ir.IRBuilder, nest: Nest, arguments: NestArguments) -> None:
+        maker = self.maker
+        own = None if maker.engine.emulates_tiles else palette_of(nest)
+        if own is not None and own != maker.palette:
+            configure(builder, own)
+        width = vector_width(self.kernel.contraction, maker.device.vector_bytes)
+        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine)
+        if own is not None and own != maker.palette:
+            release(builder)
+
+
+def _buffer_names(operation: ops.LinearAlgebra) -> tuple[str, ...]:
     """Return the names of the buffers of a nest: the inputs, then the output."""
-    return (*"AB"[: count - 1], "C")
+    return (*"AB"[: len(operation.inputs)], "C")

@@ -239,25 +239,8 @@ def find_staging(
     if operands is None or not outputs:
         return None
     residents = _residents(function, {operand.parameter for operand in operands})
-    whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
-    product = lone_product(function, whole, precision) if tensor_cores else None
-    word = max(type_.element.bytes for type_ in outputs)
-    intensity = _intensity(function, operands) * word
-    intense = intensity > _INTENSE
-    tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
-    rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-    warps = None
-    if product is None and tensor_cores:
-        allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
-        local = _views_through(function, dict.fromkeys(whole | allocated, ""))
-        warps = chain_warps(function, precision, intensity, local)
-    is_chain = warps is not None
-    if product is not None:
-        rows, columns = 32, product.warps
-    elif warps is not None:
-        rows, columns = 32, warps
-    layout = SubgroupLayout(rows, 1, columns)
-    threads = rows * columns
+    team = _team(function, operands, residents, outputs, tensor_cores, precision)
+    threads = team.threads
     if threads > min(_THREADS, device.max_work_group_size):
         return None
     # Accesses of several teams of a warp go to the same banks if teams are a multiple of 128 bytes apart; but what goes
@@ -265,18 +248,11 @@ def find_staging(
     in_place = _in_place(operands)
     # One stage to compute in and one to fill.  Results that are in there leave from a third one, unless so much is
     # computed that to wait for them costs nothing, and more teams are worth more.
-    stages = 3 if in_place and not intense else 2
-    pad = _PAD if 32 // threads * word >= 16 and not in_place else 0
-    narrow = product is None and not is_chain and (
-        any(operand.type.element.bytes < 4 for operand in operands)
-        or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs)
-    )
-    waiting = len(outputs) > 1 and word <= 4 and not intense
-    limit = (_PRODUCT_THREADS if is_chain else _CHAIN_THREADS if waiting else _NARROW_THREADS if narrow else
-             _THREADS)
-    most = max(1, min(limit // threads, _TEAMS))
+    stages = 3 if in_place and not team.intense else 2
+    pad = _PAD if 32 // threads * team.word >= 16 and not in_place else 0
+    most = max(1, min(_most_threads(team, operands, outputs) // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
-    by_threads = _LARGE if most == 1 and not (product or is_chain) else math.inf
+    by_threads = _LARGE if most == 1 and not team.on_tensor_cores else math.inf
     direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
                    for name in operand.values)
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]
@@ -287,17 +263,76 @@ def find_staging(
                          for operand in operands if not operand.in_group))
     for teams in sorted(counts, key=lambda count: count % aligned != 0):
         placed, stage, results = _place(operands, teams, pad)
-        products: tuple[WarpProduct | PaddedProduct | None, ...] = () if product is None else (product,)
+        products: tuple[WarpProduct | PaddedProduct | None, ...] = () if team.product is None else (team.product,)
         kept = residents
-        if warps is not None:
-            chain = chain_products(function, precision, warps, teams, _pitches(function, placed),
+        if team.warps is not None:
+            chain = chain_products(function, precision, team.warps, teams, _pitches(function, placed),
                                    {operand.parameter for operand in residents})
             products, kept = chain, _with_gaps(function, residents, chain)
-        staging = Staging(placed, kept, layout, teams, stage, results, _up(temporaries, 64) + pad, stages, products,
-                          direct)
+        staging = Staging(placed, kept, team.layout, teams, stage, results, _up(temporaries, 64) + pad, stages,
+                          products, direct)
         if staging.local_memory <= device.local_memory:
             return staging
     return None
+
+
+@dataclass(frozen=True)
+class _Team:
+    """The threads that run one work-group: `product` or `warps` say how they do on tensor cores, if they do.
+
+    `word` are the bytes of the largest element of a result; `intense` says that memory does not bound the work-group.
+    """
+
+    layout: SubgroupLayout
+    product: WarpProduct | PaddedProduct | None
+    warps: int | None
+    word: int
+    intense: bool
+
+    @property
+    def threads(self) -> int:
+        return self.layout.lanes * self.layout.columns
+
+    @property
+    def on_tensor_cores(self) -> bool:
+        return self.product is not None or self.warps is not None
+
+
+def _team(
+    function: ops.Function, operands: Sequence[StagedOperand], residents: Sequence[ResidentOperand],
+    outputs: Sequence[MemrefType], tensor_cores: bool, precision: Precision,
+) -> _Team:
+    whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
+    product = lone_product(function, whole, precision) if tensor_cores else None
+    word = max(type_.element.bytes for type_ in outputs)
+    intensity = _intensity(function, operands) * word
+    intense = intensity > _INTENSE
+    warps = None
+    if product is None and tensor_cores:
+        allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
+        local = _views_through(function, dict.fromkeys(whole | allocated, ""))
+        warps = chain_warps(function, precision, intensity, local)
+    if product is not None:
+        rows, columns = 32, product.warps
+    elif warps is not None:
+        rows, columns = 32, warps
+    else:
+        tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
+        rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
+    return _Team(SubgroupLayout(rows, 1, columns), product, warps, word, intense)
+
+
+def _most_threads(team: _Team, operands: Sequence[StagedOperand], outputs: Sequence[MemrefType]) -> int:
+    """Return how many threads a block has at most, as far as several teams go."""
+    if team.warps is not None:
+        return _PRODUCT_THREADS
+    if len(outputs) > 1 and team.word <= 4 and not team.intense:
+        return _CHAIN_THREADS
+    narrow = team.product is None and (
+        any(operand.type.element.bytes < 4 for operand in operands)
+        or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs)
+    )
+    return _NARROW_THREADS if narrow else _THREADS
 
 
 def _pitches(function: ops.Function, operands: Sequence[StagedOperand]) -> dict[str, int]:

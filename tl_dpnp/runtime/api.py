@@ -83,13 +83,9 @@ def compile(
     if options.target == "cuda" and queue is not None:
         raise TLTypeError('queue= takes a SYCL queue; with target="cuda" kernels run where their arrays are')
     _check_queue(queue)
-    given = {"queue": queue, "form": form, "schedule": schedule, "tuned": tuned, "precision": precision,
-             "emulate_dpas": emulate_dpas}
-    meaningless = [option for option, value in given.items() if value is not None]
-    if options.target == "reference" and meaningless:
-        raise TLTypeError(
-            f'{meaningless[0]}= says how a device runs a kernel; with target="reference" it has no meaning'
-        )
+    if options.target == "reference":
+        _refuse_any(queue=queue, form=form, schedule=schedule, tuned=tuned, precision=precision,
+                    emulate_dpas=emulate_dpas)
     return with_room(_kernels, src, name, options, schedule, queue)
 
 
@@ -132,6 +128,13 @@ def _flag(option: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TLTypeError(f"{option}={value!r} is not understood: it takes True or False")
     return value
+
+
+def _refuse_any(**given: Any) -> None:
+    """Raise for the first option that was given and that the reference target has no use for."""
+    for option, value in given.items():
+        if value is not None:
+            raise TLTypeError(f'{option}= says how a device runs a kernel; with target="reference" it has no meaning')
 
 
 def _check_queue(queue: Any) -> None:

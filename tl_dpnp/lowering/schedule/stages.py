@@ -73,24 +73,34 @@ def _copies(
     return stage.with_body(*body)
 
 
-def cache_read(draft: Draft, buffer: str, scope: CacheScope, within: str | None = None) -> str:
-    """See `Schedule.cache_read`."""
-    _require_scope(draft, scope)
+def _copied_uses(
+    draft: Draft, buffer: str, within: str | None, depth: int
+) -> list[tuple[Leaf, tuple[Index, ...]]]:
+    """Return the reads of a buffer, those in the loop `within` at a depth, which are to be of a copy."""
     source = draft.buffer(buffer)
     draft.require(source.scope != "registers", f"{buffer} is kept in registers already")
     draft.require(not source.doubled, f"{buffer} is double buffered; copy it before")
-    depth = 0 if within is None else len(draft.path_to(draft.loop(within).variable)) - 1
     uses = [use for use in _uses(draft, buffer, writes=False)
             if within is None or any(isinstance(n, Loop) and n.variable == within for n in use[0].path)]
     place = "" if within is None else f" in {within}"
     draft.require(bool(uses), f"nothing reads {buffer}{place}")
     draft.require(not any(isinstance(node, Stage) and node.write_back for leaf, _ in uses for node in leaf.path),
                   f"{buffer} is written back from there")
-    around = uses[0][0].path[:depth]
     filled = [stage for stage in stages_of(draft.body) if stage.buffer == buffer]
     if filled and within is not None:
         holders = {loop.variable for loop in _loops(draft.path_to(buffer))}
-        draft.require(holders <= {loop.variable for loop in _loops(around)}, f"{buffer} is filled inside {within}")
+        around = {loop.variable for loop in _loops(uses[0][0].path[:depth])}
+        draft.require(holders <= around, f"{buffer} is filled inside {within}")
+    return uses
+
+
+def cache_read(draft: Draft, buffer: str, scope: CacheScope, within: str | None = None) -> str:
+    """See `Schedule.cache_read`."""
+    _require_scope(draft, scope)
+    source = draft.buffer(buffer)
+    depth = 0 if within is None else len(draft.path_to(draft.loop(within).variable)) - 1
+    uses = _copied_uses(draft, buffer, within, depth)
+    around = uses[0][0].path[:depth]
     name = draft.fresh(f"{buffer}_{scope}")
     if within is None:
         # Without loops around it the region is all of the operand, whatever is accessed of it.
