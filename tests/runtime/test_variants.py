@@ -16,6 +16,7 @@ import pytest
 import tl_dpnp
 from tests.differential.device import disagreements
 from tests.lowering.support import CPU
+from tests.runtime.support import AXPY, COUNT
 from tests.runtime.test_divided import source
 from tests.strategies.programs import random_program
 from tl_dpnp.language import parse
@@ -217,12 +218,24 @@ def test_options_that_leave_no_choice_leave_one_variant(target):
              LoweringOptions(schedules=(("gemm_0", schedule),))]
     for options in given:
         for function in functions if not options.schedules else functions[:1]:
-            assert only_variant(options) == Variant(None)
+            assert only_variant(function, options) == Variant(None)
             try:
                 assert find_variants(function, target, options) == (Variant(None),)
             except tl_dpnp.LoweringError:  # the form is not possible, which compiling will say
                 assert options.form == "divided"
-    assert only_variant(LoweringOptions()) is only_variant(LoweringOptions(form="vector")) is None
+    for options in (LoweringOptions(), LoweringOptions(form="subgroup" if target is H200 else "vector")):
+        for function in functions:
+            if only_variant(function, options) is not None:
+                assert find_variants(function, target, options) == (Variant(None),)
+
+
+def test_other_programs_than_products_have_one_variant():
+    product = parse(source(128, 128, 96)).functions[0]
+    assert only_variant(product, LoweringOptions()) is only_variant(product, LoweringOptions(form="vector")) is None
+    for text in (AXPY, COUNT):
+        function = parse(text).functions[0]
+        assert only_variant(function, LoweringOptions()) == Variant(None)
+        assert find_variants(function, CPU, LoweringOptions()) == (Variant(None),)
 
 
 def test_variants_survive_json():

@@ -83,12 +83,13 @@ class LoweredKernel:
 class _Decision:
     """What is decided about a kernel before its loops are scheduled.
 
-    `function` is canonical, with barriers; in the divided form it is that of a part.  `division` and `tiling` are there
-    where the program has that form on the device, and `engine` and `blocks` are for the schedules.
+    `parsed` became `canonical`, in the divided form that of a part, and with barriers `function`.  `division` and
+    `tiling` are there where the program has that form on the device, and `engine` and `blocks` are for the schedules.
     """
 
+    parsed: ops.Function
+    canonical: ops.Function
     function: ops.Function
-    stages: dict[str, str]
     placements: dict[str, Placement]
     temporaries: int
     engine: MatrixEngine
@@ -97,10 +98,18 @@ class _Decision:
     division: Division | None
     tiling: Tiling | None
 
+    @property
+    def stages(self) -> dict[str, str]:
+        """The IR as text after each pass."""
+        canonical = print_function(self.canonical)
+        memory = "".join(f"; {placement}\n" for placement in self.placements.values())
+        texts = print_function(self.parsed), canonical, memory + canonical, print_function(self.function)
+        return dict(zip(STAGES, texts, strict=True))
+
 
 def _decide(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> _Decision:
     """Rewrite a verified function and find its form; raises what `lower` does but for ScheduleError."""
-    stages = {"parsed": print_function(function)}
+    parsed = function
     check_requirements(function, device)
     canonical = canonicalize(function)
     placements = place_temporaries(canonical, device.local_memory)
@@ -120,16 +129,12 @@ def _decide(function: ops.Function, device: DeviceDescription, options: Lowering
         if division is None:
             raise _impossible(function, device, "divided", "one product of known sizes on CPUs, without schedules,")
         canonical = division.function
-    stages["canonical"] = print_function(canonical)
-    memory = "".join(f"; {placement}\n" for placement in placements.values())
-    stages["memory"] = memory + stages["canonical"]
     function = insert_barriers(canonical, placements)
-    stages["barriers"] = print_function(function)
     chooses = options.form is None and not (work_group.is_given or options.schedules or options.debug)
     work_group = _staged(work_group, function, device, options, temporaries, chooses)
     tiling = (find_tiling(function, device, work_group.form) if chooses else
               _tiled(work_group, function, device, options))
-    return _Decision(function, stages, placements, temporaries, engine, blocks, work_group, division, tiling)
+    return _Decision(parsed, canonical, function, placements, temporaries, engine, blocks, work_group, division, tiling)
 
 
 def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import Form, TilePlan
 
@@ -43,10 +44,14 @@ class Variant:
     condition: Condition | None = None
 
 
-def only_variant(options: LoweringOptions) -> Variant | None:
-    """Return the variant where the options leave no choice, None where it takes a look at the program."""
+def only_variant(function: ops.Function, options: LoweringOptions) -> Variant | None:
+    """Return the variant where a glance says that there is but one, None where it takes `tl_dpnp.lowering`.
+
+    There is no choice where the options leave none, and other forms than the default one are for products.
+    """
     is_open = options.form in (None, "vector", "tiled") and not (options.debug or options.schedules)
-    return None if is_open else Variant(None)
+    has_product = any(isinstance(operation, ops.Gemm) for operation in function.body.walk())
+    return None if is_open and has_product else Variant(None)
 
 
 def variants_to_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ def variants_of(
 
     Raises what compiling the program raises, but for schedules that do not fit.
     """
-    only = only_variant(options)
+    only = only_variant(program.function, options)
     if only is not None:
         return (only,)
     if cache is None:
