@@ -87,7 +87,7 @@ class Inspection:
     @property
     def signatures(self) -> list[Signature]:
         """What the kernel has been compiled for so far."""
-        return [] if self._overloads is None else [*map(self._signature, self._overloads.made.values())]
+        return [] if self._overloads is None else [*map(self._signature, [*self._overloads.made.values()])]
 
     @property
     def stats(self) -> Stats:

@@ -166,7 +166,7 @@ class Overloads:
 
     def current_device(self) -> DeviceDescription:
         """Return the device to tell about: the first that there is a compilation for, else that of the next call."""
-        for device, _ in self.made:
+        for device, _ in [*self.made]:  # other threads may compile meanwhile
             return device
         return self.platform.current_device() if self.queue is None else self.platform.describe(self.queue)
 
@@ -177,4 +177,4 @@ class Overloads:
     @property
     def stats(self) -> Stats:
         """Counts of the disk cache and the time spent compiling, so far."""
-        return replace(self._stats, tuned=sum(self.tuned(device) is not None for device, _ in self.made))
+        return replace(self._stats, tuned=sum(self.tuned(device) is not None for device, _ in [*self.made]))
