@@ -31,8 +31,8 @@ class Kernel(Inspection):
     """A function of the tensor language that can be called with arrays.
 
     Made by `tl_dpnp.compile`.  It is compiled at its first call for the device of its arguments, and once for each
-    further device.  Calls from several threads are safe.  A kernel pickles as its source and options; the queue that
-    was given to `compile` stays behind.
+    further device, and for each further form that a call takes there.  Calls from several threads are safe.  A kernel
+    pickles as its source and options; the queue that was given to `compile` stays behind.
     """
 
     def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
