@@ -16,6 +16,7 @@ import pytest
 
 import tl_dpnp
 from tests.runtime.support import AXPY
+from tl_dpnp.runtime import fresh_stack
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack, with_room
 
 LIMIT = sys.getrecursionlimit()
@@ -93,6 +94,15 @@ def test_an_interrupt_waits_for_the_end():
     with pytest.raises(KeyboardInterrupt):
         on_fresh_stack(work)
     assert done
+
+
+def test_an_interrupt_leaves_no_thread(monkeypatch):
+    run = fresh_stack._Work.run
+    monkeypatch.setattr(fresh_stack._Work, "run", lambda work: (run(work), time.sleep(0.3)))  # a slow end
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        on_fresh_stack(os.kill, os.getpid(), signal.SIGINT)
+    assert threading.active_count() == before
 
 
 def test_a_second_interrupt_does_not_wait():

@@ -46,6 +46,8 @@ def on_fresh_stack(function: Callable[..., _T], *arguments: Any) -> _T:
     except BaseException:
         if not work.take():  # the thread has it, and may be in the middle
             work.wait()
+        if thread.is_alive():  # on its way out
+            thread.join()
         raise
     thread.join()
     try:
