@@ -50,12 +50,12 @@ def lowered(program: Program, device: DeviceDescription, options: LoweringOption
 def _lower(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
-    with _faults_in(program):
+    with faults_in(program):
         return lowering.lower(program.function, device, options)
 
 
 @contextlib.contextmanager
-def _faults_in(program: Program) -> Iterator[None]:
+def faults_in(program: Program) -> Iterator[None]:
     """Give the errors of the compiler the lines that they point at; any other one is a defect of the compiler.
 
     What the machine lacks, memory, files, or depth of the stack, is no such defect.
@@ -138,7 +138,7 @@ def _compile(
     start: float,
 ) -> CompiledKernel:
     kernel = _lower(program, device, options)
-    with _faults_in(program):
+    with faults_in(program):
         code = _build(kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
