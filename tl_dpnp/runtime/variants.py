@@ -11,7 +11,7 @@ from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json,
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.program import Program
-from tl_dpnp.runtime.compiler import faults_in, cache_key
+from tl_dpnp.runtime.compiler import cache_key, faults_in
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.platforms import Platform
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
