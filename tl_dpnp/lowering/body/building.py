@@ -17,6 +17,7 @@ from tl_dpnp.lowering.body.tree import (
     Call,
     Comparison,
     Constant,
+    Count,
     Define,
     Evaluate,
     Expression,
@@ -76,6 +77,10 @@ class BodyBuilder:
     def assign(self, variable: Name, value: Expression) -> None:
         """Give a variable a value."""
         self.append(Assign(variable, value))
+
+    def count_up(self, variable: Name, step: Expression) -> None:
+        """Add to a variable that does not overflow."""
+        self.append(Count(variable, step))
 
     def variable(self, value: Expression) -> Name:
         """Return a new variable with its first value."""

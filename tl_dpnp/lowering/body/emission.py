@@ -22,6 +22,7 @@ from tl_dpnp.lowering.body.tree import (
     Choice,
     Comparison,
     Constant,
+    Count,
     Define,
     Evaluate,
     Expression,
@@ -90,6 +91,9 @@ class _Emitter:
                 self.values[name.name] = self.value(value, name.type)
             case Assign(variable, value):
                 self.builder.store(self.value(value, variable.type), self.variable(variable))
+            case Count(variable, step):
+                following = self.builder.add(self.value(variable), self.value(step), flags=("nsw",))
+                self.builder.store(following, self.variable(variable))
             case Evaluate(call):
                 self.call(call)
             case If(condition, then, otherwise):
@@ -125,17 +129,16 @@ class _Emitter:
         builder.position_at_end(after)
 
     def loop(self, condition: Expression, body: Sequence[Statement]) -> None:
+        """Emit a loop with its test in front of it and, once more, at its end, which back ends need to unroll it."""
         builder = self.builder
-        header, inside, after = (builder.append_basic_block(name) for name in ("while", "body", "after"))
-        builder.branch(header)
-        builder.position_at_end(header)
+        inside, after = builder.append_basic_block("while"), builder.append_basic_block("after")
         builder.cbranch(self.value(condition, BOOLEAN), inside, after)
         builder.position_at_end(inside)
         self.exits.append(after)
         self.block(body)
         self.exits.pop()
         if not builder.block.is_terminated:
-            builder.branch(header)
+            builder.cbranch(self.value(condition, BOOLEAN), inside, after)
         builder.position_at_end(after)
 
     # --- expressions -------------------------------------------------------------------------------------------------

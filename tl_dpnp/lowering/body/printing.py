@@ -18,6 +18,7 @@ from tl_dpnp.lowering.body.tree import (
     Choice,
     Comparison,
     Constant,
+    Count,
     Define,
     Evaluate,
     Expression,
@@ -47,6 +48,8 @@ def _block(statements: Sequence[Statement], depth: int) -> Iterator[str]:
         match statement:
             case Define(name, value) | Assign(name, value):
                 yield f"{indentation}{name.name} = {_text(value)}"
+            case Count(variable, step):
+                yield f"{indentation}{variable.name} = {variable.name} + {_text(step)}"
             case Evaluate(call, comment):
                 yield f"{indentation}{_text(call)}" + (f"  # {comment}" if comment else "")
             case If(condition, (Break(),), None):

@@ -12,7 +12,7 @@ from tl_dpnp.kernels.ring import Kept
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.tree import Assign, Evaluate, Expression, Name, Statement, add, multiply, subtract
+from tl_dpnp.lowering.body.tree import Assign, Count, Evaluate, Expression, Name, Statement, add, multiply, subtract
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.staging import STAGE_ALIGNMENT, StagedOperand, Staging
 from tl_dpnp.scalars import INDEX
@@ -88,8 +88,8 @@ def staged_frame(
     flush = ring.flush([operand.slot for operand in staging.stored])
     last = (
         Evaluate(call(flush, _TURN, FIRST, GROUPS, *targets)),
-        Assign(FIRST, add(FIRST, _STEP)),
-        Assign(_TURN, add(_TURN, 1)),
+        Count(FIRST, _STEP),
+        Count(_TURN, 1),
     )
     return StagedFrame(tuple(before), tuple(first), tuple(meanwhile), last, Evaluate(call(ring.drain())))
 

@@ -16,9 +16,9 @@ from tl_dpnp.lowering.plan import BoundsCheck
 from tl_dpnp.scalars import INDEX, ScalarType
 
 __all__ = [
-    "And", "Argument", "Assign", "Binary", "Body", "Break", "Call", "Choice", "Comparison", "Constant", "Define",
-    "Evaluate", "Expression", "If", "Name", "Not", "Return", "Statement", "While", "add", "bytes_of", "is_simple",
-    "multiply", "offset_of", "subtract",
+    "And", "Argument", "Assign", "Binary", "Body", "Break", "Call", "Choice", "Comparison", "Constant", "Count",
+    "Define", "Evaluate", "Expression", "If", "Name", "Not", "Return", "Statement", "While", "add", "bytes_of",
+    "is_simple", "multiply", "offset_of", "subtract",
 ]
 
 
@@ -108,6 +108,14 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class Count:
+    """Add to a variable which does not pass 2⁶³ − 1 by that; who unrolls the loop that it counts relies on it."""
+
+    variable: Name
+    step: Expression
+
+
+@dataclass(frozen=True)
 class Evaluate:
     """Call an intrinsic for its effect; the comment is for who reads the kernel."""
 
@@ -142,7 +150,7 @@ class Break:
     """Leave the innermost loop."""
 
 
-Statement: TypeAlias = Define | Assign | Evaluate | If | While | Return | Break
+Statement: TypeAlias = Define | Assign | Count | Evaluate | If | While | Return | Break
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,11 @@ class _Writer(MemrefWriter):
                 in_caches = Comparison("==", _BEYOND, 0)
                 with self.loop(And(in_caches, Comparison("<=", add(GROUP, JAMMED), _LAST))):
                     self.region(self.function.body)
-                    self.assign(GROUP, add(GROUP, JAMMED))
+                    self.count_up(GROUP, JAMMED)
                 self.jammed = False
             with self.loop(Comparison("<", GROUP, _LAST)):
                 self.region(self.function.body)
-                self.assign(GROUP, add(GROUP, 1))
+                self.count_up(GROUP, 1)
             if self.palette is not None:
                 self.evaluate(call(intrinsics.release_tiles()))
         else:
@@ -214,7 +214,7 @@ class _Writer(MemrefWriter):
             case ops.If():
                 self.choose(operation)
             case ops.For():
-                self.count_up(operation)
+                self.count_loop(operation)
             case ops.Foreach():
                 self.foreach(operation)
             case ops.LinearAlgebra():
@@ -295,7 +295,7 @@ class _Writer(MemrefWriter):
             with self.otherwise(), self.nested():
                 self.region(operation.otherwise, outputs)
 
-    def count_up(self, operation: ops.For) -> None:
+    def count_loop(self, operation: ops.For) -> None:
         type_, step = ops.scalar_type(operation.variable), self.bind(self.wide(operation.step))
         if not isinstance(step, int):
             kind: CheckKind = "differs" if type_ == U64 else "least"
@@ -366,7 +366,7 @@ class _Writer(MemrefWriter):
         counter = self.variable(start)
         with self.loop(Comparison("<", counter, stop)), self.nested():
             self.iteration(variable, counter, body)
-            self.assign(counter, add(counter, step))
+            self.count_up(counter, step)
         self.leave_if_failed()
 
     def repeated(

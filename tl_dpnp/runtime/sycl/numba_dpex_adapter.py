@@ -105,6 +105,11 @@ def _linked(host: _Host, body: str) -> str:
     library = host.context.codegen().create_library("tl_dpnp")
     for module in (host.llvm, body):
         library.add_llvm_module(binding.parse_assembly(module))
+    # Else LLVM optimises the body three times: as a function, and with each of the two that it is inlined into.
+    inlining = binding.ModulePassManager()
+    inlining.add_function_inlining_pass(0)
+    inlining.add_global_dce_pass()
+    inlining.run(library.final_module)
     library.inline_threshold = _INLINE_THRESHOLD
     library.finalize()
     return str(library.final_module)
