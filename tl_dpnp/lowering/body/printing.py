@@ -89,7 +89,7 @@ def _text(expression: Expression) -> str:
         case Not(condition):
             return f"not {_text(condition)}"
         case Choice(condition, then, otherwise):
-            return f"{_text(then)} if {_text(condition)} else {_text(otherwise)}"
+            return f"{_argument(then)} if {_text(condition)} else {_argument(otherwise)}"
         case Call(intrinsic, arguments):
             return f"{intrinsic.name}({', '.join(map(_argument, arguments))})"
     raise AssertionError(expression)
