@@ -4,7 +4,8 @@ Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts 
 
 - ``SPIRVKernelDispatcher._compiler._compile_core``: Numba's pipeline up to an LLVM library;
 - ``SPIRVTargetContext.prepare_spir_kernel``: the kernel around the device function;
-- ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation;
+- ``codegen().create_library``, ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own
+  optimisation;
 - ``codegen.SPIR_DATA_LAYOUT``, which says nothing of the integers that a device has.
 
 What Numba is told of a function it keeps for ever, with all that the function leads to, so all kernels call the same
@@ -97,6 +98,13 @@ def _compile(signature: tuple[Any, ...]) -> _Host:
         result = dispatcher._compiler._compile_core((NdItemType(2), *signature), types.void)
     context, library = result.target_context, result.library
     kernel = context.prepare_spir_kernel(library.get_function(result.fndesc.llvm_func_name), result.fndesc.argtypes)
+    # Without this LLVM would optimise each body once more, inlined into the function that the kernel calls.
+    inlining = binding.ModulePassManager()
+    inlining.add_function_inlining_pass(0)
+    inlining.add_global_dce_pass()
+    inlining.add_sroa_pass()
+    inlining.add_instruction_combining_pass()
+    inlining.run(kernel.module)
     return _Host(context, str(kernel.module), kernel.name)
 
 
@@ -105,11 +113,6 @@ def _linked(host: _Host, body: str) -> str:
     library = host.context.codegen().create_library("tl_dpnp")
     for module in (host.llvm, body):
         library.add_llvm_module(binding.parse_assembly(module))
-    # Else LLVM optimises the body three times: as a function, and with each of the two that it is inlined into.
-    inlining = binding.ModulePassManager()
-    inlining.add_function_inlining_pass(0)
-    inlining.add_global_dce_pass()
-    inlining.run(library.final_module)
     library.inline_threshold = _INLINE_THRESHOLD
     library.finalize()
     return str(library.final_module)
