@@ -54,7 +54,8 @@ def emit_body(arguments: Sequence[Argument], statements: Sequence[Statement], ta
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), BODY_NAME)
     function.linkage = "linkonce_odr"  # nothing is left of it once it is inlined
     function.calling_convention = target.calling_convention
-    function.attributes.add("alwaysinline")
+    for attribute in ("alwaysinline", "nounwind"):
+        function.attributes.add(attribute)
     # Arrays and variables are at the beginning of the first block, which nothing else uses.
     entry, start = function.append_basic_block("entry"), function.append_basic_block("start")
     ir.IRBuilder(entry).branch(start)
