@@ -56,9 +56,8 @@ def emit_body(arguments: Sequence[Argument], statements: Sequence[Statement], ta
     function.calling_convention = target.calling_convention
     for attribute in ("alwaysinline", "nounwind"):
         function.attributes.add(attribute)
-    # Arrays and variables are at the beginning of the first block, which nothing else uses.
+    # The first block is for arrays, variables, and what their first values are; it ends when all else is written.
     entry, start = function.append_basic_block("entry"), function.append_basic_block("start")
-    ir.IRBuilder(entry).branch(start)
     values: dict[str, ir.Value] = {}
     for argument, value in zip(arguments, function.args, strict=True):
         value.name = argument.name
@@ -67,6 +66,7 @@ def emit_body(arguments: Sequence[Argument], statements: Sequence[Statement], ta
     emitter.block(statements)
     if not emitter.builder.block.is_terminated:
         emitter.builder.ret_void()
+    ir.IRBuilder(entry).branch(start)
     return str(module)
 
 
