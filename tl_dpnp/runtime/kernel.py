@@ -530,8 +530,9 @@ class Kernel:
         """Return how the kernel was compiled, as text.
 
         Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
-        engine does and does not, 3 the body of the kernel, 4 the IR after each stage.  With `device`, ``"pvc"`` or ``"dg2"``,
-        the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline` does.
+        engine does and does not, 3 the kernel's body, 4 the IR after each stage.  With `device`, ``"pvc"`` or
+        ``"dg2"``, the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline`
+        does.
         """
         self._require_device_target("diagnostics")
         if device is not None:
