@@ -22,7 +22,7 @@ STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
     "memory": ("with the places of temporaries in local memory", lambda kernel: kernel.inspect_ir(stage="memory")),
     "barriers": ("with the barriers that the compiler added", lambda kernel: kernel.inspect_ir(stage="barriers")),
     "schedule": ("the loop nest of each collective instruction", lambda kernel: kernel.inspect_schedule()),
-    "source": ("the kernel's shell in Python", lambda kernel: kernel.inspect_source()),
+    "source": ("the kernel's body as text that reads like Python", lambda kernel: kernel.inspect_source()),
     "llvm": ("LLVM IR", lambda kernel: kernel.inspect_llvm()),
     "spirv": ("SPIR-V: text if spirv-dis is installed, binary with -o", lambda kernel: kernel.inspect_spirv()),
 }

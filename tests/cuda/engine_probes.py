@@ -12,13 +12,15 @@ from tl_dpnp.kernels.mma import emit
 from tl_dpnp.kernels.mma.moves import AsyncCopy, MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, MmaRow
 from tl_dpnp.kernels.mma.warpgroup import THREADS, Panel, WarpgroupRow
-from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.kernels.targets import target_for, target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.emission import emit_body
+from tl_dpnp.lowering.body.tree import Argument, Evaluate, Name
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.shell import Argument, Shell
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda.numba_cuda_adapter import build
@@ -35,12 +37,11 @@ def compiled(
     """Compile a kernel that passes `count` addresses to an emitter."""
     names = [f"p{number}" for number in range(count)]
     intrinsic = Intrinsic("probe_body", (INDEX,) * count, None, emitter)
-    text = f"def tl_kernel({', '.join(names)}):\n    probe_body({', '.join(names)})\n"
     arguments = tuple(Argument(name, INDEX) for name in names)
-    shell = Shell(text, "tl_kernel", arguments, {"probe_body": intrinsic}, (), ())
+    llvm = emit_body(arguments, [Evaluate(call(intrinsic, *map(Name, names)))], target_for("cuda"))
     plan = LaunchPlan("tl_kernel", "subgroup", threads, 1, shared)
-    lowered = LoweredKernel(plan, shell, {}, (), WorkGroup("subgroup", SubgroupLayout(threads)))
-    return CompiledKernel(plan, build(lowered, H200).binary, text, 0.0, False)
+    lowered = LoweredKernel(plan, arguments, llvm, "", (), {}, (), WorkGroup("subgroup", SubgroupLayout(threads)))
+    return CompiledKernel(plan, build(lowered, H200).binary, "", 0.0, False)
 
 
 def _words(b: ir.IRBuilder, address: ir.Value, type_: ir.Type, count: int) -> list[ir.Value]:

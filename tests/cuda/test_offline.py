@@ -78,7 +78,7 @@ def test_the_sub_group_form_is_a_block_of_warps():
     kernel = tl_dpnp.compile(FUSED, target="cuda", form="subgroup", cache=False)
     lowered = kernel.lower(H200)
     assert lowered.plan.subgroup_size == 32
-    assert "item" not in lowered.shell.text
+    assert "item" not in lowered.text
     ptx = only(kernel.inspect_ptx())
     assert ".target sm_90a" in ptx
     for instruction in ("bar.sync", "fma.rn.f32", "ld.shared.f32", "st.global.f32", "%ctaid.x", "%tid.y"):

@@ -1,4 +1,4 @@
-"""Generated kernels, read by people: the shell and the schedules of short functions, in golden files."""
+"""Generated kernels, read by people: the body and the schedules of short functions, in golden files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_no_text_of_the_user_enters_the_kernel() -> None:
         store %exec, %x[3] : memref<f32x16>
     }"""
     (function,) = parse(source)
-    text = lower(function, CPU, LoweringOptions()).shell.text
+    text = lower(function, CPU, LoweringOptions()).text
     assert not {"evil", "import_os", "exec"} & set(text.replace("(", " ").replace(",", " ").split())
 
 
@@ -81,8 +81,8 @@ def test_temporaries_are_not_prefetched() -> None:
         gemm.n.n 1.0, %u, %u, 0.0, %v : f32, memref<f32x16x16>, memref<f32x16x16>, f32, memref<f32x16x16>
     }"""
     (function,) = parse(source)
-    shell = lower(function, CPU, LoweringOptions()).shell
-    (call,) = (line for line in shell.text.splitlines() if "gemm_" in line)
+    text = lower(function, CPU, LoweringOptions()).text
+    (call,) = (line for line in text.splitlines() if "gemm_" in line)
     assert ", beyond, 8192)" in call, "the output, %v, moves by eight times its size; nothing else is known to move"
 
 
@@ -93,8 +93,8 @@ def test_elements_of_groups_are_prefetched_where_every_work_group_loads_one() ->
     program = "func @f(%x: group<memref<f32x16x16>>) {{\n%g = group_id\n{}\n}}"
     (everywhere,), (guarded,) = map(parse, (program.format(load), program.format(
         f"%c = cmp.lt %g, 3 : index\nif %c {{ {load} }}")))
-    assert "groups - 1" in lower(everywhere, CPU, LoweringOptions()).shell.text
-    assert "groups - 1" not in lower(guarded, CPU, LoweringOptions()).shell.text
+    assert "groups - 1" in lower(everywhere, CPU, LoweringOptions()).text
+    assert "groups - 1" not in lower(guarded, CPU, LoweringOptions()).text
 
 
 def test_operands_from_memory_have_a_schedule_of_their_own_where_all_work_groups_have_others() -> None:

@@ -21,7 +21,7 @@ def offsets(draw: st.DrawFn, *, distinct: bool = False) -> list[Offset]:
 
 @given(offsets(), widths, st.sampled_from([None, 56, 64]))
 def test_each_lane_is_loaded_from_its_place(lanes, width, extent):
-    pattern = load_pattern(lanes, max(width, len(lanes)), extent)
+    pattern = load_pattern(tuple(lanes), max(width, len(lanes)), extent)
     assert [pattern.chunks[chunk].start.next(place) for chunk, place in pattern.lanes] == lanes
     for chunk in pattern.chunks:
         assert chunk.width in (1, 2, 4, 8, 16)
@@ -33,17 +33,17 @@ def test_each_lane_is_loaded_from_its_place(lanes, width, extent):
 
 
 def test_neighbours_are_loaded_together():
-    consecutive = [Offset((), i) for i in range(16)]
+    consecutive = tuple(Offset((), i) for i in range(16))
     assert len(load_pattern(consecutive, 16, None).chunks) == 1
 
 
 def test_what_lanes_share_is_loaded_once():
-    pattern = load_pattern([Offset((), i % 4) for i in range(16)], 16, None)
+    pattern = load_pattern(tuple(Offset((), i % 4) for i in range(16)), 16, None)
     assert [chunk.width for chunk in pattern.chunks] == [4]
 
 
 def test_a_small_buffer_is_loaded_in_whole_vectors():
-    columns = [Offset((), 4 * (i // 4)) for i in range(16)]
+    columns = tuple(Offset((), 4 * (i // 4)) for i in range(16))
     assert [(chunk.start.known, chunk.width) for chunk in load_pattern(columns, 16, 16).chunks] == [(0, 16)]
     assert [chunk.width for chunk in load_pattern(columns, 16, None).chunks] == [1, 1, 1, 1]
 
@@ -59,7 +59,7 @@ def test_each_lane_is_stored_to_its_place_alone(lanes, repeated):
 
 
 def test_two_shared_elements_are_mixed_from_whole_vectors_of_each():
-    offsets = [Offset((), 0)] * 8 + [Offset((), 1)] * 8
+    offsets = (Offset((), 0),) * 8 + (Offset((), 1),) * 8
     together, apart = load_pattern(offsets, 16, None), load_pattern(offsets, 16, None, shared=True)
     assert [chunk.width for chunk in together.chunks] == [2]
     assert [chunk.width for chunk in apart.chunks] == [1, 1]

@@ -32,11 +32,13 @@ def compiled(source: str) -> None:
 #: Where something fails: the module, the name of a function there, a program that uses it, and the line to be shown.
 PLACES = {
     "lowering, at its beginning": (pipeline, "choose_work_group", PRODUCT, 1),
-    "lowering, writing the shell": (pipeline, "write_shell", PRODUCT, 1),
+    "lowering, writing the body": (pipeline, "write_body", PRODUCT, 1),
+    "lowering, printing the body": (pipeline, "print_body", PRODUCT, 1),
     "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),
     "Numba": (numba_dpex_adapter, "_compile", PRODUCT, 1),
+    "linking": (numba_dpex_adapter, "_linked", PRODUCT, 1),
     "translation to SPIR-V": (numba_dpex_adapter, "translate", PRODUCT, 1),
 }
 
@@ -51,6 +53,7 @@ def test_a_fault_shows_the_instruction(place, error, monkeypatch):
         raise error
 
     monkeypatch.setattr(module, name, fail)
+    monkeypatch.setattr(numba_dpex_adapter, "_hosts", {})  # what Numba compiles is kept for later kernels
     with pytest.raises(TLError, match="a planted fault") as raised:
         compiled(source)
     assert type(raised.value) is (type(error) if isinstance(error, TLError) else LoweringError)

@@ -10,6 +10,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.kernels.llvm import Intrinsic
+from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
 PRODUCT = """
 func @product(%A: memref<f32x8x8>, %B: memref<f32x8x8>, %C: memref<f32x8x8>) {{
@@ -43,33 +44,39 @@ def test_numba_keeps_no_intrinsics(warm):
     assert alive() == before
 
 
-def test_numba_dpex_registers_nothing_twice(warm):
+def scalars(count):
+    """Compile and call a kernel of so many scalars: Numba has none yet with these types of arguments."""
+    names = [f"%p{number}" for number in range(count)]
+    sums = [f"%s{number} = arith.add %{f's{number - 1}' if number else 'zero'}, {name} : f64"
+            for number, name in enumerate(names)]
+    source = f"""func @f({', '.join(f'{name}: f64' for name in names)}, %x: memref<f64>) {{
+      %zero = load %x[] : memref<f64>
+      {chr(10).join(sums)}
+      store %s{count - 1}, %x[] : memref<f64>
+    }}"""
+    x = dpnp.zeros(())
+    tl_dpnp.compile(source, cache=False)(*range(count), x)
+    assert float(x) == sum(range(count))
+
+
+def test_numba_dpex_registers_no_lists_twice(warm):
     context = numba_dpex.kernel(lambda item: None).targetctx
 
     def implementations():
         return sum(len(selector.versions) for selector in context._defns.values())
 
-    before = implementations()
-    for alpha in (6.0, 7.0, 8.0):
-        run(alpha)
-    assert implementations() == before
+    before, hosts = implementations(), len(numba_dpex_adapter._hosts)
+    for count in (41, 42, 43):
+        scalars(count)
+    assert implementations() == before + 3  # the hosts themselves
+    assert len(numba_dpex_adapter._hosts) == hosts + 3
 
 
-def test_a_slot_stands_for_one_kernel_at_a_time(warm):
-    """Kernels of different numbers and types of intrinsics share functions that Numba knows."""
-    sums = """func @f(%n: index, %x: memref<f64x?>, %y: memref<f64>) {
-      sum.n 1.0, %x, 0.0, %y : f64, memref<f64x?>, f64, memref<f64>
-      %v = load %y[] : memref<f64>
-      %w = math.exp %v : f64
-      %u = math.min %n, 3 : index
-      %c = cast %u : index -> f64
-      %t = arith.add %w, %c : f64
-      store %t, %y[] : memref<f64>
-    }"""
-    kernel = tl_dpnp.compile(sums, cache=False)
-    x, y = dpnp.zeros(5), dpnp.zeros(())
+def test_kernels_whose_arguments_have_the_same_types_share_what_numba_compiles(warm):
+    hosts = dict(numba_dpex_adapter._hosts)
     for _ in range(2):
-        kernel(9, x, y)
-        assert float(y) == 4
         run(9.0)
-        kernel.recompile()
+    assert numba_dpex_adapter._hosts == hosts
+    scalars(44)
+    assert len(numba_dpex_adapter._hosts) == len(hosts) + 1
+    run(10.0)

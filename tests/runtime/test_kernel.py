@@ -45,6 +45,43 @@ def test_the_fused_sample(form, batch):
     assert (arguments[-1].asnumpy() == expected).all()
 
 
+@FORMS
+@pytest.mark.parametrize("count", [28, 31, 95])
+def test_arguments_of_all_types_arrive_however_many_they_are(form, count):
+    types = ["f32", "i8", "u16", "f64", "i64", "i1", "index", "f16"]
+    given = [types[number % len(types)] for number in range(count)]
+    values = [number % 2 if type_ == "i1" else number - (type_[0] != "u") for number, type_ in enumerate(given)]
+    parameters = ", ".join(f"%p{number}: {type_}" for number, type_ in enumerate(given))
+    lines = "\n".join(f"%v{number} = cast %p{number} : {type_} -> f64\nstore %v{number}, %out[{number}] : {{0}}"
+                      if type_ != "f64" else f"store %p{number}, %out[{number}] : {{0}}"
+                      for number, type_ in enumerate(given)).format(f"memref<f64x{count}>")
+    kernel = tl_dpnp.compile(f"func @f({parameters}, %out: memref<f64x{count}>) {{\n{lines}\n}}", form=form)
+    out = dpnp.zeros(count, dtype="float64")
+    kernel(*(bool(value) if type_ == "i1" else value for value, type_ in zip(values, given, strict=True)), out)
+    assert out.asnumpy().tolist() == values
+
+
+@FORMS
+def test_loops_over_many_arrays(form):
+    count = 17
+    arrays = [on_device(random(40, seed=number)) for number in range(count)]
+    parameters = ", ".join(f"%a{number}: memref<f32x?,strided<?>>" for number in range(count))
+    loads = "\n".join(f"%v{number} = load %a{number}[%i] : memref<f32x?,strided<?>>" for number in range(count))
+    sums = "\n".join(f"%s{number} = arith.add %{f's{number - 1}' if number > 1 else 'v0'}, %v{number} : f32"
+                     for number in range(1, count))
+    kernel = tl_dpnp.compile(f"""func @f({parameters}) {{
+        foreach %i = 0, 20 {{
+            {loads}
+            {sums}
+            store %s{count - 1}, %a0[%i] : memref<f32x?,strided<?>>
+        }}
+    }}""", form=form)
+    expected = arrays[0].asnumpy()
+    expected[:40:2] = sum(array.asnumpy()[::2].astype("f8") for array in arrays)
+    kernel(*(array[::2] for array in arrays))
+    np.testing.assert_allclose(arrays[0].asnumpy(), expected, rtol=1e-5)
+
+
 def test_the_reference_target_takes_numpy_arrays_in_place():
     arguments, expected = fused_arguments(3)
     alpha, A, B, C, D = arguments

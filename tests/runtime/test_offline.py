@@ -9,7 +9,7 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
-from tl_dpnp.kernels.llvm import new_module
+from tl_dpnp.kernels.targets import new_module, target_for
 from tl_dpnp.lowering import matrix_engine
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
@@ -58,7 +58,7 @@ def test_what_the_tools_refuse_is_an_error():
         tools.compile_binary(b"nothing", "pvc")
     with pytest.raises(LoweringError, match="not valid SPIR-V"):
         tools.validate_spirv(b"nothing")
-    tools.validate_spirv(translate(str(new_module("empty"))))
+    tools.validate_spirv(translate(str(new_module("empty", target_for("opencl")))))
 
 
 def test_other_devices_are_refused():

@@ -1,6 +1,6 @@
-"""The small intrinsics that every kernel shell may call: scalar operations, element accesses, work-item functions.
+"""The small intrinsics that the body of any kernel may call: scalar operations, element accesses, work-item functions.
 
-Each is made on demand by name; the shell collects those that it calls.
+Each is made on demand.
 """
 
 from __future__ import annotations

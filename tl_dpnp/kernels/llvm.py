@@ -7,7 +7,7 @@ Vector widths are those of SPIR-V: 2, 4, 8 and 16 lanes (SPIR-V specification, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llvmlite import ir
 
@@ -15,9 +15,9 @@ from tl_dpnp.errors import Span, UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "CACHE_LINE", "DATA_LAYOUT", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
+    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
     "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "masked_load",
-    "masked_store", "new_module", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
+    "masked_store", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
     "value_type", "vector_of",
 ]
 
@@ -26,12 +26,6 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 PRIVATE, GLOBAL, LOCAL = 0, 1, 3
-#: Sizes and alignments of 64-bit SPIR: vectors of three elements take the space of four.  The last part says which
-#: integers there are: without it LLVM makes some of 2 or 33 bits, which SPIR-V has as an extension only and whose
-#: switches end Intel's CPU runtime (2024.2).
-DATA_LAYOUT = (
-    "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64"
-)
 #: Lanes of the widest vector of SPIR-V.
 MOST_LANES = 16
 #: Bytes of a cache line of an x86-64 processor.
@@ -49,25 +43,17 @@ _MANGLED = {
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A function that the kernel shell calls and whose body is LLVM IR written by `emit`.
+    """A function that the body of a kernel calls and whose own body is LLVM IR written by `emit`.
 
     `emit(builder, arguments)` appends to the current block and returns the result, or None where `result` is None.
-    `span` is the instruction that it is for, where it is for one.
+    `span` is the instruction that it is for, where it is for one.  Intrinsics of one name are equal.
     """
 
     name: str
     parameters: tuple[ScalarType, ...]
     result: ScalarType | None
-    emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None]
+    emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None] = field(compare=False)
     span: Span | None = None
-
-
-def new_module(name: str) -> ir.Module:
-    """Return an empty module for 64-bit SPIR."""
-    module = ir.Module(name)
-    module.triple = "spir64-unknown-unknown"
-    module.data_layout = DATA_LAYOUT
-    return module
 
 
 def value_type(scalar: ScalarType) -> ir.Type:

@@ -1,4 +1,4 @@
-"""Lowering: passes over the IR, loop nests and their schedules, and the kernel shell.
+"""Lowering: passes over the IR, loop nests and their schedules, and the body of the kernel as LLVM IR.
 
 Importing this package loads neither llvmlite nor Numba; `lower` does, when a kernel really has to be compiled.
 """

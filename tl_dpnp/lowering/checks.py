@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tl_dpnp.errors import Span
+from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.lowering.plan import BoundsCheck
-from tl_dpnp.lowering.text import Text
 
 __all__ = ["CheckKind", "failure", "is_known_to_hold"]
 
@@ -29,7 +29,7 @@ def failure(kind: CheckKind, what: str, span: Span) -> BoundsCheck:
     return BoundsCheck(message, span.file, span.line, span.column, span.end_line, span.end_column)
 
 
-def is_known_to_hold(kind: CheckKind, value: Text, bound: Text) -> bool:
+def is_known_to_hold(kind: CheckKind, value: Expression, bound: Expression) -> bool:
     """Return whether a check needs no code."""
     if kind == "equal" and value == bound:
         return True

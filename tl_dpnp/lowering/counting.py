@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tl_dpnp.lowering.text import Text
+from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.scalars import INDEX, U64, ScalarType
 
 __all__ = ["counter_type", "cannot_overflow"]
@@ -16,7 +16,9 @@ def counter_type(variable: ScalarType) -> ScalarType:
     return U64 if variable == U64 else INDEX
 
 
-def cannot_overflow(variable: ScalarType, start: Text, stop: Text, step: Text, first: int = 0) -> bool:
+def cannot_overflow(
+    variable: ScalarType, start: Expression, stop: Expression, step: Expression, first: int = 0
+) -> bool:
     """Return whether ``counter < stop`` and ``counter + step`` never pass 2⁶³ − 1.
 
     The counter starts up to `first` behind `start`.  Steps that are known at run time only might be 0 or less.

@@ -1,4 +1,4 @@
-"""How the kernel shell calls the micro-kernel of an instruction."""
+"""How the body of a kernel calls the micro-kernel of an instruction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
 
 __all__ = ["KernelCall", "KernelMaker"]
 
@@ -29,4 +29,4 @@ class KernelCall:
 
 
 #: Makes the micro-kernel of an instruction, given its operands.
-KernelMaker = Callable[[ops.LinearAlgebra, Sequence[MemrefText]], KernelCall]
+KernelMaker = Callable[[ops.LinearAlgebra, Sequence[MemrefDescriptor]], KernelCall]

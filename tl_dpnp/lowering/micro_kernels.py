@@ -1,4 +1,4 @@
-"""The micro-kernels of a function: what the kernel shell calls for each linear-algebra instruction."""
+"""The micro-kernels of a function: what the body of a kernel calls for each linear-algebra instruction."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I1, I64, LOCAL, PRIVATE, In
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
@@ -27,7 +28,6 @@ from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StagedResult, staged_result
-from tl_dpnp.lowering.text import MemrefText
 from tl_dpnp.lowering.tile_engine import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
@@ -78,7 +78,7 @@ class MicroKernels:
         """Bytes of the operands of a later work-group that the nearest cache has room for beside the present ones."""
         return self.device.caches[0] // 2 if self.device.caches else 0
 
-    def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefText]) -> KernelCall:
+    def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefDescriptor]) -> KernelCall:
         kernel = self.kernels[id(operation)]
         contraction, on_tiles = kernel.contraction, whole_tile_kernel(kernel.realized.nest) is not None
         fetched = {
@@ -124,7 +124,7 @@ class _MicroKernel:
     maker: MicroKernels
     kernel: Scheduled
     beyond: Scheduled | None
-    memrefs: Sequence[MemrefText]
+    memrefs: Sequence[MemrefDescriptor]
     fetched: Mapping[str, int]
     staged: StagedResult | None
 

@@ -14,6 +14,10 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.block_product import Block, blocks_of
+from tl_dpnp.lowering.body.emission import emit_body
+from tl_dpnp.lowering.body.printing import print_body
+from tl_dpnp.lowering.body.tree import Argument, Body
+from tl_dpnp.lowering.body.writer import write_body
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.divide import Division, divide
@@ -28,7 +32,6 @@ from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, contractions_of, micro_kernels_of, schedule_instructions
-from tl_dpnp.lowering.shell import Shell, write_shell
 from tl_dpnp.lowering.staging import find_staging
 from tl_dpnp.lowering.tile_engine import palette_of, tile_work
 from tl_dpnp.lowering.tiled import Tiling, find_tiling
@@ -49,17 +52,20 @@ STAGES = ("parsed", "canonical", "memory", "barriers")
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A kernel ready to be compiled.
+    """A kernel ready to be compiled; pickles.
 
-    `stages` holds the IR as text after each pass, `schedule` the loop nests and what was done to them, `source` the
-    kernel shell below a legend of its parameters; `shell` is what the adapter compiles; `remarks` say what a device
-    has and the kernel does not use.  `variants` are loop nests that some calls take instead: those that do two
-    work-groups at once, and those for operands that exceed all caches.  `one_item_at_a_time` asks a CPU not to make
-    vectors of work-items.
+    `llvm` is its body as the LLVM IR of a function (`tl_dpnp.lowering.body.emission`) with these `arguments`, which an
+    adapter compiles, and `text` the same to be read; `legend` says what each parameter is.  `stages` holds the IR as
+    text after each pass, `schedules` the loop nests and what was done to them; `remarks` say what a device has and the
+    kernel does not use.  `variants` are loop nests that some calls take instead: those that do two work-groups at once,
+    and those for operands that exceed all caches.  `one_item_at_a_time` asks a CPU not to make vectors of work-items.
     """
 
     plan: LaunchPlan
-    shell: Shell
+    arguments: tuple[Argument, ...]
+    llvm: str
+    text: str
+    legend: tuple[tuple[str, str], ...]
     stages: Mapping[str, str]
     schedules: tuple[Schedule, ...]
     work_group: WorkGroup
@@ -69,9 +75,9 @@ class LoweredKernel:
 
     @property
     def source(self) -> str:
-        """The kernel shell as text, with a legend."""
-        legend = [f"# {name} = {meaning}" for name, meaning in self.shell.legend]
-        return "\n".join([f"# {self.work_group}", *legend, self.shell.text])
+        """The body of the kernel as text, with a legend."""
+        legend = [f"# {name} = {meaning}" for name, meaning in self.legend]
+        return "\n".join([f"# {self.work_group}", *legend, self.text])
 
     @property
     def schedule(self) -> str:
@@ -147,8 +153,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     decision = _decide(function, device, options)
     tiling = decision.tiling
     if tiling is not None:
-        kernel = tiling.launch_plan(_KERNEL_NAME), tiling.shell(_KERNEL_NAME)
-        return LoweredKernel(*kernel, decision.stages, (), tiling.work_group)
+        return _lowered(tiling.launch_plan(_KERNEL_NAME), tiling.body, device, decision.stages, (), tiling.work_group)
     return _with_loops(decision, device, options)
 
 
@@ -182,7 +187,7 @@ def _work(kernels: Sequence[Scheduled], device: DeviceDescription) -> int:
 
 
 def _with_loops(decision: _Decision, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
-    """Return the kernel of any form but the tiled one: loops that are scheduled, and the shell around them."""
+    """Return the kernel of any form but the tiled one: loops that are scheduled, and the rest of its body."""
     function, work_group, engine = decision.function, decision.work_group, decision.engine
     staging, layout = work_group.staging, work_group.layout
     kernels = _scheduled(decision, device, options)
@@ -203,9 +208,9 @@ def _with_loops(decision: _Decision, device: DeviceDescription, options: Lowerin
     maker = MicroKernels(layout, device, engine, kernels, local_memory, products, direct, palette,
                          _read_only(function))
     work = _work(kernels, device)
-    shell = write_shell(
-        function, _KERNEL_NAME, work_group, decision.placements, local_memory, maker, options.debug,
-        target_for(device.backend).parameters, _groups_ahead(kernels, decision.placements, work),
+    body = write_body(
+        function, work_group, decision.placements, local_memory, maker, options.debug,
+        _groups_ahead(kernels, decision.placements, work),
         MicroKernels(layout, device, engine, jammed, local_memory) if jammed else None,
         device.vector_bytes if work_group.form == "vector" and device.is_cpu and not options.debug else 0,
         palette,
@@ -214,7 +219,7 @@ def _with_loops(decision: _Decision, device: DeviceDescription, options: Lowerin
     registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
     plan = LaunchPlan(
         _KERNEL_NAME, work_group.form, layout.lanes, layout.subgroups, local_memory, work,
-        1 if staging is None else staging.teams, shell.checks, registers,
+        1 if staging is None else staging.teams, body.checks, registers,
     )
     if options.form == "divided" and decision.division is not None:
         plan = replace(plan, form="divided", parts=decision.division.parts)
@@ -224,7 +229,21 @@ def _with_loops(decision: _Decision, device: DeviceDescription, options: Lowerin
     )
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
     alone = options.debug and device.is_cpu and work_group.form == "subgroup"
-    return LoweredKernel(plan, shell, decision.stages, schedules, work_group, remarks, (*twice, *maker.beyond), alone)
+    variants = (*twice, *maker.beyond)
+    return _lowered(plan, body, device, decision.stages, schedules, work_group, remarks, variants, alone)
+
+
+def _lowered(
+    plan: LaunchPlan, body: Body, device: DeviceDescription, stages: Mapping[str, str],
+    schedules: tuple[Schedule, ...], work_group: WorkGroup, remarks: tuple[str, ...] = (),
+    variants: tuple[Schedule, ...] = (), one_item_at_a_time: bool = False,
+) -> LoweredKernel:
+    """Return the kernel with its body as LLVM IR and as text."""
+    return LoweredKernel(
+        plan, body.arguments, emit_body(body.arguments, body.statements, target_for(device.backend)),
+        print_body(plan.entry, body.arguments, body.statements), body.legend, stages, schedules, work_group, remarks,
+        variants, one_item_at_a_time,
+    )
 
 
 def _read_only(function: ops.Function) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Which intrinsic does a scalar instruction: on scalars in the shell, on vectors in loops of them."""
+"""Which intrinsic does a scalar instruction: on scalars in the body, on vectors in loops of them."""
 
 from __future__ import annotations
 

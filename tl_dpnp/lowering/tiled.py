@@ -15,10 +15,11 @@ from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.plan import Form, LaunchPlan, MatrixMap, TilePlan, TileShape
-from tl_dpnp.lowering.shell import Argument, Shell
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, INDEX
 
@@ -65,21 +66,19 @@ class Tiling:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)
         return LaunchPlan(name, "tiled", 32, self._warps, local_memory, tiles=self.plan)
 
-    def shell(self, name: str) -> Shell:
-        """Return the kernel: an intrinsic for each shape."""
-        intrinsics = [product.intrinsic() for product in self.products]
+    @property
+    def body(self) -> Body:
+        """The body of the kernel: an intrinsic for each shape."""
         numbers = ("shape", "rows", "columns", "panels", "products")
         maps = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
         arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", F32), Argument("beta", F32),
                      *(Argument(matrix, INDEX) for matrix in maps))
-        names = [argument.name for argument in arguments]
-        lines = [f"def {name}({', '.join(names)}):"]
-        for number, intrinsic in enumerate(intrinsics):
-            lines += [f"    if shape == {number}:", f"        {intrinsic.name}({', '.join(names[1:])})"]
+        shape, *given = (Name(argument.name, argument.type) for argument in arguments)
+        branches = tuple(If(Comparison("==", shape, number), (Evaluate(call(product.intrinsic(), *given)),))
+                         for number, product in enumerate(self.products))
         legend = tuple((matrix, f"tensor map of {self.function.parameters[entry.parameter]}")
                        for matrix, entry in maps.items())
-        by_name = {intrinsic.name: intrinsic for intrinsic in intrinsics}
-        return Shell("\n".join([*lines, ""]), name, arguments, by_name, (), legend)
+        return Body(arguments, branches, legend=legend)
 
 
 def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Tiling | None:

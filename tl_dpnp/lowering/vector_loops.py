@@ -15,8 +15,9 @@ from tl_dpnp.errors import Span
 from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic, power_of_two
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.tree import Choice, Comparison, Expression, add, multiply, offset_of, subtract
 from tl_dpnp.lowering.emission.loops import Access, LoopEmitter, Parameters, is_scattered
-from tl_dpnp.lowering.text import MemrefText, Text, add, multiply, offset_of
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["VectorLoop", "vector_loop"]
@@ -26,7 +27,7 @@ _LONG_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt")
 
 
 #: A variable of a loop, its first value, and the end of its range.
-Range = tuple[ops.Value, Text, Text]
+Range = tuple[ops.Value, Expression, Expression]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class VectorLoop:
     """
 
     modes: int
-    trips: Text
+    trips: Expression
     width: int
     hoisted: tuple[ops.Operation, ...]
     body: tuple[ops.Operation, ...]
@@ -54,10 +55,10 @@ class VectorLoop:
         return f"vectors of {self.width} iterations: {', '.join(names)}"
 
     def call(
-        self, name: str, operand: Callable[[ops.Operand], str], index_of: Callable[[ops.Operand], Text],
-        local_memory: int,
-    ) -> tuple[Intrinsic, list[Text]]:
-        """Return the intrinsic of this name, and its arguments; `operand` and `index_of` give the text of scalars."""
+        self, name: str, operand: Callable[[ops.Operand], Expression],
+        index_of: Callable[[ops.Operand], Expression], local_memory: int,
+    ) -> tuple[Intrinsic, list[Expression]]:
+        """Return the intrinsic of this name, and its arguments; `operand` and `index_of` give those of scalars."""
         parameters = Parameters()
         parameters.take(INDEX, self.trips)
         places: dict[ops.Operation, tuple[int, int, int]] = {}
@@ -66,10 +67,10 @@ class VectorLoop:
         for each in _flat(self.body):
             access = self.accesses.get(each)
             if access is not None:
-                where = (_number_or_text(index_of(entry)) for entry in access.indices)
+                where = map(index_of, access.indices)
                 offset = offset_of(zip(where, access.memref.strides, strict=True))
                 address, first, step = (
-                    parameters.take(INDEX, text) for text in (access.memref.address, offset, access.step)
+                    parameters.take(INDEX, value) for value in (access.memref.address, offset, access.step)
                 )
                 places[each] = address, first, step
             for value in _data(each):
@@ -80,11 +81,11 @@ class VectorLoop:
             parameters, self.body, self.width, known, self.moves, self.accesses, places, scalars, local_memory
         )
         types = tuple(type_ for type_, _ in parameters.given)
-        return Intrinsic(name, types, None, emitter.emit, self.span), [text for _, text in parameters.given]
+        return Intrinsic(name, types, None, emitter.emit, self.span), [value for _, value in parameters.given]
 
 
 def vector_loop(
-    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefText], vector_bytes: int
+    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefDescriptor], vector_bytes: int
 ) -> VectorLoop | None:
     """Return how a loop runs as vectors of `vector_bytes` at the most, or None where it stays a loop of scalars.
 
@@ -97,7 +98,7 @@ def vector_loop(
 
 
 def _over(
-    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefText], vector_bytes: int
+    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefDescriptor], vector_bytes: int
 ) -> VectorLoop | None:
     """Return how a loop runs as vectors over some indices, the others being given."""
     if any(variable.type != INDEX for variable, _, _ in ranges):
@@ -111,7 +112,9 @@ def _over(
     _, start, stop = ranges[-1]
     if last is None:
         # The difference of bounds that are far apart would wrap around; negative numbers of iterations are none.
-        last_trips: Text = stop if start == 0 else f"({stop} - {start} if {start} < {stop} else 0)"
+        last_trips: Expression = stop
+        if start != 0:
+            last_trips = Choice(Comparison("<", start, stop), subtract(stop, start), 0)
     else:
         last_trips = last
     trips = multiply(iterations, last_trips)
@@ -135,7 +138,7 @@ def _over(
     return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
 
 
-def _moves_evenly(steps: Sequence[Text], sizes: Sequence[int | None]) -> bool:
+def _moves_evenly(steps: Sequence[Expression], sizes: Sequence[int | None]) -> bool:
     """Return whether a step of an index is as far as the whole range of the one before, so that they are one."""
     return all(
         isinstance(step, int) and isinstance(before, int) and size is not None and step == before * size
@@ -150,7 +153,7 @@ class _Analysis:
     the same in all iterations is loaded in front of it.
     """
 
-    def __init__(self, memrefs: Mapping[str, MemrefText], variables: Sequence[str], *, runs: bool) -> None:
+    def __init__(self, memrefs: Mapping[str, MemrefDescriptor], variables: Sequence[str], *, runs: bool) -> None:
         self.memrefs = memrefs
         self.none = (0,) * len(variables)
         self.moves = {name: tuple(int(name == other) for other in variables) for name in variables}
@@ -220,9 +223,9 @@ class _Analysis:
                         return tuple(entry * factor.value for entry in move)
         return None
 
-    def steps(self, memref: ops.Value, indices: Sequence[ops.Operand]) -> tuple[Text, ...] | None:
+    def steps(self, memref: ops.Value, indices: Sequence[ops.Operand]) -> tuple[Expression, ...] | None:
         """Return how many elements a place moves with each variable; None if it does not move evenly."""
-        steps: list[Text] = list(self.none)
+        steps: list[Expression] = list(self.none)
         for entry, stride in zip(indices, self.memrefs[memref.name].strides, strict=True):
             if isinstance(entry, ops.Value):
                 if entry.name in self.varying:
@@ -232,16 +235,12 @@ class _Analysis:
         return tuple(steps)
 
     def access(
-        self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], steps: tuple[Text, ...]
+        self, operation: ops.Operation, memref: ops.Value, indices: Sequence[ops.Operand], steps: tuple[Expression, ...]
     ) -> bool:
         place = self.memrefs[memref.name]
         self.body.append(operation)
         self.accesses[operation] = Access(place, tuple(indices), steps)
         return not place.type.element.is_subbyte
-
-
-def _number_or_text(text: Text) -> Text:
-    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _is_scalar(operation: ops.Operation) -> bool:

@@ -13,14 +13,14 @@ from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.text import MemrefText
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
 
 __all__ = ["emit_warp_product"]
 
 
 def emit_warp_product(
     builder: ir.IRBuilder, product: WarpProduct | PaddedProduct, operation: ops.LinearAlgebra,
-    memrefs: Sequence[MemrefText], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
+    memrefs: Sequence[MemrefDescriptor], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
 ) -> None:
     """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""
     element = ops.memref_type(operation.output).element

@@ -30,7 +30,7 @@ __all__ = ["CompiledKernel", "cache_key", "compile_program", "keep", "llvm_of", 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A program compiled for one device: its plan, its SPIR-V module or PTX and the text of its kernel shell.
+    """A program compiled for one device: its plan, its SPIR-V module or PTX and the text of its kernel.
 
     `seconds` is the wall-clock time that this took; `from_cache` says that it was only read from disk.
     """
@@ -56,17 +56,14 @@ def _lower(program: Program, device: DeviceDescription, options: LoweringOptions
 
 @contextlib.contextmanager
 def faults_in(program: Program) -> Iterator[None]:
-    """Give the errors of the compiler the lines that they point at; any other one is a defect of the compiler.
-
-    What the machine lacks, memory, files, or depth of the stack, is no such defect.
-    """
-    from tl_dpnp.runtime.device_code import defect
+    """Give the errors of the compiler the lines that they point at; any other one is a defect of the compiler."""
+    from tl_dpnp.lowering.faults import MACHINE_ERRORS, defect
 
     try:
         yield
     except TLError as error:
         raise program.with_source_lines(error).with_traceback(error.__traceback__) from error.__cause__
-    except (MemoryError, RecursionError, OSError):
+    except MACHINE_ERRORS:
         raise
     except Exception as error:
         raise program.with_source_lines(defect(error, program.function.span)) from error

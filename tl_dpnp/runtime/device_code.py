@@ -1,28 +1,26 @@
-"""What the adapters of numba-dpex and numba-cuda share: a kernel's shell as a function that Numba can compile."""
+"""What the adapters of numba-dpex and numba-cuda share: a host for bodies, a kernel of Numba that only calls one.
+
+Numba compiles a host once for each list of argument types.  The function that it calls, `BODY_NAME`, is declared there
+and defined by the module of a body, which is linked to it.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.errors import Diagnostic, LoweringError, Span, TLError, UnsupportedError
-from tl_dpnp.kernels.llvm import Intrinsic
-from tl_dpnp.language.ops import NO_SPAN
-from tl_dpnp.lowering.shell import Shell
-from tl_dpnp.scalars import ScalarType
+from llvmlite import ir
 
-__all__ = [
-    "DeviceCode", "TypedIntrinsic", "defect", "faults_of", "numba_types", "shell_function", "signature_of",
-    "typed_intrinsics",
-]
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.lowering.body.emission import BODY_NAME
+from tl_dpnp.lowering.body.tree import Argument
 
-_NAMES = {
-    "i1": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int64", "u8": "uint8",
-    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float32", "bf16": "float32", "f32": "float32",
-    "f64": "float64",
-}
+__all__ = ["DeviceCode", "call_body", "host_function", "signature_of"]
+
+_NAMES = {"f16": "float32", "bf16": "float32", "f32": "float32", "f64": "float64", "index": "int64"}
+#: The most elements of a tuple that Python makes at once; of more it makes a list first, which Numba refuses.
+_MOST_ELEMENTS = 30
 
 
 @dataclass(frozen=True)
@@ -34,84 +32,48 @@ class DeviceCode:
     llvm: str
 
 
-@dataclass(frozen=True)
-class TypedIntrinsic:
-    """An intrinsic of a shell with its signature in Numba's types.
+def signature_of(arguments: Sequence[Argument], types: Any) -> tuple[Any, ...]:
+    """Return Numba's types of the arguments of a kernel, taken from a module such as ``numba.core.types``.
 
-    What its emission raises is kept in `faults`, which a shell's intrinsics share: Numba raises an error of its own.
+    Raises `UnsupportedError` for a type that Numba lacks.
     """
-
-    signature: Any
-    entry: Intrinsic
-    faults: list[Exception]
-
-    def generate(self, context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        """Emit its LLVM IR, as Numba asks for it."""
-        try:
-            value = self.entry.emit(builder, list(arguments))
-        except Exception as error:
-            self.faults.append(_placed(error, self.entry.span))
-            raise
-        return context.get_dummy_value() if value is None else value
+    for argument in arguments:
+        if argument.type.name not in _NAMES:
+            raise UnsupportedError(f"no kernel takes an argument of type {argument.type}")
+    return tuple(getattr(types, _NAMES[argument.type.name]) for argument in arguments)
 
 
-def _placed(error: Exception, span: Span | None) -> Exception:
-    """Return an error of the emission with the place of the instruction that was emitted."""
-    if span is None or span == NO_SPAN or (isinstance(error, TLError) and error.diagnostics):
-        return error
-    if isinstance(error, TLError):
-        placed: TLError = type(error)(error.message, [Diagnostic(error.message, span)])
-    else:
-        placed = defect(error, span)
-        placed.__cause__ = error
-    return placed.with_traceback(error.__traceback__)
+def host_function(count: int, first: str, body: Any) -> Callable[..., None]:
+    """Return a Python function of `count` arguments that calls `body` with all of them, in tuples of tuples.
 
-
-def defect(error: Exception, span: Span | None) -> LoweringError:
-    """Return the error for something that goes wrong in the compiler itself."""
-    message = (f"the compiler failed with {type(error).__name__}: {error}; this is a defect of tl_dpnp, not of the "
-               "program: please report it with the program")
-    return LoweringError(message, [] if span is None or span == NO_SPAN else [Diagnostic(message, span)])
-
-
-@contextlib.contextmanager
-def faults_of(intrinsics: Mapping[str, TypedIntrinsic]) -> Iterator[None]:
-    """Raise what the emission of an intrinsic has raised in place of what Numba makes of it."""
-    try:
-        yield
-    except Exception:
-        for intrinsic in intrinsics.values():
-            for fault in intrinsic.faults:
-                raise fault from fault.__cause__
-        raise
-
-
-def numba_types(types: Any) -> dict[str, Any]:
-    """Return Numba's types by the language's names, taken from a module such as ``numba.core.types``."""
-    return {scalar: getattr(types, name) for scalar, name in _NAMES.items()}
-
-
-def signature_of(shell: Shell, types: Mapping[str, Any]) -> list[Any]:
-    """Return the Numba types of the shell's arguments."""
-    return [types[argument.type.name] for argument in shell.arguments]
-
-
-def typed_intrinsics(shell: Shell, types: Mapping[str, Any], void: Any) -> dict[str, TypedIntrinsic]:
-    """Return the intrinsics of a shell by name; raises `UnsupportedError` for one with a type that Numba lacks."""
-
-    def numba_type(scalar: ScalarType | None) -> Any:
-        if scalar is not None and scalar.name not in types:
-            raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
-        return void if scalar is None else types[scalar.name]
-
-    faults: list[Exception] = []
-    return {name: TypedIntrinsic(numba_type(entry.result)(*map(numba_type, entry.parameters)), entry, faults)
-            for name, entry in shell.intrinsics.items()}
-
-
-def shell_function(shell: Shell, intrinsics: Mapping[str, Any]) -> Callable[..., None]:
-    """Return the shell as a Python function; `intrinsics` are what Numba knows as those of these names."""
-    namespace: dict[str, Any] = {"inf": float("inf"), "nan": float("nan"), **intrinsics}
-    exec(compile(shell.text, "<tl_dpnp kernel>", "exec"), namespace)
-    function: Callable[..., None] = namespace[shell.name]
+    `first` is what stands in front of its parameters.
+    """
+    names = [f"a{number}" for number in range(count)]
+    nested = names
+    while len(nested) > _MOST_ELEMENTS:
+        nested = [_tuple(nested[start:start + _MOST_ELEMENTS]) for start in range(0, len(nested), _MOST_ELEMENTS)]
+    namespace: dict[str, Any] = {"tl_body": body}
+    exec(f"def tl_kernel({first}{', '.join(names)}):\n    tl_body({_tuple(nested)})\n", namespace)
+    function: Callable[..., None] = namespace["tl_kernel"]
     return function
+
+
+def _tuple(entries: Sequence[str]) -> str:
+    return f"({', '.join(entries)},)"
+
+
+def call_body(builder: ir.IRBuilder, arguments: ir.Value, calling_convention: str) -> None:
+    """Emit the call of a body with the elements of tuples."""
+    values = list(_elements(builder, arguments))
+    type_ = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    function = ir.Function(builder.module, type_, BODY_NAME)
+    function.calling_convention = calling_convention
+    builder.call(function, values, cconv=calling_convention)
+
+
+def _elements(builder: ir.IRBuilder, value: ir.Value) -> Iterator[ir.Value]:
+    if isinstance(value.type, ir.Aggregate):
+        for place in range(len(value.type)):
+            yield from _elements(builder, builder.extract_value(value, place))
+    else:
+        yield value

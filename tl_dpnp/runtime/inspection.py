@@ -119,7 +119,7 @@ class Inspection:
         return look(compiled[signature])
 
     def inspect_source(self, signature: Signature | None = None) -> Any:
-        """Return the kernel shell that numba-dpex compiles, as text.
+        """Return the body of the kernel as text that reads like Python.
 
         Like all ``inspect_`` methods it returns a dict keyed by signature, or one value if a signature is given; a
         kernel that has not been compiled yet is compiled for the current device first.
@@ -220,8 +220,9 @@ class Inspection:
         """Return how the kernel was compiled, as text.
 
         Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
-        engine does and does not, 3 the kernel shell, 4 the IR after each stage.  With `device`, ``"pvc"`` or ``"dg2"``,
-        the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline` does.
+        engine does and does not, 3 the kernel's body, 4 the IR after each stage.  With `device`, ``"pvc"`` or
+        ``"dg2"``, the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline`
+        does.
         """
         self._device_overloads("diagnostics")
         if device is not None:

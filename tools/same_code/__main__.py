@@ -172,7 +172,7 @@ def compare(file: Path, differences: int, lines: int, processes: int, cuda_pytho
 
 @main.command()
 @click.argument("name")
-@click.option("--part", default="llvm", show_default=True, help="plan, shell, schedule, llvm or ptx.")
+@click.option("--part", default="llvm", show_default=True, help="plan, source, schedule, llvm or ptx.")
 @click.option("--names", is_flag=True, help="Number values instead of leaving their names out.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True), help="Show it as it is in a record.")
 @click.option("--seed", default=0, show_default=True, help="Of the random programs.")

@@ -34,7 +34,7 @@ def build(definition: Definition) -> dict[str, Any]:
     except TLError as error:
         return {"parts": {"refusal": f"{type(error).__name__}: {error}"}, "facts": {"refused": True}}
     plan = json.dumps(lowered.plan.to_json(), indent=1, sort_keys=True)
-    parts = {"plan": plan, "shell": lowered.source, "schedule": lowered.schedule, "llvm": code.llvm}
+    parts = {"plan": plan, "source": lowered.source, "schedule": lowered.schedule, "llvm": code.llvm}
     if definition.needs_cuda:
         parts["ptx"] = code.binary.decode()
     instructions = sorted({name for operation in function.body.walk() for name in _names(operation)})

@@ -9,7 +9,8 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, index, lanes, new_module
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, index, lanes
+from tl_dpnp.kernels.targets import new_module, target_for
 
 __all__ = ["probe_module"]
 
@@ -20,7 +21,7 @@ def probe_module(rows: Sequence[DpasRow], *, emulated: bool) -> str:
     A kernel takes the addresses of A, B, C and D.  Work-group g is one sub-group; it reads and writes the g-th string
     of bits of each, laid out as in the registers, padded to whole elements.
     """
-    module = new_module("dpas")
+    module = new_module("dpas", target_for("opencl"))
     for row in rows:
         _probe(module, row, emulated)
     return str(module)

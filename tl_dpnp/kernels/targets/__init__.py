@@ -12,19 +12,25 @@ from tl_dpnp.kernels.targets.nvvm import Nvvm
 from tl_dpnp.kernels.targets.protocol import Target
 from tl_dpnp.kernels.targets.spirv import Spirv
 
-__all__ = ["TARGETS", "Target", "target_for", "target_of"]
+__all__ = ["TARGETS", "Target", "new_module", "target_for", "target_of"]
 
-#: The targets, by the first part of the triple of their modules.
-TARGETS: dict[str, Target] = {target.architecture: target for target in (Spirv(), Nvvm())}
+#: The targets, by the triple of their modules.
+TARGETS: dict[str, Target] = {target.triple: target for target in (Spirv(), Nvvm())}
+
+
+def new_module(name: str, target: Target) -> ir.Module:
+    """Return an empty module for a target."""
+    module = ir.Module(name)
+    module.triple, module.data_layout = target.triple, target.data_layout
+    return module
 
 
 def target_of(builder: ir.IRBuilder) -> Target:
     """Return the target of the module that `builder` writes to; raises `LoweringError` for a triple of no target."""
     triple = str(builder.module.triple)
-    architecture = triple.partition("-")[0]
-    if architecture not in TARGETS:
+    if triple not in TARGETS:
         raise LoweringError(f"no target has modules of triple {triple!r}; there are {', '.join(TARGETS)}")
-    return TARGETS[architecture]
+    return TARGETS[triple]
 
 
 def target_for(backend: str) -> Target:

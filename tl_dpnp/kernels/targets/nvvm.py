@@ -1,7 +1,7 @@
 """NVIDIA's NVVM IR: special registers, libdevice and inline PTX.
 
 Sources: PTX ISA 9.0, sections 10 (Special Registers), 9.7.13.1 (bar), 9.7.13.6 (atom) and 9.7.9.16 (prefetch); NVVM IR
-specification, section "Intrinsic Functions"; libdevice User's Guide.
+specification, sections "Data Layout" and "Intrinsic Functions"; libdevice User's Guide.
 """
 
 from __future__ import annotations
@@ -44,12 +44,16 @@ def asm(
 class Nvvm:
     """The target of numba-cuda: a work-group is a thread block, a sub-group a warp."""
 
-    architecture = "nvptx64"
+    triple = "nvptx64-nvidia-cuda"
+    data_layout = (
+        "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-v16:16:16-v32:32:32-"
+        "v64:64:64-v128:128:128-n16:32:64"
+    )
+    calling_convention = ""
     backends: tuple[str, ...] = ("cuda",)
-    parameters: tuple[str, ...] = ()
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
-        # The shell counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.
+        # The body counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.
         return special_register(builder, "ctaid.x")
 
     def item_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:

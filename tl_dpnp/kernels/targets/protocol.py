@@ -18,13 +18,14 @@ Dimension = Literal[0, 1]
 class Target(Protocol):
     """One target; the methods append to the builder's block.
 
-    `architecture` is the first part of the triple, `backends` are those of the devices that it is for.  `parameters`
-    are the names that the kernel's shell takes in front of its arguments, because its compiler wants them.
+    `triple` and `data_layout` are those of its modules, `calling_convention` that of its functions other than kernels;
+    `backends` are those of the devices that it is for.
     """
 
-    architecture: str
+    triple: str
+    data_layout: str
+    calling_convention: str
     backends: tuple[str, ...]
-    parameters: tuple[str, ...]
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         """Return the index of the work-group as i64."""

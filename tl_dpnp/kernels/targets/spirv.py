@@ -31,9 +31,15 @@ _FUNCTIONS = {
 class Spirv:
     """The target of numba-dpex; OpenCL's dimension 0 is the last one of SYCL."""
 
-    architecture = "spir64"
+    triple = "spir64-unknown-unknown"
+    #: Vectors of three elements take the space of four.  The last part says which integers there are: without it LLVM
+    #: makes some of 2 or 33 bits, which SPIR-V has as an extension only and whose switches end Intel's CPU runtime
+    #: (2024.2).
+    data_layout = (
+        "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64"
+    )
+    calling_convention = "spir_func"
     backends: tuple[str, ...] = ("opencl", "level_zero")
-    parameters: tuple[str, ...] = ("item",)
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         return builtin(builder, "_Z12get_group_idj", I64, [ir.Constant(I32, dimension)], _PURE)

@@ -170,7 +170,7 @@ class AsynchronousCopies:
         target, source = assign.target, assign.value
         memory, element = self.memory, target.buffer.element
         width = memory.width(target)
-        pairs = [(memory.offset(target, lane), memory.offset(source, lane)) for lane in range(width)]
+        pairs = list(zip(memory.offsets(target, width), memory.offsets(source, width), strict=True))
         runs = [0, *(lane for lane in range(1, width) if not _follow(pairs[lane - 1], pairs[lane])), width]
         copies: list[tuple[Offset, Offset, AsyncCopy]] = []
         for first, stop in pairwise(runs):

@@ -519,7 +519,7 @@ class _Emitter:
         """Update elements atomically, lane by lane."""
         element = assign.target.buffer.element
         scale = None if assign.scale is None else self.expression(assign.scale)
-        offsets = [self.memory.offset(assign.target, lane) for lane in range(width)]
+        offsets = self.memory.offsets(assign.target, width)
         for lane, offset in enumerate(offsets):
             if offset in offsets[:lane]:
                 continue  # a lane that fills up the vector

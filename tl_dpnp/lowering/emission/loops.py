@@ -27,8 +27,9 @@ from tl_dpnp.kernels.llvm import (
     vector_of,
 )
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.lowering.text import MemrefText, Text
 from tl_dpnp.scalars import ScalarType, rounded_number
 
 __all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered"]
@@ -38,35 +39,35 @@ __all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered"]
 class Access:
     """An element that a loop loads or stores: its memref, its indices, and how far it moves with each variable."""
 
-    memref: MemrefText
+    memref: MemrefDescriptor
     indices: tuple[ops.Operand, ...]
-    steps: tuple[Text, ...]
+    steps: tuple[Expression, ...]
 
     @property
-    def step(self) -> Text:
+    def step(self) -> Expression:
         """How far it moves with an iteration."""
         return self.steps[0]
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What an intrinsic needs to know: the values that the shell gives it, and numbers that are known already."""
+    """What an intrinsic needs to know: the values that the body gives it, and numbers that are known already."""
 
-    entries: dict[tuple[ScalarType, Text], int] = field(default_factory=dict)
+    entries: dict[tuple[ScalarType, Expression], int] = field(default_factory=dict)
 
-    def take(self, type_: ScalarType, text: Text) -> int:
-        """Return the position of a value of this text, which is added if there is none."""
-        return self.entries.setdefault((type_, text), len(self.entries))
+    def take(self, type_: ScalarType, value: Expression) -> int:
+        """Return the position of a value, which is added if it is not there."""
+        return self.entries.setdefault((type_, value), len(self.entries))
 
     @property
-    def given(self) -> list[tuple[ScalarType, Text]]:
-        """The types and texts of what the shell gives."""
-        return [(type_, text) for type_, text in self.entries if isinstance(text, str)]
+    def given(self) -> list[tuple[ScalarType, Expression]]:
+        """The types and values of what the body gives."""
+        return [(type_, value) for type_, value in self.entries if not isinstance(value, int)]
 
     def values(self, arguments: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return all values by position, those that the shell gives from the arguments of the intrinsic."""
+        """Return all values by position, those that the body gives from the arguments of the intrinsic."""
         rest = iter(arguments)
-        return [next(rest) if isinstance(text, str) else index(text) for _, text in self.entries]
+        return [index(value) if isinstance(value, int) else next(rest) for _, value in self.entries]
 
 
 def is_scattered(accesses: Mapping[ops.Operation, Access]) -> bool:

@@ -95,7 +95,7 @@ class Memory:
     def load(self, access: Access) -> ir.Value:
         """Load an element or a vector."""
         width = self.width(access)
-        offsets = [self.offset(access, lane) for lane in range(width)]
+        offsets = self.offsets(access, width)
         if access.is_integer_load:
             assert len(set(offsets)) == 1
             return self.broadcast(self.integer_load(access, offsets[0]), width)
@@ -208,7 +208,7 @@ class Memory:
         width = lanes(value.type)
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
-        for start, chunk in store_runs([self.offset(access, lane) for lane in range(left_out, width)]):
+        for start, chunk in store_runs(self.offsets(access, width)[left_out:]):
             part, first = value, left_out + start
             if chunk.width == 1 < width:
                 part = self.builder.extract_element(value, ir.Constant(I32, first))
@@ -226,17 +226,19 @@ class Memory:
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 
-    def offset(self, access: Access, lane: int) -> Offset:
-        """Return where one lane of an access is, as far as it is known at compile time."""
-        known = 0
-        strides: dict[str, int] = {}
+    def offsets(self, access: Access, width: int) -> tuple[Offset, ...]:
+        """Return where the lanes of an access are, as far as it is known at compile time."""
+        known = [0] * width
+        strides: list[dict[str, int]] = [{} for _ in known]
         for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
-            count = self.variables.lane(entry, lane)
+            counts = self.variables.lanes(entry, width)
             if isinstance(stride, int):
-                known += count * stride
-            elif count:
-                strides[stride.name] = strides.get(stride.name, 0) + count
-        return Offset(tuple(strides.items()), known)
+                known = [before + count * stride for before, count in zip(known, counts, strict=True)]
+                continue
+            for lane, count in enumerate(counts):
+                if count:
+                    strides[lane][stride.name] = strides[lane].get(stride.name, 0) + count
+        return tuple(Offset(tuple(own.items()), number) for own, number in zip(strides, known, strict=True))
 
     def extent(self, access: Access) -> int | None:
         """Return how many elements follow the address of an access that does not move; None where it does."""

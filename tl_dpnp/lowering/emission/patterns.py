@@ -10,7 +10,8 @@ SPIR-V knows vectors of 2, 4, 8 and 16 elements (and of 3, which is no use here)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 __all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "load_pattern", "store_runs"]
 
@@ -18,8 +19,7 @@ __all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "load_pattern", "st
 SHUFFLE_OPERANDS = 2
 
 
-@dataclass(frozen=True, order=True)
-class Offset:
+class Offset(NamedTuple):
     """An offset in elements: a number, and multiples of strides that are known at run time, by name."""
 
     strides: tuple[tuple[str, int], ...]
@@ -30,23 +30,22 @@ class Offset:
         return Offset(self.strides, self.known + count)
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Consecutive elements that are loaded or stored together; their number is a power of two."""
 
     start: Offset
     width: int
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """The chunks to load, and for each lane of the result the chunk and the place in it that it comes from."""
 
     chunks: tuple[Chunk, ...]
     lanes: tuple[tuple[int, int], ...]
 
 
-def load_pattern(offsets: Sequence[Offset], width: int, extent: int | None, *, shared: bool = False) -> Pattern:
+@lru_cache(maxsize=4096)  # accesses of unrolled loops are much alike
+def load_pattern(offsets: tuple[Offset, ...], width: int, extent: int | None, *, shared: bool = False) -> Pattern:
     """Return how to load a vector whose lanes are at `offsets`.
 
     `width` is the widest vector.  `extent` is the number of elements that may be loaded from the address on; None

@@ -100,11 +100,12 @@ class Variables:
         """Return the number of lanes of an index; 1 where no variable of it belongs to a vector."""
         return max((len(v.values) for v in (self.values[name] for name in names) if isinstance(v, Lanes)), default=1)
 
-    def lane(self, names: Index, lane: int) -> int:
-        """Return the part of an index that is known at compile time, in one lane of its vector."""
+    def lanes(self, names: Index, width: int) -> list[int]:
+        """Return the part of an index that is known at compile time, in each of so many lanes."""
         parts = [self.values[name] for name in names]
-        return sum(part if isinstance(part, int) else part.values[lane] if isinstance(part, Lanes) else 0
-                   for part in parts)
+        known = sum(part for part in parts if isinstance(part, int))
+        vectors = [part.values for part in parts if isinstance(part, Lanes)]
+        return [known + sum(lane) for lane in zip(*vectors, strict=True)] if vectors else [known] * width
 
     def is_running(self, name: str) -> bool:
         """Whether a variable is known at run time only."""
@@ -116,7 +117,7 @@ class Variables:
 
     def key(self, names: Index) -> object:
         """Identify the value of an index among those that occur while the same loops run."""
-        return tuple(self.lane(names, lane) for lane in range(self.width(names))), self.running_key(names)
+        return tuple(self.lanes(names, self.width(names))), self.running_key(names)
 
     def running_key(self, names: Index) -> tuple[int, ...]:
         """Identify the part of an index that is known at run time only."""

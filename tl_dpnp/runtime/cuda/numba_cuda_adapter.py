@@ -1,10 +1,11 @@
-"""The one place that touches numba-cuda's compiler: from a kernel shell and its intrinsics to PTX.
+"""The one place that touches numba-cuda's compiler: from the body of a kernel to PTX.
 
 Tested with numba-cuda 0.30.4, Numba 0.68.1 and llvmlite 0.50.0.  Private parts used:
 
 - ``compiler._compile_pyfunc_with_fixup``: what the public ``cuda.compile`` calls; it gives the library, which has the
-  LLVM IR beside the PTX;
-- ``CUDACodeLibrary._entry_name``: the kernel's name in the PTX.
+  LLVM IR of the kernel;
+- ``CUDACodeLibrary._entry_name`` and ``llvm_strs``: the kernel's name, and that LLVM IR;
+- ``nvvm.compile_ir``, ``nvvm.NVVM.get_ir_version`` and ``nvrtc.get_arch_option``: what the library compiles it with.
 
 No GPU is needed.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -23,55 +25,81 @@ if not hasattr(numpy, "row_stack"):
 
 from numba.cuda import compiler, types
 from numba.cuda.core.compiler_lock import global_compiler_lock
-from numba.cuda.extending import intrinsic as numba_intrinsic
+from numba.cuda.cudadrv import nvrtc, nvvm
+from numba.cuda.extending import intrinsic
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.runtime.device_code import (
-    DeviceCode,
-    TypedIntrinsic,
-    faults_of,
-    numba_types,
-    shell_function,
-    signature_of,
-    typed_intrinsics,
-)
+from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of
 
 __all__ = ["build"]
 
-_TYPES = numba_types(types)
+_TARGET = target_for("cuda")
 _lock = threading.Lock()
 #: Registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 _REGISTERS = 1 << 16
+#: The optimisation that numba-cuda asks libNVVM for.
+_OPTIMIZATION = 3
+
+
+@dataclass(frozen=True)
+class _Host:
+    """A kernel of numba-cuda that calls a body which is not there yet: its LLVM IR, and its name in there."""
+
+    llvm: tuple[str, ...]
+    name: str
+
+
+#: By the types of their arguments, the compute capability and the launch bounds.
+_hosts: dict[tuple[Any, ...], _Host] = {}
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _body(_typing_context: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        call_body(builder, values[0], _TARGET.calling_convention)
+        return context.get_dummy_value()
+
+    return types.void(arguments), generate
 
 
 def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     """Compile a lowered kernel to PTX for a device, here or not; thread-safe."""
-    shell, plan = lowered.shell, lowered.plan
-    typed = typed_intrinsics(shell, _TYPES, types.void)
-    function = shell_function(shell, {name: numba_intrinsic(_typing(name, typed[name])) for name in typed})
-    signature = types.void(*signature_of(shell, _TYPES))
+    plan = lowered.plan
     capability = _capability(device)
-    with _lock, global_compiler_lock, faults_of(typed):
-        library, _ = compiler._compile_pyfunc_with_fixup(
-            function, signature, device=False, abi="numba", cc=capability,
-            launch_bounds=_launch_bounds(plan),
-        )
-        (ptx,) = library.get_asm_strs(cc=capability)
-        ptx = re.sub(rf"\b{re.escape(library._entry_name)}\b", plan.entry, ptx)
-        if plan.tiles is not None:
-            ptx = _with_tensor_maps(ptx, len(shell.arguments) - 3)
-        return DeviceCode(ptx.encode(), plan.entry, library.get_llvm_str())
+    key = signature_of(lowered.arguments, types), capability, _launch_bounds(plan)
+    with _lock, global_compiler_lock:
+        if key not in _hosts:
+            _hosts[key] = _compile(*key)
+        host = _hosts[key]
+        llvm = [*host.llvm, _with_version(lowered.llvm)]
+        binary = nvvm.compile_ir(llvm, arch=nvrtc.get_arch_option(*capability), opt=_OPTIMIZATION)
+    ptx = binary.decode().strip("\x00").strip()
+    ptx = re.sub(rf"\b{re.escape(host.name)}\b", plan.entry, ptx)
+    if plan.tiles is not None:
+        ptx = _with_tensor_maps(ptx, len(lowered.arguments) - 3)
+    return DeviceCode(ptx.encode(), plan.entry, "\n\n".join(llvm))
 
 
-def _typing(name: str, intrinsic: TypedIntrinsic) -> Any:
-    """Return what Numba calls for an intrinsic: a function with as many parameters that gives its code generator."""
-    names = "".join(f", a{i}" for i in range(len(intrinsic.entry.parameters)))
-    namespace: dict[str, Any] = {"signature": intrinsic.signature, "generate": intrinsic.generate}
-    exec(f"def {name}(typing_context{names}):\n    return signature, generate\n", namespace)
-    return namespace[name]
+def _compile(
+    signature: tuple[Any, ...], capability: tuple[int, int, str], launch_bounds: int | tuple[int, int]
+) -> _Host:
+    """Return the host for arguments of these types."""
+    function = host_function(len(signature), "", _body)
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        function, types.void(*signature), device=False, abi="numba", cc=capability, launch_bounds=launch_bounds,
+    )
+    return _Host(tuple(library.llvm_strs), library._entry_name)
+
+
+def _with_version(llvm: str) -> str:
+    """Return a module with the version of NVVM IR that libNVVM wants (NVVM IR specification, "Module")."""
+    number = 1 + max(map(int, re.findall(r"(?m)^!(\d+) =", llvm)), default=-1)
+    version = ", ".join(f"i32 {part}" for part in nvvm.NVVM().get_ir_version())
+    return f"{llvm}\n!nvvmir.version = !{{!{number}}}\n!{number} = !{{{version}}}\n"
 
 
 def _launch_bounds(plan: LaunchPlan) -> int | tuple[int, int]:

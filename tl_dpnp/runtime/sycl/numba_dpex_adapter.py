@@ -1,16 +1,15 @@
-"""The one place that touches numba-dpex: from a kernel shell and its intrinsics to SPIR-V.
+"""The one place that touches numba-dpex: from the body of a kernel to SPIR-V.
 
 Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts used:
 
 - ``SPIRVKernelDispatcher._compiler._compile_core``: Numba's pipeline up to an LLVM library;
 - ``SPIRVTargetContext.prepare_spir_kernel``: the kernel around the device function;
-- ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own optimisation;
-- ``codegen.SPIR_DATA_LAYOUT``, which says nothing of the integers that a device has;
-- ``infer``, ``infer_global`` and ``AbstractTemplate``, which ``numba.extending.intrinsic`` is made of.
+- ``codegen().create_library``, ``SPIRVCodeLibrary.finalize`` and ``final_module``: linking, inlining and LLVM's own
+  optimisation;
+- ``codegen.SPIR_DATA_LAYOUT``, which says nothing of the integers that a device has.
 
-What Numba is told of a function it keeps for ever, with all that the function leads to, so kernels share a few
-functions, `_Slot`, instead of having an intrinsic each for theirs.  numba-dpex registers hundreds of implementations
-anew whenever it compiles, and more for every function that Numba does not know yet; `_register_once` ends that.
+What Numba is told of a function it keeps for ever, with all that the function leads to, so all kernels call the same
+one, `_body`, and those whose arguments have equal types share what Numba makes of them, their host.
 
 numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
 metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
@@ -24,7 +23,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.runtime import bootstrap
@@ -32,101 +31,91 @@ from tl_dpnp.runtime import bootstrap
 bootstrap.install()
 
 import numba_dpex  # noqa: E402
+from llvmlite import binding  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.target_extension import target_override  # noqa: E402
-from numba.core.typing.templates import AbstractTemplate, infer, infer_global  # noqa: E402
-from numba.extending import lower_builtin  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
 from numba_dpex.core.types.kernel_api.index_space_ids import NdItemType  # noqa: E402
 from numba_dpex.kernel_api_impl.spirv import codegen  # noqa: E402
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E402
 
-from tl_dpnp.kernels.llvm import DATA_LAYOUT  # noqa: E402
+from tl_dpnp.kernels.targets import target_for  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
-from tl_dpnp.runtime.device_code import (  # noqa: E402
-    DeviceCode,
-    TypedIntrinsic,
-    faults_of,
-    numba_types,
-    shell_function,
-    signature_of,
-    typed_intrinsics,
-)
+from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of  # noqa: E402
 from tl_dpnp.runtime.sycl.spirv import translate  # noqa: E402
 
 __all__ = ["build"]
 
-_TYPES = numba_types(types)
+_TARGET = target_for("opencl")
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
 #: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
 _SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
 
-codegen.SPIR_DATA_LAYOUT[64] = DATA_LAYOUT
+codegen.SPIR_DATA_LAYOUT[64] = _TARGET.data_layout
 _lock = threading.Lock()
 
 
-class _Slot:
-    """A function for Numba that stands for the intrinsic at a position of the kernel that is being compiled."""
+@dataclass(frozen=True)
+class _Host:
+    """A kernel of numba-dpex that calls a body which is not there yet: its context, its LLVM IR, its name in there."""
 
-    __name__ = "_Slot"
-
-    def __init__(self) -> None:
-        self.intrinsic: TypedIntrinsic | None = None
-        template = type("_SlotTemplate", (_SlotTemplate,), {"key": self, "metadata": {"target": SPIRV_TARGET_NAME}})
-        infer(template)
-        infer_global(self, types.Function(template))
-        lower_builtin(self, types.VarArg(types.Any))(self._generate)
-
-    def _generate(self, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        assert self.intrinsic is not None
-        return self.intrinsic.generate(context, builder, signature, arguments)
+    context: Any
+    llvm: str
+    name: str
 
 
-class _SlotTemplate(AbstractTemplate):  # type: ignore[misc]  # Numba has no annotations
-    """Gives the signature of what the `key`, a slot, stands for."""
-
-    def generic(self, _arguments: Any, _keywords: Any) -> Any:
-        return self.key.intrinsic.signature
+#: By the types of their arguments.
+_hosts: dict[tuple[Any, ...], _Host] = {}
 
 
-#: As many as a kernel has had intrinsics; the lock is held by who uses them.
-_slots: list[_Slot] = []
+@intrinsic(target=SPIRV_TARGET_NAME)  # type: ignore[untyped-decorator]
+def _body(_typing_context: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        call_body(builder, values[0], _TARGET.calling_convention)
+        return context.get_dummy_value()
 
-
-def _fill_slots(intrinsics: Sequence[TypedIntrinsic | None]) -> list[_Slot]:
-    """Make the first slots stand for these intrinsics, and return them."""
-    _slots.extend(_Slot() for _ in range(len(_slots), len(intrinsics)))
-    for slot, intrinsic in zip(_slots, intrinsics, strict=False):
-        slot.intrinsic = intrinsic
-    return _slots[:len(intrinsics)]
+    return types.void(arguments), generate
 
 
 def build(lowered: LoweredKernel) -> DeviceCode:
     """Compile a lowered kernel through numba-dpex; thread-safe."""
-    intrinsics = typed_intrinsics(lowered.shell, _TYPES, types.void)
+    signature = signature_of(lowered.arguments, types)
     with _lock, global_compiler_lock:
-        slots = _fill_slots(list(intrinsics.values()))
-        try:
-            function = shell_function(lowered.shell, dict(zip(intrinsics, slots, strict=True)))
-            with faults_of(intrinsics):
-                text = _with_metadata(*_compile(function, signature_of(lowered.shell, _TYPES)), lowered)
-        finally:
-            _fill_slots([None] * len(slots))
+        if signature not in _hosts:
+            _hosts[signature] = _compile(signature)
+        host = _hosts[signature]
+        text = _with_metadata(_linked(host, lowered.llvm), host.name, lowered)
     return DeviceCode(translate(text), lowered.plan.entry, text)
 
 
-def _compile(function: Any, signature: list[Any]) -> tuple[str, str]:
-    """Return the LLVM IR of a kernel, and its name in there."""
-    dispatcher = numba_dpex.kernel(function)
+def _compile(signature: tuple[Any, ...]) -> _Host:
+    """Return the host for arguments of these types."""
+    dispatcher = numba_dpex.kernel(host_function(len(signature), "item, ", _body))
     _register_once(dispatcher.targetctx)
     with target_override(SPIRV_TARGET_NAME):
         result = dispatcher._compiler._compile_core((NdItemType(2), *signature), types.void)
     context, library = result.target_context, result.library
     kernel = context.prepare_spir_kernel(library.get_function(result.fndesc.llvm_func_name), result.fndesc.argtypes)
+    # Without this LLVM would optimise each body once more, inlined into the function that the kernel calls.
+    inlining = binding.ModulePassManager()
+    inlining.add_function_inlining_pass(0)
+    inlining.add_global_dce_pass()
+    inlining.add_sroa_pass()
+    inlining.add_instruction_combining_pass()
+    inlining.run(kernel.module)
+    return _Host(context, str(kernel.module), kernel.name)
+
+
+def _linked(host: _Host, body: str) -> str:
+    """Return the LLVM IR of a kernel, optimised: its host with its body inlined."""
+    library = host.context.codegen().create_library("tl_dpnp")
+    for module in (host.llvm, body):
+        library.add_llvm_module(binding.parse_assembly(module))
     library.inline_threshold = _INLINE_THRESHOLD
     library.finalize()
-    return str(library.final_module), kernel.name
+    return str(library.final_module)
 
 
 def _register_once(context: Any) -> None:

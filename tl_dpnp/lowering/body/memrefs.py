@@ -1,0 +1,215 @@
+"""What the body does to say where memrefs are: views, elements of groups, temporaries; and scalar operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import Size
+from tl_dpnp.lowering.body.building import GROUP, GROUPS, BodyBuilder, call
+from tl_dpnp.lowering.body.memref import MemrefDescriptor, prefer_static
+from tl_dpnp.lowering.body.staged import TEAM, staged_memref
+from tl_dpnp.lowering.body.tree import (
+    Binary,
+    Constant,
+    Expression,
+    Name,
+    add,
+    bytes_of,
+    multiply,
+    offset_of,
+    subtract,
+)
+from tl_dpnp.lowering.contraction import JAMMED
+from tl_dpnp.lowering.memory import Placement
+from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.scalars import INDEX, rounded_number
+
+__all__ = ["MINIMUM", "MemrefWriter", "length"]
+
+#: The smaller of two indices.
+MINIMUM = intrinsics.mathematics("min", INDEX, 2)
+
+
+def length(table: Name) -> Name:
+    """Return the argument that is the number of elements of a group, which checks need."""
+    return Name(f"{table.name}_length")
+
+
+@dataclass(kw_only=True)
+class MemrefWriter(BodyBuilder):
+    """What is known of values and memrefs, and the instructions that only make memrefs of others."""
+
+    work_group: WorkGroup
+    placements: Mapping[str, Placement]
+    local_memory: int
+    groups_ahead: int
+    values: dict[str, Expression] = field(default_factory=dict)
+    memrefs: dict[str, MemrefDescriptor] = field(default_factory=dict)
+    #: The table of addresses of each group, the offset of its elements, and where their sizes and strides are.
+    groups: dict[str, tuple[Name, Expression, Name]] = field(default_factory=dict)
+    #: Whether two work-groups are done at once.
+    jammed: bool = False
+    #: The program's conditions and loops around the current position.
+    nesting: int = 0
+
+    def operand(self, operand: ops.Operand) -> Expression:
+        """Return a scalar operand."""
+        if isinstance(operand, ops.Value):
+            return self.values[operand.name]
+        value, type_ = operand.value, operand.type
+        if isinstance(value, complex):
+            raise UnsupportedError("device targets do not compute with complex numbers yet; use target='reference'")
+        if type_ == INDEX:
+            return int(value)
+        return Constant(rounded_number(type_, value) if isinstance(value, float) else value, type_)
+
+    def index(self, operand: ops.Operand) -> Expression:
+        """Return an index operand."""
+        if isinstance(operand, ops.Constant):
+            assert isinstance(operand.value, int)
+            return operand.value
+        return self.values[operand.name]
+
+    def wide(self, operand: ops.Operand) -> Expression:
+        """Return an integer operand as 64 bits."""
+        type_ = ops.scalar_type(operand)
+        if isinstance(operand, ops.Constant) or type_ == INDEX:
+            return self.index(operand)
+        return call(intrinsics.conversion(type_, INDEX), self.operand(operand))
+
+    def staged_view(self, result: ops.Value) -> bool:
+        """Define a memref that is in the stage, and return whether it is."""
+        staging = self.work_group.staging
+        found = None if staging is None else staged_memref(staging, result)
+        if found is not None:
+            self.memrefs[result.name] = replace(found, address=self.bind(found.address))
+        return found is not None
+
+    def load_memref(self, operation: ops.Load) -> None:
+        if self.staged_view(operation.result):
+            return
+        type_ = ops.memref_type(operation.result)
+        table, offset, dope = self.groups[operation.source.name]
+        index = self.index(operation.indices[0])
+        self.check("bounds", operation.span, index, length(table), "index into the group")
+        load = intrinsics.element_load(INDEX, GLOBAL, self.local_memory)
+        address = self.define(add(call(load, table, index), bytes_of(offset, type_.element)))
+        ahead: Expression | None = None
+        step: Expression | None = None
+        if index == GROUP and self.jammed:
+            distance = subtract(call(load, table, add(index, 1)), call(load, table, index))
+            step = self.define(Binary(">>", distance, type_.element.bytes.bit_length() - 1))
+        elif index == GROUP and self.work_group.form == "vector" and not self.nesting:
+            # All work-groups load an element; under a condition the group may have fewer.
+            following = call(MINIMUM, add(GROUP, self.groups_ahead), subtract(GROUPS, 1))
+            ahead = self.define(subtract(call(load, table, following), call(load, table, index)))
+        dynamic = [e for e in (*type_.shape, *type_.strides) if e is None]
+        position = 0
+
+        def resolve(entry: Size) -> Expression:
+            nonlocal position
+            if entry is not None:
+                return entry
+            value = self.define(call(load, dope, add(multiply(index, len(dynamic)), position)))
+            position += 1
+            return value
+
+        sizes = tuple(resolve(entry) for entry in type_.shape)
+        strides = tuple(resolve(entry) for entry in type_.strides)
+        self.memrefs[operation.result.name] = MemrefDescriptor(type_, GLOBAL, address, sizes, strides, ahead, step=step)
+
+    def alloca(self, result: ops.Value) -> None:
+        type_ = ops.memref_type(result)
+        space = PRIVATE if self.work_group.form == "vector" else LOCAL
+        sizes = tuple(size for size in type_.shape if size is not None)
+        strides = tuple(stride for stride in type_.strides if stride is not None)
+        address: Expression = self.placements[result.name].offset
+        staging, alignment = self.work_group.staging, 1
+        if staging is not None:
+            first, pitch = staging.temporary(self.placements[result.name])
+            address = self.bind(add(first, multiply(TEAM, pitch)))
+            alignment = math.gcd(pitch, 64)
+        step = self.local_memory // JAMMED // type_.element.bytes if self.jammed else None
+        self.memrefs[result.name] = MemrefDescriptor(
+            type_, space, address, sizes, strides, alignment=alignment, step=step)
+
+    def view(
+        self, result: ops.Value, source: MemrefDescriptor, address: Expression, sizes: Sequence[Expression],
+        strides: Sequence[Expression], ahead: Expression | None, step: Expression | None = None,
+    ) -> None:
+        """Define a view by what the body knows of it; what its type knows comes first."""
+        type_ = ops.memref_type(result)
+        shape, layout = prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
+        step = source.step if step is None else step
+        self.memrefs[result.name] = MemrefDescriptor(type_, source.space, address, shape, layout, ahead, step=step)
+
+    def subview(self, operation: ops.Subview) -> None:
+        if self.staged_view(operation.result):
+            return
+        source = self.memrefs[operation.source.name]
+        terms: list[tuple[Expression, Expression]] = []
+        sizes: list[Expression] = []
+        strides: list[Expression] = []
+        for entry, size, stride in zip(operation.slices, source.sizes, source.strides, strict=True):
+            offset = self.index(entry.offset)
+            terms.append((offset, stride))
+            if entry.is_index:
+                self.check_indices(operation.span, [offset], [size], "index")
+                continue
+            given = None if entry.size is None else self.index(entry.size)
+            self.check_slice(operation.span, offset, given, size)
+            length = add(size, multiply(offset, -1)) if given is None else given
+            sizes.append(self.bind(length))
+            strides.append(stride)
+        element = source.type.element
+        if element.is_subbyte:
+            self.check_whole_bytes(operation.span, element.per_byte, terms[0][0], sizes[0])
+        address = self.bind(add(source.address, bytes_of(offset_of(terms), element)))
+        # The view moves with the work-group where the group id is one of its offsets and no other depends on it.
+        moves = [stride for offset, stride in terms if offset == GROUP]
+        ahead = source.ahead
+        if len(moves) == 1 and ahead is None:
+            ahead = bytes_of(multiply(moves[0], self.groups_ahead), element)
+        step = moves[0] if self.jammed and moves else None
+        self.view(operation.result, source, address, sizes, strides, ahead, step)
+
+    def expand(self, operation: ops.Expand) -> None:
+        source = self.memrefs[operation.source.name]
+        mode = operation.mode
+        known = [None if entry is None else self.index(entry) for entry in operation.shape]
+        product: Expression = 1
+        for entry in known:
+            product = product if entry is None else multiply(product, entry)
+        divide = intrinsics.arithmetic("div", INDEX)
+        inferred = self.bind(call(divide, source.sizes[mode], product)) if None in known else 0
+        new = [inferred if entry is None else entry for entry in known]
+        if self.debug:
+            self.check_expand(operation.span, new, source.sizes[mode])
+        strides: list[Expression] = [source.strides[mode]]
+        for entry in new[:-1]:
+            strides.append(self.bind(multiply(strides[-1], entry)))
+        sizes = [*source.sizes[:mode], *new, *source.sizes[mode + 1 :]]
+        if mode == 0 and source.type.element.is_subbyte:
+            self.check_whole_bytes(operation.span, source.type.element.per_byte, sizes[0])
+        all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
+        self.view(operation.result, source, source.address, sizes, all_strides, source.ahead)
+
+    def fuse(self, operation: ops.Fuse) -> None:
+        source = self.memrefs[operation.source.name]
+        first, last = operation.first, operation.last
+        if self.debug:
+            for mode in range(first, last):
+                extent = multiply(source.strides[mode], source.sizes[mode])
+                self.check("equal", operation.span, source.strides[mode + 1], extent, f"stride of mode {mode + 1}")
+        size: Expression = 1
+        for entry in source.sizes[first : last + 1]:
+            size = multiply(size, entry)
+        sizes = [*source.sizes[:first], self.bind(size), *source.sizes[last + 1 :]]
+        strides = [*source.strides[: first + 1], *source.strides[last + 1 :]]
+        self.view(operation.result, source, source.address, sizes, strides, source.ahead)

@@ -1,0 +1,421 @@
+"""From a function to the body of its kernel: what is the same for all work-items, and a call for each instruction.
+
+Values of type index are arithmetic of the body, all others go through intrinsics that keep their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tl_dpnp.errors import Span
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.amx.rows import Palette
+from tl_dpnp.kernels.llvm import GLOBAL, value_type
+from tl_dpnp.language import ops
+from tl_dpnp.language.interpreter import scalar as semantics
+from tl_dpnp.language.rules import dimension_names
+from tl_dpnp.language.types import GroupType, MemrefType, Size
+from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.memrefs import MINIMUM, MemrefWriter, length
+from tl_dpnp.lowering.body.staged import FIRST, resident_memrefs, staged_frame
+from tl_dpnp.lowering.body.tree import (
+    And,
+    Argument,
+    Body,
+    Comparison,
+    Expression,
+    Name,
+    add,
+    offset_of,
+    subtract,
+)
+from tl_dpnp.lowering.checks import CheckKind
+from tl_dpnp.lowering.contraction import JAMMED
+from tl_dpnp.lowering.counting import cannot_overflow, counter_type
+from tl_dpnp.lowering.kernel_call import KernelMaker
+from tl_dpnp.lowering.memory import Placement
+from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.lowering.staging import Staging
+from tl_dpnp.lowering.vector_loops import VectorLoop, vector_loop
+from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.scalars import INDEX, U64, ScalarType
+
+__all__ = ["argument_type", "write_body"]
+
+_CHUNK, _BEYOND, _LAST = Name("chunk"), Name("beyond"), Name("last")
+
+
+def argument_type(scalar: ScalarType) -> ScalarType:
+    """Return the type in which a scalar travels to the kernel: integers and i1 as 64 bits, floats as they are."""
+    value_type(scalar)  # raises UnsupportedError for what the target has no values of
+    return scalar if scalar.is_float else INDEX
+
+
+def write_body(
+    function: ops.Function,
+    work_group: WorkGroup,
+    placements: Mapping[str, Placement],
+    local_memory: int,
+    make_kernel: KernelMaker,
+    debug: bool,
+    groups_ahead: int,
+    make_jammed: KernelMaker | None = None,
+    vector_bytes: int = 0,
+    palette: Palette | None = None,
+) -> Body:
+    """Return the body of the kernel of `function`, which is in canonical form and has its barriers.
+
+    The operands that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`,
+    two work-groups are done at once by its kernels where the arrays lie in one core's caches, which has half the local
+    memory for each.  With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`,
+    tiles are configured before the first work-group and released after the last one.
+    """
+    return _Writer(
+        function=function, work_group=work_group, placements=placements, local_memory=local_memory,
+        make_kernel=make_kernel, debug=debug, groups_ahead=groups_ahead, make_jammed=make_jammed,
+        vector_bytes=vector_bytes, palette=palette,
+    ).write()
+
+
+@dataclass(kw_only=True)
+class _Writer(MemrefWriter):
+    function: ops.Function
+    make_kernel: KernelMaker
+    make_jammed: KernelMaker | None
+    vector_bytes: int
+    palette: Palette | None
+    arguments: list[Argument] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
+
+    # --- the frame ---------------------------------------------------------------------------------------------------
+
+    def write(self) -> Body:
+        for number, parameter in enumerate(self.function.parameters):
+            self.parameter(f"p{number}", parameter)
+        for name in (GROUPS, _CHUNK, _BEYOND):
+            self.argument(name.name)
+        self.begin_checks()
+        if self.work_group.staging is not None:
+            self.staged(self.work_group.staging)
+        elif self.work_group.form == "vector":
+            self.assign(GROUP, call(intrinsics.first_group(), _CHUNK))
+            self.assign(_LAST, call(MINIMUM, add(GROUP, _CHUNK), GROUPS))
+            if self.palette is not None:
+                self.evaluate(call(intrinsics.configure_tiles(self.palette)))
+            if self.make_jammed is not None:
+                self.jammed = True
+                in_caches = Comparison("==", _BEYOND, 0)
+                with self.loop(And(in_caches, Comparison("<=", add(GROUP, JAMMED), _LAST))):
+                    self.region(self.function.body)
+                    self.count_up(GROUP, JAMMED)
+                self.jammed = False
+            with self.loop(Comparison("<", GROUP, _LAST)):
+                self.region(self.function.body)
+                self.count_up(GROUP, 1)
+            if self.palette is not None:
+                self.evaluate(call(intrinsics.release_tiles()))
+        else:
+            self.assign(GROUP, call(intrinsics.group_id()))
+            self.region(self.function.body)
+        if self.checks:
+            self.argument("record")
+            for table, _, _ in self.groups.values():
+                self.argument(length(table).name)
+        return Body(tuple(self.arguments), tuple(self.statements), tuple(self.checks), tuple(self.legend))
+
+    def staged(self, staging: Staging) -> None:
+        """Write the loop over the turns of a block, with the body inside."""
+        addresses = {name: memref.address for name, memref in self.memrefs.items()}
+        tables: dict[str, tuple[Expression, Expression]] = {
+            name: (table, offset) for name, (table, offset, _) in self.groups.items()}
+        frame = staged_frame(staging, addresses, tables)
+        self.memrefs |= resident_memrefs(staging)
+        self.append(*frame.before)
+        with self.loop(Comparison("<", FIRST, GROUPS)):
+            body = tuple(self.function.body)
+            split = 1 + next(place for place, operation in enumerate(body) if isinstance(operation, ops.LinearAlgebra))
+            self.append(*frame.first)
+            self.region(ops.Region(body[:split]))
+            self.append(*frame.meanwhile)
+            self.region(ops.Region(body[split:]))
+            self.append(*frame.last)
+        self.append(frame.after)
+
+    def parameter(self, name: str, parameter: ops.Value) -> None:
+        self.legend.append((name, f"%{parameter.name}: {parameter.type}"))
+        match parameter.type:
+            case ScalarType() as scalar:
+                travels = argument_type(scalar)
+                value = self.argument(name, travels)
+                converted = travels != scalar and scalar != INDEX
+                self.values[parameter.name] = (
+                    self.define(call(intrinsics.conversion(INDEX, scalar), value)) if converted else value
+                )
+            case MemrefType() as memref:
+                address = self.argument(name)
+                sizes = self.dynamic(name, "size", memref.shape)
+                strides = self.dynamic(name, "stride", memref.strides)
+                self.memrefs[parameter.name] = MemrefDescriptor(memref, GLOBAL, address, sizes, strides)
+            case GroupType(memref, offset):
+                table = self.argument(name)
+                known = self.argument(f"{name}_offset") if offset is None else offset
+                dope = Name(f"{name}_dope")
+                if None in memref.shape or None in memref.strides:
+                    self.argument(dope.name)
+                self.groups[parameter.name] = table, known, dope
+
+    def argument(self, name: str, type_: ScalarType = INDEX) -> Name:
+        """Add an argument of the kernel, and return it."""
+        self.arguments.append(Argument(name, type_))
+        return Name(name, type_)
+
+    def dynamic(self, name: str, what: str, entries: tuple[Size, ...]) -> tuple[Expression, ...]:
+        return tuple(self.argument(f"{name}_{what}{mode}") if entry is None else entry
+                     for mode, entry in enumerate(entries))
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    def region(self, region: ops.Region, outputs: Sequence[Name] = ()) -> None:
+        for operation in region:
+            if isinstance(operation, ops.Yield):
+                for output, value in zip(outputs, operation.values, strict=True):
+                    self.assign(output, self.operand(value))
+            else:
+                self.operation(operation)
+
+    def operation(self, operation: ops.Operation) -> None:
+        match operation:
+            case ops.Arith() | ops.Unary() | ops.Math() | ops.Cast() | ops.Compare():
+                self.values[operation.results[0].name] = self.define(self.scalar(operation))
+            case ops.GroupId(result=result):
+                self.values[result.name] = GROUP
+            case ops.GroupSize(result=result):
+                self.values[result.name] = GROUPS
+            case ops.Load(source=source):
+                if isinstance(source.type, GroupType):
+                    self.load_memref(operation)
+                else:
+                    self.load_element(operation)
+            case ops.Store():
+                self.store(operation)
+            case ops.SizeOf(source=source, mode=mode, result=result):
+                self.values[result.name] = self.memrefs[source.name].sizes[mode]
+            case ops.Alloca(result=result):
+                self.alloca(result)
+            case ops.Expand():
+                self.expand(operation)
+            case ops.Fuse():
+                self.fuse(operation)
+            case ops.Subview():
+                self.subview(operation)
+            case ops.If():
+                self.choose(operation)
+            case ops.For():
+                self.count_loop(operation)
+            case ops.Foreach():
+                self.foreach(operation)
+            case ops.LinearAlgebra():
+                self.linear_algebra(operation)
+            case ops.Barrier():
+                if self.work_group.staging is not None and self.work_group.staging.teams_share_warps:
+                    self.evaluate(call(self.work_group.staging.ring.team_barrier()))
+                elif self.work_group.form != "vector":
+                    self.evaluate(call(intrinsics.barrier()))
+            case ops.LifetimeStop():
+                pass
+            case _:
+                raise AssertionError(operation)
+
+    def scalar(self, operation: ops.Operation) -> Expression:
+        match operation:
+            case ops.Arith(kind=kind, lhs=lhs, rhs=rhs):
+                if self.debug and kind in ("shl", "shr", "div", "rem") and ops.scalar_type(lhs).is_integer:
+                    self.check_arithmetic(operation.span, kind, ops.scalar_type(lhs), self.wide(rhs))
+            case ops.Cast(operand=ops.Constant() as operand, result=result):
+                return self.cast_constant(operation.span, operand, ops.scalar_type(result))
+            case ops.Cast(operand=operand, result=result):
+                source, target = ops.scalar_type(operand), ops.scalar_type(result)
+                if self.debug and source.is_float and target.is_integer:
+                    test = call(intrinsics.fits(source, target), self.operand(operand))
+                    self.check("differs", operation.span, test, 0, f"cast of a value outside the range of {target}")
+        intrinsic = scalar_intrinsic(operation)
+        for operand in operation.operands:
+            value_type(ops.scalar_type(operand))
+        value_type(ops.scalar_type(operation.results[0]))
+        return call(intrinsic, *(self.operand(operand) for operand in operation.operands))
+
+    def cast_constant(self, span: Span, operand: ops.Constant, target: ScalarType) -> Expression:
+        """Return the value of a cast that was not folded: it is undefined, or has no spelling, as large ones of u64."""
+        given = semantics.from_python(operand.value, operand.type)
+        if not semantics.is_in_range(given, operand.type, target):
+            self.check("differs", span, 0, 0, f"cast of a value outside the range of {target}")
+        value = semantics.convert(given, operand.type, target)
+        return self.operand(ops.Constant(value.item(), target))
+
+    def load_element(self, operation: ops.Load) -> None:
+        memref = self.memrefs[operation.source.name]
+        indices = [self.index(i) for i in operation.indices]
+        intrinsic = intrinsics.element_load(memref.type.element, memref.space, self.local_memory)
+        self.check_indices(operation.span, indices, memref.sizes, "index")
+        element = call(intrinsic, memref.address, offset_of(zip(indices, memref.strides, strict=True)))
+        self.values[operation.result.name] = self.define(element)
+
+    def store(self, operation: ops.Store) -> None:
+        memref = self.memrefs[operation.target.name]
+        indices = [self.index(i) for i in operation.indices]
+        self.check_indices(operation.span, indices, memref.sizes, "index")
+        intrinsic = intrinsics.element_store(memref.type.element, memref.space, self.local_memory)
+        offset = offset_of(zip(indices, memref.strides, strict=True))
+        store = call(intrinsic, self.operand(operation.value), memref.address, offset)
+        if self.spmd or self.work_group.form == "vector":
+            self.evaluate(store)
+        else:
+            # Every work-item would store the same value: one does.
+            with self.branch(call(intrinsics.is_leader())):
+                self.evaluate(store)
+
+    # --- control -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """What is written inside is not done once in every work-group."""
+        self.nesting += 1
+        yield
+        self.nesting -= 1
+
+    def choose(self, operation: ops.If) -> None:
+        outputs = [self.fresh(ops.scalar_type(value)) for value in operation.outputs]
+        self.values.update((value.name, name) for value, name in zip(operation.outputs, outputs, strict=True))
+        with self.branch(self.operand(operation.condition)), self.nested():
+            self.region(operation.then, outputs)
+        if operation.otherwise is not None:
+            with self.otherwise(), self.nested():
+                self.region(operation.otherwise, outputs)
+
+    def count_loop(self, operation: ops.For) -> None:
+        type_, step = ops.scalar_type(operation.variable), self.bind(self.wide(operation.step))
+        if not isinstance(step, int):
+            kind: CheckKind = "differs" if type_ == U64 else "least"
+            what = "the step of the loop" if kind == "least" else "the step of the loop is 0"
+            self.check(kind, operation.span, step, 1 if kind == "least" else 0, what)
+        start, stop = self.wide(operation.start), self.bind(self.wide(operation.stop))
+        if cannot_overflow(type_, start, stop, step):
+            self.counted(operation.variable, start, stop, step, lambda: self.region(operation.body))
+        else:
+            trips = call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
+            self.repeated(operation.variable, start, trips, step, lambda: self.region(operation.body))
+
+    def foreach(self, operation: ops.Foreach) -> None:
+        """Write the loop over the first index inside of those over the others, or as vectors over the first ones."""
+        ranges = [
+            (variable, self.wide(start), self.bind(self.wide(stop))) for variable, start, stop in operation.ranges
+        ]
+        vectors = vector_loop(operation, ranges, self.memrefs, self.vector_bytes) if self.vector_bytes else None
+
+        def write(left: int) -> None:
+            if vectors is not None and left == vectors.modes:
+                self.vector_loop(vectors, ranges[:left])
+            elif left == 0:
+                self.region(operation.body)
+            else:
+                self.shared(*ranges[left - 1], left == 1, lambda: write(left - 1))
+
+        self.spmd = True
+        with self.nested():
+            write(len(ranges))
+        self.spmd = False
+
+    def vector_loop(self, vectors: VectorLoop, ranges: Sequence[tuple[ops.Value, Expression, Expression]]) -> None:
+        """Write what is the same in all iterations, and the call of the intrinsic that does them."""
+        for variable, start, _ in ranges:
+            self.values[variable.name] = start
+        for each in vectors.hoisted:
+            self.operation(each)
+        name = f"foreach_{self.fresh().name}"
+        intrinsic, arguments = vectors.call(name, self.operand, self.index, self.local_memory)
+        self.evaluate(call(intrinsic, *arguments), vectors.comment)
+
+    def shared(
+        self, variable: ops.Value, start: Expression, stop: Expression, is_shared: bool, body: Callable[[], None]
+    ) -> None:
+        """Write a loop whose iterations the work-items share where `is_shared` says so, else each does all of them."""
+        type_ = ops.scalar_type(variable)
+        step = 1
+        place: Expression = 0
+        if is_shared and self.work_group.form == "subgroup":
+            layout = self.work_group.layout
+            place = call(intrinsics.work_item(layout.lanes))
+            step = layout.lanes * layout.subgroups
+        if cannot_overflow(type_, start, stop, step, step - 1):
+            self.counted(variable, add(start, place), stop, step, body)
+            return
+        start, place = self.bind(start), self.bind(place)
+        trips: Expression = call(intrinsics.trip_count(counter_type(type_)), start, stop, 1)
+        if step > 1:
+            trips = call(intrinsics.trip_count(U64), place, trips, step)
+            start = call(intrinsics.arithmetic("add", INDEX), start, place)
+        self.repeated(variable, start, trips, step, body)
+
+    def counted(
+        self, variable: ops.Value, start: Expression, stop: Expression, step: Expression, body: Callable[[], None]
+    ) -> None:
+        """Write a loop that counts up to its end, which it does not pass."""
+        counter = self.variable(start)
+        with self.loop(Comparison("<", counter, stop)), self.nested():
+            self.iteration(variable, counter, body)
+            self.count_up(counter, step)
+        self.leave_if_failed()
+
+    def repeated(
+        self, variable: ops.Value, start: Expression, trips: Expression, step: Expression, body: Callable[[], None]
+    ) -> None:
+        """Write a loop that runs a number of times; its counter may wrap around behind the last one."""
+        counter, left = self.variable(start), self.variable(trips)
+        with self.loop(Comparison("!=", left, 0)), self.nested():
+            self.iteration(variable, counter, body)
+            self.assign(counter, call(intrinsics.arithmetic("add", INDEX), counter, step))
+            self.assign(left, subtract(left, 1))
+        self.leave_if_failed()
+
+    def iteration(self, variable: ops.Value, counter: Name, body: Callable[[], None]) -> None:
+        type_ = ops.scalar_type(variable)
+        self.values[variable.name] = counter
+        if type_ != INDEX:
+            self.values[variable.name] = self.define(call(intrinsics.conversion(INDEX, type_), counter))
+        self.loops += self.spmd
+        body()
+        self.loops -= self.spmd
+
+    # --- linear algebra ----------------------------------------------------------------------------------------------
+
+    def linear_algebra(self, operation: ops.LinearAlgebra) -> None:
+        memrefs = [self.memrefs[value.name] for value in (*operation.inputs, operation.output)]
+        self.check_shapes(operation)
+        jammed = self.make_jammed if self.jammed else None
+        kernel = (jammed or self.make_kernel)(operation, memrefs)
+        arguments: list[Expression] = [memref.address for memref in memrefs]
+        for position, what, mode in kernel.dimensions:
+            memref = memrefs[position]
+            known = {"size": memref.sizes, "stride": memref.strides, "step": (memref.step,)}
+            entry = known[what][mode]
+            assert entry is not None
+            arguments.append(entry)
+        arguments += [self.operand(scalar) for scalar in kernel.scalars]
+        if kernel.prefetches:
+            arguments.append(_BEYOND)
+            arguments += [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
+        self.evaluate(call(kernel.intrinsic, *arguments), kernel.comment)
+
+    def check_shapes(self, operation: ops.LinearAlgebra) -> None:
+        """Check that sizes which an instruction takes to be equal are so, where the types leave it open."""
+        known: dict[str, Expression] = {}
+        for value, letters in reversed(dimension_names(operation)):
+            for mode, (letter, size) in enumerate(zip(letters, self.memrefs[value.name].sizes, strict=True)):
+                if known.setdefault(letter, size) != size:
+                    kind = type(operation).__name__.lower()
+                    what = f"size of mode {mode} of an operand of {kind}"
+                    self.check("equal", operation.span, size, known[letter], what)
+
