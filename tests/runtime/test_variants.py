@@ -74,7 +74,7 @@ def form_by_the_kernel(kernel, groups):
     """Return the form that a call should take, by what the kernel of most calls turns out to be."""
     device = kernel._overloads.current_device()
     lowered = kernel.lower(device)
-    divides = (not kernel.options.debug and lowered.plan.form == "vector"
+    divides = (not kernel.options.debug and kernel.options.form is None and lowered.plan.form == "vector"
                and divide(canonicalize(kernel._program.function), device) is not None)
     few = 0 < groups < 4 * device.compute_units
     return "divided" if divides and few and lowered.plan.work >= 30_000 else lowered.plan.form
@@ -215,6 +215,7 @@ def test_options_that_leave_no_choice_leave_one_variant(target):
     functions = [parse(source(128, 128, 96)).functions[0], *(random_program(seed).function for seed in range(4))]
     schedule = lower(functions[0], target, LoweringOptions(debug=True)).schedules[0].to_json()
     given = [LoweringOptions(debug=True), LoweringOptions(form="subgroup"), LoweringOptions(form="divided"),
+             LoweringOptions(form="vector"),
              LoweringOptions(schedules=(("gemm_0", schedule),))]
     for options in given:
         for function in functions if not options.schedules else functions[:1]:
@@ -222,16 +223,15 @@ def test_options_that_leave_no_choice_leave_one_variant(target):
             try:
                 assert find_variants(function, target, options) == (Variant(None),)
             except tl_dpnp.LoweringError:  # the form is not possible, which compiling will say
-                assert options.form == "divided"
-    for options in (LoweringOptions(), LoweringOptions(form="subgroup" if target is H200 else "vector")):
-        for function in functions:
-            if only_variant(function, options) is not None:
-                assert find_variants(function, target, options) == (Variant(None),)
+                assert options.form in ("divided", "vector")
+    for function in functions:
+        if only_variant(function, LoweringOptions()) is not None:
+            assert find_variants(function, target, LoweringOptions()) == (Variant(None),)
 
 
 def test_other_programs_than_products_have_one_variant():
     product = parse(source(128, 128, 96)).functions[0]
-    assert only_variant(product, LoweringOptions()) is only_variant(product, LoweringOptions(form="vector")) is None
+    assert only_variant(product, LoweringOptions()) is None
     for text in (AXPY, COUNT):
         function = parse(text).functions[0]
         assert only_variant(function, LoweringOptions()) == Variant(None)

@@ -168,7 +168,7 @@ def find_variants(
     if decision.tiling is not None:
         tiled = Variant(None, decision.tiling.plan)
         return (tiled,) if options.form == "tiled" else (tiled, Variant(decision.work_group.form))
-    if decision.division is not None and options.form != "divided":
+    if decision.division is not None and options.form is None:
         return Variant("divided", FewGroups(_work(_scheduled(decision, device, options), device))), Variant(None)
     return (Variant(None),)
 
