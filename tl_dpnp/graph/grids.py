@@ -140,7 +140,7 @@ def _grids(root: Node, before: Mapping[Node, str]) -> list[Grid]:
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
     chunks = _row_grid(root)
-    return [*chunks, *whole, ()] if _has_short_rows(root, before) else [*whole, *chunks, ()]
+    return [*chunks, *whole, ()] if chunks and _has_short_rows(root, before) else [*whole, *chunks, ()]
 
 
 def _has_short_rows(root: Node, before: Mapping[Node, str]) -> bool:

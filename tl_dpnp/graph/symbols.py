@@ -95,9 +95,6 @@ class PartSize(DynamicSize):
     def _facts(self) -> tuple[int, ...]:
         return int(self), self.whole
 
-    def __hash__(self) -> int:
-        return hash(self._facts())
-
 
 class DynamicStride(int):
     """A stride that a kernel is given."""

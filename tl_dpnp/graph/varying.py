@@ -165,6 +165,8 @@ class Varying:
                 sizes[number] = DynamicSize(room, number, values[number])
         others = frozenset(number for number in record.changed if graph.values[number].kind in ("number", "stride"))
         static = {number: reason for number, reason in graph.static.items() if number in record.changed}
+        if not sizes and not others:
+            return Choice(graph, sizes, others, static, is_new)
         given = {*sizes, *others}
         key = (tuple((number, int(size)) for number, size in sizes.items()), others,
                tuple(value for number, value in enumerate(values) if number not in given),

@@ -27,9 +27,9 @@ from tl_dpnp.lowering.body.tree import (
     Return,
     Statement,
     While,
-    add,
     is_simple,
     multiply,
+    subtract,
 )
 from tl_dpnp.lowering.checks import CheckKind, failure, is_known_to_hold
 from tl_dpnp.lowering.plan import CHECK_FIELDS, BoundsCheck
@@ -142,7 +142,7 @@ class BodyBuilder:
         """Check that 0 ≤ offset ≤ size, and that 0 ≤ length ≤ size − offset where a length is given."""
         self.check("most", span, offset, size, "offset of the slice")
         if length is not None:
-            self.check("most", span, length, add(size, multiply(offset, -1)), "size of the slice")
+            self.check("most", span, length, subtract(size, offset), "size of the slice")
 
     def check_expand(self, span: Span, sizes: Sequence[Expression], size: Expression) -> None:
         """Check that the sizes that a mode is expanded to are not negative, and that their product is its size."""

@@ -164,7 +164,7 @@ class MemrefWriter(BodyBuilder):
                 continue
             given = None if entry.size is None else self.index(entry.size)
             self.check_slice(operation.span, offset, given, size)
-            length = add(size, multiply(offset, -1)) if given is None else given
+            length = subtract(size, offset) if given is None else given
             sizes.append(self.bind(length))
             strides.append(stride)
         element = source.type.element
