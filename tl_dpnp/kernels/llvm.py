@@ -16,7 +16,7 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
-    "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "masked_load",
+    "builtin", "constant", "counted_loop", "first_lanes", "if_then", "index", "lanes", "mangled_type", "masked_load",
     "masked_store", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
     "value_type", "vector_of",
 ]
@@ -142,6 +142,11 @@ def shuffle(
     second = others[0] if others else ir.Constant(first.type, ir.Undefined)
     mask = [ir.Constant(I32, source) for source in sources]
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
+
+
+def first_lanes(active: int, width: int) -> ir.Constant:
+    """Return the mask of the first lanes of a vector."""
+    return ir.Constant(ir.VectorType(I1, width), [ir.Constant(I1, lane < active) for lane in range(width)])
 
 
 def masked_load(builder: ir.IRBuilder, pointer: ir.Value, active: ir.Value, alignment: int) -> ir.Value:

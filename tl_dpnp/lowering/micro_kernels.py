@@ -218,8 +218,9 @@ class _MicroKernel:
         own = None if maker.engine.emulates_tiles else palette_of(nest)
         if own is not None and own != maker.palette:
             configure(builder, own)
-        width = vector_width(self.kernel.contraction, maker.device.vector_bytes)
-        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine)
+        width = vector_width(self.kernel.contraction, maker.device.core)
+        masks = maker.device.core.masks and self._is_alone
+        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=masks)
         if own is not None and own != maker.palette:
             release(builder)
 
