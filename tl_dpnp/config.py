@@ -128,6 +128,12 @@ SETTINGS: dict[str, Setting] = {
             "How a work-group runs: one work-item with vectors, or sub-groups; auto asks the device.",
         ),
         _choice(
+            "CORE",
+            "auto",
+            ("auto", "zen4", "zen5", "intel-server", "intel-client", "avx2", "sse"),
+            "The kind of core that kernels for CPUs are made for; results are right on any core with such vectors.",
+        ),
+        _choice(
             "AMX",
             "auto",
             ("auto", "off", "emulate"),

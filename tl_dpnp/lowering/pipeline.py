@@ -150,6 +150,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     not fit, LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not
     fit it.
     """
+    device = options.applied_to(device)
     decision = _decide(function, device, options)
     tiling = decision.tiling
     if tiling is not None:
@@ -164,6 +165,7 @@ def find_variants(
 
     Raises what `lower` does.
     """
+    device = options.applied_to(device)
     decision = _decide(function, device, options)
     if decision.tiling is not None:
         tiled = Variant(None, decision.tiling.plan)

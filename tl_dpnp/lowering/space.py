@@ -131,6 +131,7 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
 
     Raises LoweringError for a work-group that the device does not allow, UnsupportedError for what it lacks.
     """
+    device = options.applied_to(device)
     check_requirements(function, device)
     function = canonicalize(function)
     engine = engine_of(device, options)

@@ -16,8 +16,8 @@ from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.target.core import Core, TileNumbers
 
 __all__ = [
-    "Tiling", "cut", "cycles", "even_tile", "memory_tiling", "rest_of_rows", "subgroup_tiling", "unrolling",
-    "vector_operations", "vector_tiling", "vector_width",
+    "Tiling", "cut", "cycles", "even_tile", "memory_tiling", "most_columns", "rest_of_rows", "subgroup_tiling",
+    "unrolling", "vector_operations", "vector_tiling", "vector_width",
 ]
 
 #: Part of the estimated time that an unusual tile must save.

@@ -28,6 +28,7 @@ class KernelOptions:
     precision: Precision = "highest"
     emulate_dpas: int = 0
     amx: Literal["auto", "off", "emulate"] = "off"
+    core: str = "auto"
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -35,7 +36,8 @@ class KernelOptions:
         tiles: Literal["on", "off", "emulate"] = "off" if self.why_no_amx is not None else (
             "on" if self.amx == "auto" else self.amx)
         return LoweringOptions(
-            self.form, self.debug, self.schedules, self.precision, self.emulate_dpas, amx=tiles)
+            self.form, self.debug, self.schedules, self.precision, self.emulate_dpas, amx=tiles,
+            core=None if self.core == "auto" else self.core)
 
     @property
     def why_no_amx(self) -> str | None:

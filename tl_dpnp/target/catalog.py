@@ -12,23 +12,23 @@ __all__ = ["AVX2", "CORES", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SSE"
 #: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
 #: (Fog, "The microarchitecture of Intel, AMD and VIA CPUs", chapter "AMD Zen 4").  The numbers of a tile were measured
 #: on an EPYC of that generation, with 38 shapes from 4 to 256.
-ZEN4 = Core("AMD with AVX-512 in halves", vector_bytes=64, registers=32, multiply_adds=1)
+ZEN4 = Core("zen4", vector_bytes=64, registers=32, multiply_adds=1)
 #: Zen 5's server cores: whole vectors ("Software Optimization Guide for the AMD Zen5 Microarchitecture", section
 #: "Floating-Point Unit").  Not measured; the numbers of a tile are those of Zen 4.
-ZEN5 = Core("AMD with whole AVX-512", vector_bytes=64, registers=32, load_bytes=64)
+ZEN5 = Core("zen5", vector_bytes=64, registers=32, load_bytes=64)
 #: Intel's server cores from Skylake on: multiply-adds on ports 0 and 5, of which shuffles need the second; two loads
 #: (Fog, chapter "Intel Skylake-X"; Intel, "Optimization Reference Manual", section "Golden Cove Microarchitecture").
 #: Measured on a processor of the generation Sapphire Rapids.
-INTEL_SERVER = Core("Intel with two AVX-512 ports", vector_bytes=64, registers=32, load_bytes=64, load_share=0.6,
+INTEL_SERVER = Core("intel-server", vector_bytes=64, registers=32, load_bytes=64, load_share=0.6,
                     shuffles_multiply=True, masks=True,
                     tiles=TileNumbers(short_sum=16, iteration=100, short_iteration=256))
 #: Intel's cores for clients with AVX-512: one port of 512 bits, made of two of 256 (Fog, chapter "Ice Lake").
-INTEL_CLIENT = Core("Intel with one AVX-512 port", vector_bytes=64, registers=32, multiply_adds=1, load_bytes=64)
+INTEL_CLIENT = Core("intel-client", vector_bytes=64, registers=32, multiply_adds=1, load_bytes=64)
 #: Cores with AVX2, and with SSE only.
-AVX2 = Core("AVX2", vector_bytes=32, registers=16)
-SSE = Core("SSE", vector_bytes=16, registers=16)
-#: All cores of processors.
-CORES = (ZEN4, ZEN5, INTEL_SERVER, INTEL_CLIENT, AVX2, SSE)
+AVX2 = Core("avx2", vector_bytes=32, registers=16)
+SSE = Core("sse", vector_bytes=16, registers=16)
+#: All cores of processors, by name.
+CORES = {core.name: core for core in (ZEN4, ZEN5, INTEL_SERVER, INTEL_CLIENT, AVX2, SSE)}
 
 #: AMD's family of Zen 5 ("Processor Programming Reference for AMD Family 1Ah").
 _FAMILY_OF_ZEN5 = 26
@@ -37,7 +37,7 @@ _FAMILY_OF_ZEN5 = 26
 _INTEL_CLIENTS = frozenset({102, 125, 126, 140, 141, 167})
 
 #: A work-item of a GPU: vectors are its loads of 16 bytes.
-GPU = Core("a work-item", vector_bytes=16, registers=16)
+GPU = Core("work-item", vector_bytes=16, registers=16)
 
 
 def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:

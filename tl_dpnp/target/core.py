@@ -48,11 +48,12 @@ class TileNumbers:
 class Core:
     """What one core does in a cycle, and what it does not do for free.
 
-    `vector_bytes` is the width of its vectors as the compiler uses them and `registers` the number of those.  A cycle
-    has so many `multiply_adds` of whole vectors, and `loads` of `load_bytes` or of one element for all lanes; the
-    result of a multiply-add is there after `latency` cycles.  Of the loads only `load_share` is there for the operands
-    of a product, because cache lines that arrive take turns with them.  `shuffles_multiply` says that shuffles take a
-    port that multiply-adds need, and `masks` that masked loads and stores cost no more than whole ones.
+    `name` is what the setting ``TL_DPNP_CORE`` calls it.  `vector_bytes` is the width of its vectors as the compiler
+    uses them and `registers` the number of those.  A cycle has so many `multiply_adds` of whole vectors, and `loads` of
+    `load_bytes` or of one element for all lanes; the result of a multiply-add is there after `latency` cycles.  Of the
+    loads only `load_share` is there for the operands of a product, because cache lines that arrive take turns with
+    them.  `shuffles_multiply` says that shuffles take a port that multiply-adds need, and `masks` that masked loads and
+    stores cost no more than whole ones.
     """
 
     name: str

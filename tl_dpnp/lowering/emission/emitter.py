@@ -66,6 +66,7 @@ from tl_dpnp.lowering.nest import (
     Stage,
     Synchronize,
     Total,
+    are_apart,
     is_transposition,
     leaves,
     loops_of,
@@ -94,11 +95,6 @@ def _stores_twice(nest: Nest) -> bool:
     assigns = [leaf.assign for leaf in leaves(nest.body)]
     return not any(access.buffer == assign.target.buffer for assign in assigns for access in assign.reads
                    if not assign.target.buffer.in_registers)
-
-
-def _is_apart(loop: Loop) -> bool:
-    """Whether each iteration of a loop has results of its own."""
-    return all(any(loop.variable in index for index in leaf.assign.target.indices) for leaf in leaves(loop.body))
 
 
 def emit_nest(
@@ -207,7 +203,7 @@ class _Emitter:
     def vectorized(self, loop: Loop) -> None:
         assert loop.static_range is not None
         done = loop.static_range.start
-        for piece in self.cut(loop, self.computes_twice, self.memory.masks and _is_apart(loop)):
+        for piece in self.cut(loop, self.computes_twice, self.memory.masks and are_apart(loop)):
             self.memory.lanes_stored_before = 0 if self.stores_twice else max(0, done - piece[0])
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
