@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.campaigns import __main__ as command
@@ -13,6 +15,7 @@ from tests.campaigns import planted, products, programs, quick, text
 from tests.campaigns.campaign import run_campaign
 from tests.campaigns.outcome import Outcome, case_seeds
 from tests.campaigns.planted import TOO_LARGE
+from tests.campaigns.snapshots import difference
 from tl_dpnp.language import ops, parse
 
 SEED = 5
@@ -132,3 +135,12 @@ def test_a_seed_is_drawn_and_printed(capsys: pytest.CaptureFixture, monkeypatch:
     first, *_, last = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"text: seed \d+", first)
     assert last == f"text: 0 tried, 0 failed, {first[6:]}"
+
+
+@pytest.mark.parametrize(("plain", "fused", "is_same"), [
+    (np.float32(np.nan), np.float32(-np.nan), True),
+    (np.float64(0.0), np.float64(-0.0), False),
+    (np.float64(1.0), np.float64(np.nan), False),
+])
+def test_scalars_are_compared_with_their_signs_but_for_nan(plain: Any, fused: Any, is_same: bool) -> None:
+    assert (difference(plain, fused) == "") == is_same
