@@ -62,7 +62,7 @@ def rest_of_rows(rows: Bound, width: int, core: Core) -> int:
     they would need several small ones for that.
     """
     rest = rows % width if isinstance(rows, int) else 0
-    most = width // 16 if core.shuffles_multiply and isinstance(rows, int) and rows > width else width // 2
+    most = max(1, width // 16) if core.shuffles_multiply and isinstance(rows, int) and rows > width else width // 2
     return rest if rest <= most else 0
 
 
@@ -88,7 +88,7 @@ def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
         products = vectors * columns
     # What reads each element once waits for memory, and prefetches best in small portions.
     once = contraction.columns == 1 and vectors > 1
-    return Tiling(vectors, columns, 1 if once else unrolling(contraction.depth, products, numbers))
+    return Tiling(vectors, columns, 1 if once else unrolling(contraction.depth, products, numbers, vectors == 1))
 
 
 def _quickest_tile(
@@ -96,13 +96,16 @@ def _quickest_tile(
 ) -> tuple[int, int]:
     """Return the height and width of the tiles that a core needs fewest cycles for; the `usual` ones if in doubt."""
     rows, columns = contraction.rows, contraction.columns
-    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(contraction.depth, int)):
+    depth = contraction.depth
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
+        return usual
+    if depth < core.tiles.deep_sum:
         return usual
     vectors = -(-rows // width)
     best, least = usual, cycles(vectors, columns, usual, core)
     for count in range(1, vectors + 1):
         height = -(-vectors // count)
-        if height > core.registers // 2 - 1:
+        if height > core.tiles.highest:
             continue
         tile = height, even_tile(columns, most_columns(height, core))
         time = cycles(vectors, columns, tile, core)
@@ -234,8 +237,9 @@ def _tile_height(contraction: Contraction, width: int, numbers: TileNumbers) -> 
     return even_tile(vectors, numbers.vectors * (4 if columns == 1 else 2 if few else 1))
 
 
-def unrolling(depth: Bound | None, products: int, numbers: TileNumbers) -> int:
-    """Return how many steps of a sum an iteration does whose tile has `products` vectors."""
-    if isinstance(depth, int) and depth <= numbers.short_sum and depth * products <= numbers.short_iteration:
+def unrolling(depth: Bound | None, products: int, numbers: TileNumbers, is_row: bool = False) -> int:
+    """Return how many steps of a sum an iteration does whose tile has `products` vectors, in a row or in several."""
+    most = numbers.short_iteration_of_a_row if is_row else numbers.short_iteration
+    if isinstance(depth, int) and depth <= numbers.short_sum and depth * products <= most:
         return depth
     return max(1, min(4, numbers.iteration // products))

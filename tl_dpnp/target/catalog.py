@@ -21,7 +21,7 @@ ZEN5 = Core("zen5", vector_bytes=64, registers=32, load_bytes=64)
 #: Measured on a processor of the generation Sapphire Rapids.
 INTEL_SERVER = Core("intel-server", vector_bytes=64, registers=32, load_bytes=64, load_share=0.6,
                     shuffles_multiply=True, masks=True,
-                    tiles=TileNumbers(short_sum=16, iteration=100, short_iteration=256))
+                    tiles=TileNumbers(short_sum=16, iteration=100, short_iteration_of_a_row=256))
 #: Intel's cores for clients with AVX-512: one port of 512 bits, made of two of 256 (Fog, chapter "Ice Lake").
 INTEL_CLIENT = Core("intel-client", vector_bytes=64, registers=32, multiply_adds=1, load_bytes=64)
 #: Cores with AVX2, and with SSE only.

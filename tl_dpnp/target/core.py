@@ -15,11 +15,13 @@ class TileNumbers:
     """Numbers that measurements chose for the tiles of a product on a core.
 
     A tile is `vectors` high, twice that where a result has `few_columns` or fewer, and four times that for one column,
-    which is best read in the order of memory.  It has at most `columns`, or `columns_of_a_row` where it is one vector
+    which is best read in the order of memory; where it is chosen by its cycles, it is at most `highest`, since each
+    vector of a column is a line of the cache.  It has at most `columns`, or `columns_of_a_row` where it is one vector
     high and has registers to spare.
 
     Of a sum, one iteration holds `iteration` multiply-adds of vectors at most; it is unrolled whole where it has no
-    more than `short_sum` terms, which make up to `short_iteration` multiply-adds.
+    more than `short_sum` terms, which make up to `short_iteration` multiply-adds, or `short_iteration_of_a_row` in a
+    tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile.
 
     For operands from memory: up to `narrow` columns the first factor decides how fast a product is.  Memory decides up
     to `bound_by_memory` vector operations a byte; up to `bound_of_a_line`, tiles of one vector and of
@@ -29,12 +31,15 @@ class TileNumbers:
     """
 
     vectors: int = 2
+    highest: int = 5
     few_columns: int = 10
     columns: int = 8
     columns_of_a_row: int = 16
     iteration: int = 16
     short_sum: int = 8
     short_iteration: int = 128
+    short_iteration_of_a_row: int = 128
+    deep_sum: int = 12
     narrow: int = 16
     bound_by_memory: float = 1 / 3
     bound_of_a_line: float = 1 / 4
