@@ -16,7 +16,7 @@ import pytest
 from llvmlite import ir
 
 from tests.lowering.support import gemm
-from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I64, constant, index
+from tl_dpnp.kernels.llvm import GLOBAL, I64, constant, index
 from tl_dpnp.kernels.targets import TARGETS
 from tl_dpnp.lowering.defaults import vector_schedule
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
@@ -24,6 +24,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.target.catalog import ZEN4
+from tl_dpnp.target.core import CACHE_LINE
 
 _MOST = 1 << 16
 _LAYOUT = SubgroupLayout()

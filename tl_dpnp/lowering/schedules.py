@@ -164,11 +164,10 @@ def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
         row = row_of(loop)
-        if row is not None:
-            needs_hopper = row.a.name == "f64" and row.m > 8
-            if not (device and (device.copy_engine if needs_hopper else device.asynchronous_copies)):
-                raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
-                                    f"CUDA devices of compute capability {'9.0' if needs_hopper else '8.0'} or more do")
+        if row is not None and (device is None or device.capability < row.capability):
+            needed = ".".join(map(str, row.capability))
+            raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
+                                f"CUDA devices of compute capability {needed} or more do")
 
 
 def resolve_schedules(

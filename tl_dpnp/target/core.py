@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Core", "TileNumbers"]
+__all__ = ["CACHE_LINE", "Core", "TileNumbers"]
 
+#: Bytes of a cache line of all processors and GPUs that are known.
+CACHE_LINE = 64
 #: What a load costs beside multiply-adds, as part of its time: enough to choose between tiles that are alike otherwise.
 _DISTURBANCE = 0.1
 
@@ -84,6 +86,11 @@ class Core:
         vector = -(-self.vector_bytes // self.load_bytes)
         loads = (height * vector + columns) / (self.loads * self.load_share)
         return max(height * columns / self.multiply_adds, loads, self.latency) + _DISTURBANCE * loads
+
+    @property
+    def stores_lines(self) -> bool:
+        """Whether a vector is a whole cache line, so that it can be stored past the caches."""
+        return self.vector_bytes == CACHE_LINE
 
     @property
     def accumulators(self) -> int:

@@ -55,6 +55,12 @@ class Device:
         """Bytes of a vector of a CPU: 64 with AVX-512, 32 with AVX2; of a load of one work-item of a GPU."""
         return self.core.vector_bytes
 
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability of a CUDA device, (0, 0) of others: that of "sm_90a" is (9, 0)."""
+        number = "".join(filter(str.isdigit, self.architecture))
+        return (int(number[:-1]), int(number[-1])) if number else (0, 0)
+
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON-serialisable data."""
         return asdict(self)
