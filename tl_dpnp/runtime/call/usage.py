@@ -42,8 +42,8 @@ class BatchMode:
 class Usage:
     """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are.
 
-    `open_modes` are the modes of memref parameters, by position and mode, which linear algebra runs along and whose
-    size or stride is known at run time only.
+    `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
+    whose size or stride is known at run time only.
     """
 
     written: frozenset[int]
@@ -139,8 +139,9 @@ class _Walk:
                 self._reshape(source, result, first, last, 1, scope)
             case ops.LinearAlgebra(inputs=inputs, beta=beta, output=output, atomic=atomic):
                 self._write(output, scope)
-                for memref in (*inputs, output):
-                    self._open(memref, scope)
+                if isinstance(operation, ops.Gemm | ops.Gemv):
+                    for memref in (*inputs, output):
+                        self._open(memref, scope)
                 for memref in (*inputs, *([output] if atomic or not _is_zero(beta) else [])):
                     self._read(memref, scope)
                 if reach != "branch":
@@ -195,7 +196,7 @@ class _Walk:
         return None if source is None else Extent(view.parameter, source, view.element)
 
     def _open(self, memref: ops.Value, scope: _Scope) -> None:
-        """Note the modes of an operand of linear algebra that are modes of a memref parameter, and open."""
+        """Note the modes of an operand that are modes of a memref parameter, and open."""
         view, type_ = scope.get(memref.name), ops.memref_type(memref)
         if isinstance(view, _View) and view.element is None:
             self.open_modes.update((view.parameter, mode) for mode, size, stride in zip(
