@@ -101,7 +101,10 @@ def contest(before: Worker, after: Worker, case: str, seconds: float) -> tuple[l
 @click.option("-s", "--seconds", default=1.0, show_default=True, help="Time for each case.")
 @click.option("-f", "--factor", default=1.1, show_default=True,
               help="A case counts as changed if even the quartile nearer to 1 is beyond this factor.")
-def main(before: str, after: str, names: tuple[str, ...], keep: str, seconds: float, factor: float) -> None:
+@click.option("--seed", type=int, help="Draw the shapes of products instead of those that are named.")
+def main(
+    before: str, after: str, names: tuple[str, ...], keep: str, seconds: float, factor: float, seed: int | None
+) -> None:
     """Print the speed of tl_dpnp in the commits BEFORE and AFTER (a dot, the default, is the working tree).
 
     Exits with 1 if a case has become slower.
@@ -115,7 +118,7 @@ def main(before: str, after: str, names: tuple[str, ...], keep: str, seconds: fl
             unit = SECTIONS[name].unit.replace("µs", "calls/s")
             click.echo(f"\n{name}, {unit}\n{'case':24}{before[:12]:>14}{after[:12]:>14}   after / before")
             found = []
-            for case in cases_of(SECTIONS[name]):
+            for case in cases_of(SECTIONS[name] if seed is None else SECTIONS[name].drawn(seed)):
                 if keep in case:
                     speeds, ratio = contest(workers[0], workers[1], case, seconds)
                     mark = "slower" if ratio.high < 1 / factor else "faster" if ratio.low > factor else ""

@@ -77,9 +77,16 @@ def _command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 def _add(name: str) -> None:
     section = SECTIONS[name]
 
-    @_command(name)
-    def command(seconds: float, keep: str, patience: float, output: Path | None) -> None:
-        _run(section, seconds, keep, patience, output or (None if keep else RESULTS / f"{name}.json"))
+    if section.variants:
+        @_command(name)
+        @click.option("--seed", type=int, help="Draw 60 shapes instead of those that are named.")
+        def drawn(seconds: float, keep: str, patience: float, output: Path | None, seed: int | None) -> None:
+            named = None if keep or seed is not None else RESULTS / f"{name}.json"
+            _run(section if seed is None else section.drawn(seed), seconds, keep, patience, output or named)
+    else:
+        @_command(name)
+        def command(seconds: float, keep: str, patience: float, output: Path | None) -> None:
+            _run(section, seconds, keep, patience, output or (None if keep else RESULTS / f"{name}.json"))
 
 
 def _add_programs(name: str, section_of: Callable[[Programs], Section]) -> None:

@@ -116,6 +116,7 @@ SETTINGS: dict[str, Setting] = {
         _flag("CACHE", True, "Keep compiled kernels on disk and use them again."),
         _path("CACHE_DIR", "Where they are kept; by default the user's cache folder."),
         _flag("TUNED", True, "Use the schedules that kernel.tune found and kept on disk."),
+        _flag("SPECIALIZE", True, "Compile kernels for the sizes that calls have, where a program leaves some open."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
         _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
         _several("LOGS", LOGS, "What fused functions print: where fusion ends, and why they are traced again."),
@@ -126,6 +127,12 @@ SETTINGS: dict[str, Setting] = {
             "auto",
             ("auto", "vector", "subgroup"),
             "How a work-group runs: one work-item with vectors, or sub-groups; auto asks the device.",
+        ),
+        _choice(
+            "CORE",
+            "auto",
+            ("auto", "zen4", "zen5", "intel-server", "intel-client", "avx2", "sse"),
+            "The kind of core that kernels for CPUs are made for; results are right on any core with such vectors.",
         ),
         _choice(
             "AMX",

@@ -51,6 +51,14 @@ class Accumulating(_SectionTracks, section="beta"):
         return self._measure()
 
 
+class SizesOfTheCall(_SectionTracks, section="specialized"):
+    """The section specialized."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
 class UnknownSizes(_SectionTracks, section="dynamic"):
     """The section dynamic."""
 

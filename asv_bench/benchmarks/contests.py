@@ -133,8 +133,19 @@ def accumulating(case: str) -> Contest:
 
 
 def of_unknown_sizes(case: str) -> Contest:
-    """As cache-resident, with a program that knows none of the sizes; the peer is the one that knows them, on the same
-    arrays."""
+    """As cache-resident, with a program that knows none of the sizes, and a kernel for any; the peer is the one that
+    knows them, on the same arrays."""
+    element, shape, _ = parse_case(case)
+    from tl_dpnp import config
+
+    with config.scope(SPECIALIZE=False):
+        own = _resident(shape, element, dynamic=True)
+    return _against(own, "known sizes", _resident(shape, element, arrays_of=own))
+
+
+def of_sizes_of_the_call(case: str) -> Contest:
+    """As cache-resident, with a program that leaves the sizes open, so that calls have kernels for theirs; the peer is
+    the one that knows them, on the same arrays."""
     element, shape, _ = parse_case(case)
     own = _resident(shape, element, dynamic=True)
     return _against(own, "known sizes", _resident(shape, element, arrays_of=own))

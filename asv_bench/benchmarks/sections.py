@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import contests, functions, fusion, realistic_programs, tiles
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
 from .streams import Stream
-from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape
+from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape, drawn_shapes
 
 __all__ = ["SECTIONS", "Section", "against_peers", "fused_programs"]
 
@@ -23,7 +23,8 @@ class Section:
     what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
     core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  Who is
     timed runs for `block` seconds at least before it is the next one's turn.  `columns` are facts of the measurements
-    that tables show, and `remarks` makes notes of all measurements.
+    that tables show, and `remarks` makes notes of all measurements.  `variants` are those that each shape of a product
+    is measured in, for sections whose shapes may be drawn; `drawn_targets` are for these.
     """
 
     name: str
@@ -39,15 +40,31 @@ class Section:
     block: float = 1e-3
     quick: tuple[str, ...] = ()
     remarks: Callable[[Sequence[Measurement]], list[str]] = lambda measurements: []
+    variants: tuple[str, ...] = ()
+    drawn_targets: tuple[Target, ...] | None = None
 
     @property
     def method(self) -> str:
         """How a case is measured, from the docstring of what prepares it."""
         return " ".join((self.prepare.__doc__ or "").split())
 
+    def drawn(self, seed: int) -> Section:
+        """Return the section with shapes that are drawn from a seed."""
+        if not self.variants:
+            raise ValueError(f"the shapes of {self.name} cannot be drawn")
+        return replace(
+            self, title=f"{self.title}, shapes drawn with seed {seed}", cases=_drawn(seed, *self.variants),
+            targets=self.targets if self.drawn_targets is None else self.drawn_targets)
+
 
 def _products(shapes: tuple[Shape, ...], *variants: str) -> tuple[str, ...]:
     return tuple(case_name(s, e, v) for v in variants or ("",) for e in ELEMENTS for s in shapes)
+
+
+def _drawn(seed: int, *variants: str) -> tuple[str, ...]:
+    """Return cases of drawn shapes, f32 and f64 in turns, each in one of the variants."""
+    return tuple(case_name(shape, ELEMENTS[number % len(ELEMENTS)], variants[number // len(ELEMENTS) % len(variants)])
+                 for number, shape in enumerate(drawn_shapes(seed)))
 
 
 def _is_large(case: str) -> bool:
@@ -116,23 +133,25 @@ SECTIONS = {
             "cache-resident", "Products in the cache of one core", _products(SHAPES), contests.cache_resident,
             (Target("geometric mean", "limit", 0.90, **_LARGE), Target("least", "limit", 0.70, **_LARGE),
              Target("geometric mean", "numpy", 1.5)),
-            limits=("fma",), one_core=True, peers=("numpy", "torch"), quick=_SMALL,
+            limits=("fma",), one_core=True, peers=("numpy", "torch"), quick=_SMALL, variants=("",),
+            drawn_targets=(Target("geometric mean", "limit", 0.76, **_LARGE), Target("least", "numpy", 1.0),
+                           Target("geometric mean", "numpy", 1.85)),
         ),
         Section(
             "memory", "Products from memory", _products(SHAPES), contests.from_memory,
             (Target("geometric mean", "limit", 0.82), Target("geometric mean", "numpy", 2.3),
              Target("geometric mean", "dpnp", 3.0)),
-            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=2e-2,
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=2e-2, variants=("",),
         ),
         Section(
             "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
             (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2,
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2, variants=("",),
         ),
         Section(
             "one-call-30us", "One call of 10 to 60 µs of work", _products(SHAPES), contests.one_call(30e-6),
             (Target("geometric mean", "numpy", 1.0), Target("geometric mean", "dpnp", 10.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2,
+            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2, variants=("",),
         ),
         Section(
             "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,
@@ -143,15 +162,24 @@ SECTIONS = {
             "transposes", "Transposed operands", _products(_WIDE, "n.t", "t.n", "t.t"), contests.transposed,
             (Target("least", "n.n", 0.8), Target("geometric mean", "n.n", 0.8)),
             limits=("fma",), one_core=True, peers=("n.n",), quick=("f32 16x16x16 t.n",),
+            variants=("n.t", "t.n", "t.t"), drawn_targets=(
+                Target("least", "n.n", 0.75), Target("geometric mean", "n.n", 0.88)),
         ),
         Section(
             "beta", "Adding to C (beta = 1)", _products(SHAPES), contests.accumulating,
             (Target("least", "beta = 0", 0.9), Target("geometric mean", "beta = 0", 0.9)),
-            limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1],
+            limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1], variants=("",),
+            drawn_targets=(Target("least", "beta = 0", 0.75), Target("geometric mean", "beta = 0", 0.88)),
         ),
         Section(
             "dynamic", "Sizes known at run time only", _products(SHAPES), contests.of_unknown_sizes,
-            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1],
+            (Target("geometric mean", "known sizes", 0.6),),
+            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], variants=("",),
+        ),
+        Section(
+            "specialized", "Sizes that the program leaves open", _products(SHAPES), contests.of_sizes_of_the_call,
+            (Target("geometric mean", "known sizes", 0.95),),
+            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], variants=("",),
         ),
         Section(
             "chain", "A chain of products in the cache of one core", ("f32 sample",), contests.chain,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import NamedTuple
 
-__all__ = ["CACHE_MEGABYTES", "ELEMENTS", "ECOSYSTEM", "ITEMSIZE", "MEMORY_MEGABYTES", "QUICK", "SHAPES", "Shape"]
+__all__ = [
+    "CACHE_MEGABYTES", "ELEMENTS", "ECOSYSTEM", "ITEMSIZE", "MEMORY_MEGABYTES", "QUICK", "SHAPES", "Shape",
+    "drawn_shapes",
+]
 
 #: ``TL_DPNP_BENCH=quick`` keeps a case or two of each benchmark and times it briefly, to see that all of them work.
 QUICK = os.environ.get("TL_DPNP_BENCH") == "quick"
@@ -46,6 +50,16 @@ ECOSYSTEM = {
     "nekRS": _shapes("8x64x8 64x8x8"),
     "libCEED": _shapes("4x32x4 14x32x10 24x32x20 36x32x35"),
 }
+
+#: Sizes of drawn shapes: from the least to the most.
+_RANGES = ((3, 24), (16, 64), (48, 130))
+
+
+def drawn_shapes(seed: int, count: int = 60) -> tuple[Shape, ...]:
+    """Return shapes whose sizes are drawn from a seed; small, middle and large ones are mixed in one shape."""
+    draw = random.Random(seed)
+    return tuple(Shape(*(draw.randint(*draw.choice(_RANGES)) for _ in range(3))) for _ in range(count))
+
 
 ITEMSIZE = {"f32": 4, "f64": 8}
 ELEMENTS = tuple(ITEMSIZE)

@@ -114,7 +114,9 @@ def difference(plain: Any, fused: Any, where: str = "") -> str:
     if isinstance(plain, np.ndarray) and isinstance(fused, np.ndarray):
         return _of_arrays(plain, fused, where)
     if isinstance(plain, np.floating) and isinstance(fused, np.floating):
-        same = _close(np.asarray(plain), np.asarray(fused)) and np.signbit(plain) == np.signbit(fused)
+        # The sign of a NaN means nothing, and it is that of whatever operand the processor took it from.
+        signs = bool(np.isnan(plain)) or np.signbit(plain) == np.signbit(fused)
+        same = _close(np.asarray(plain), np.asarray(fused)) and signs
         return "" if same else f"{where}: {fused!r} for {plain!r}"
     if isinstance(plain, list | tuple) and type(plain) is type(fused) and len(plain) == len(fused) \
             and plain[:1] + fused[:1] not in (("raised", "returned"), ("returned", "raised")):

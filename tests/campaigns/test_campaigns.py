@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+import types
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.campaigns import __main__ as command
-from tests.campaigns import planted, products, programs, quick, text
+from tests.campaigns import fusion, planted, products, programs, quick, text
 from tests.campaigns.campaign import run_campaign
 from tests.campaigns.outcome import Outcome, case_seeds
 from tests.campaigns.planted import TOO_LARGE
+from tests.campaigns.snapshots import difference
 from tl_dpnp.language import ops, parse
 
 SEED = 5
@@ -132,3 +136,28 @@ def test_a_seed_is_drawn_and_printed(capsys: pytest.CaptureFixture, monkeypatch:
     first, *_, last = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"text: seed \d+", first)
     assert last == f"text: 0 tried, 0 failed, {first[6:]}"
+
+
+@pytest.mark.parametrize(("plain", "fused", "is_same"), [
+    (np.float32(np.nan), np.float32(-np.nan), True),
+    (np.float64(0.0), np.float64(-0.0), False),
+    (np.float64(1.0), np.float64(np.nan), False),
+])
+def test_scalars_are_compared_with_their_signs_but_for_nan(plain: Any, fused: Any, is_same: bool) -> None:
+    assert (difference(plain, fused) == "") == is_same
+
+
+@pytest.mark.parametrize(("depth", "is_without_end"), [(10, False), (900, True)])
+def test_a_call_that_ends_near_the_limit_of_recursion_is_not_compared(depth: int, is_without_end: bool) -> None:
+    """Packages make other errors of a `RecursionError`."""
+    def even(depth: int) -> None:
+        if not depth:
+            raise ValueError("could not be copied")
+        odd(depth - 1)
+
+    def odd(depth: int) -> None:  # another function, because tracebacks leave out lines that repeat
+        even(depth - 1)
+
+    module = types.SimpleNamespace(f=even)
+    state = fusion._called(module, (depth,), {}, types.SimpleNamespace(of=list, globals=dict))
+    assert fusion._is_without_end(state) == is_without_end

@@ -12,12 +12,13 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.scalars import BF16, F32, F64, I32
+from tl_dpnp.target.catalog import ZEN4
 
 ONE = SubgroupLayout()
 
 
 def realized(m: int, n: int, k: int, element=F64, beta: float = 1.0) -> Nest:
-    return realize(vector_schedule(gemm(m, n, k, element=element, beta=beta), 64).nest, ONE).nest
+    return realize(vector_schedule(gemm(m, n, k, element=element, beta=beta), ZEN4).nest, ONE).nest
 
 
 def script(nest: Nest) -> list[str]:

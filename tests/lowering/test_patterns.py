@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl_dpnp.lowering.emission.patterns import Offset, load_pattern, store_runs
+from tl_dpnp.lowering.emission.patterns import Offset, load_pattern, neighbours_then_repeats, store_runs
+from tl_dpnp.lowering.emission.variables import pieces, with_last_filled
 
 widths = st.sampled_from([2, 4, 8, 16])
 
@@ -64,3 +66,27 @@ def test_two_shared_elements_are_mixed_from_whole_vectors_of_each():
     assert [chunk.width for chunk in together.chunks] == [2]
     assert [chunk.width for chunk in apart.chunks] == [1, 1]
     assert [number for number, _ in apart.lanes] == [0] * 8 + [1] * 8
+
+
+@given(st.integers(0, 9), st.integers(1, 16), st.integers(0, 15))
+def test_neighbours_are_told_from_lanes_that_repeat_the_last(start, active, repeats):
+    lanes = [Offset((), start + lane) for lane in range(active)]
+    found = neighbours_then_repeats([*lanes, *[lanes[-1]] * repeats])
+    assert found == (active if active > 1 and repeats else None)
+
+
+@pytest.mark.parametrize("lanes", [(0, 2, 2), (3, 2, 2), (0, 1, 3, 3), (5, 5, 5), (0, 0, 1)])
+def test_other_lanes_are_no_neighbours(lanes):
+    assert neighbours_then_repeats([Offset((), lane) for lane in lanes]) is None
+
+
+@given(st.integers(1, 80), st.sampled_from([2, 4, 8, 16]))
+def test_pieces_at_the_end_are_one_vector_where_lanes_may_stay_empty(count, width):
+    cuts = with_last_filled(pieces(count, width), width)
+    assert sum(lanes < width for _, lanes in cuts) <= 1
+    done = 0
+    for start, lanes in cuts:
+        assert start == done
+        assert lanes <= width
+        done += lanes
+    assert count <= done < count + width

@@ -22,6 +22,7 @@ from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.scalars import F32, F64
+from tl_dpnp.target.catalog import AVX2, CORES, GPU, SSE, ZEN4
 
 
 def check(
@@ -42,11 +43,11 @@ def check(
 size = st.integers(1, 40)
 
 
-@given(size, size, size, st.sampled_from([16, 32, 64]), st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
+@given(size, size, size, st.sampled_from([*CORES.values()]), st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
 @settings(max_examples=40, deadline=None)
-def test_default_vector_schedule_is_right(m, n, k, vector_bytes, dynamic, beta):
+def test_default_vector_schedule_is_right(m, n, k, core, dynamic, beta):
     contraction = gemm(*((None, None, None) if dynamic else (m, n, k)), beta=beta)
-    schedule = vector_schedule(contraction, vector_bytes)
+    schedule = vector_schedule(contraction, core)
     check(contraction, schedule, m, n, k, beta)
     layout = SubgroupLayout()
     check(contraction, schedule, m, n, k, beta, nest=realize(schedule.nest, layout).nest, layout=layout)
@@ -56,15 +57,15 @@ def test_default_vector_schedule_is_right(m, n, k, vector_bytes, dynamic, beta):
 @settings(max_examples=40, deadline=None)
 def test_default_subgroup_schedule_is_right(m, n, k, lanes, dynamic):
     contraction = gemm(*((None, None, None) if dynamic else (m, n, k)))
-    check(contraction, subgroup_schedule(contraction, SubgroupLayout(lanes, 2, 2)), m, n, k)
+    check(contraction, subgroup_schedule(contraction, SubgroupLayout(lanes, 2, 2), GPU), m, n, k)
 
 
 @given(size, size, size, st.builds(Tiling, st.integers(1, 4), st.integers(1, 12), st.integers(1, 9)), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_schedules_of_any_tiling_are_right(m, n, k, tiling, dynamic):
     contraction = gemm(*((None, None, None) if dynamic else (m, n, k)))
-    check(contraction, vector_schedule(contraction, 16, tiling), m, n, k)
-    check(contraction, subgroup_schedule(contraction, SubgroupLayout(8, 2, 2), tiling), m, n, k)
+    check(contraction, vector_schedule(contraction, SSE, tiling), m, n, k)
+    check(contraction, subgroup_schedule(contraction, SubgroupLayout(8, 2, 2), GPU, tiling), m, n, k)
 
 
 @given(st.data())
@@ -184,14 +185,14 @@ def test_prefetch_needs_a_serial_loop():
 
 
 def test_the_default_schedule_prefetches_in_the_sums_of_all_tiles():
-    nest = vector_schedule(gemm(40, 20, 20), 64).nest
+    nest = vector_schedule(gemm(40, 20, 20), ZEN4).nest
     sums = [loop.variable for loop in loops_of(nest.body) if loop.reduction and loop.kind == "serial"]
     assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == sums
     assert len(sums) > 1
 
 
 def test_the_default_schedule_prefetches_in_one_loop_where_sums_have_none():
-    nest = vector_schedule(gemm(9, 9, 4), 64).nest
+    nest = vector_schedule(gemm(9, 9, 4), ZEN4).nest
     assert [loop.variable for loop in loops_of(nest.body) if loop.prefetch] == ["n.0"]
 
 
@@ -221,13 +222,13 @@ for n in serial(0, 2):
 def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, transposed, shape):
     transposes = (True, transposed)
     contraction = gemm(*shape, transposes=transposes, element=element)
-    schedule = vector_schedule(contraction, 64)
+    schedule = vector_schedule(contraction, ZEN4)
     narrow = shape[1] % (64 // element.bytes) == 0
     assert ("C_registers" in str(schedule)) is narrow
     assert ("A_registers" in str(schedule)) is not narrow
     check(contraction, schedule, *shape, transposes=transposes)
     # What is read as well would have to be transposed twice.
-    assert "C_registers" not in str(vector_schedule(gemm(*shape, transposes=transposes, beta=1.0), 64))
+    assert "C_registers" not in str(vector_schedule(gemm(*shape, transposes=transposes, beta=1.0), ZEN4))
 
 
 @pytest.mark.parametrize(("sizes", "element", "expected"), [
@@ -241,12 +242,12 @@ def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, tran
     ((16, 0, 0), F32, None), ((16, 4, 0), F32, None),
 ])
 def test_products_from_memory_have_tiles_of_their_own(sizes, element, expected):
-    assert memory_tiling(gemm(*sizes, element=element), 64) == expected
+    assert memory_tiling(gemm(*sizes, element=element), ZEN4) == expected
 
 
 def test_narrow_vectors_have_no_tiles_of_one_where_arithmetic_takes_time():
-    assert memory_tiling(gemm(120, 9, 120), 32) == Tiling(1, 9, 1)
-    assert memory_tiling(gemm(64, 16, 64, element=F64), 32) is None
+    assert memory_tiling(gemm(120, 9, 120), AVX2) == Tiling(1, 9, 1)
+    assert memory_tiling(gemm(64, 16, 64, element=F64), AVX2) is None
 
 
 @pytest.mark.parametrize("sizes", [
@@ -254,14 +255,14 @@ def test_narrow_vectors_have_no_tiles_of_one_where_arithmetic_takes_time():
 ])
 def test_the_tiling_for_operands_from_memory_keeps_the_result(sizes):
     contraction = gemm(*sizes)
-    tiling = memory_tiling(contraction, 64)
+    tiling = memory_tiling(contraction, ZEN4)
     assert tiling is not None
-    check(contraction, vector_schedule(contraction, 64, tiling), *sizes)
+    check(contraction, vector_schedule(contraction, ZEN4, tiling), *sizes)
 
 
 def test_what_is_left_over_of_unknown_sizes_runs_in_smaller_tiles():
     contraction = gemm(None, None, None)
-    script = str(vector_schedule(contraction, 64, Tiling(2, 8, 1))).splitlines()
+    script = str(vector_schedule(contraction, ZEN4, Tiling(2, 8, 1))).splitlines()
     columns = [line for line in script if line.startswith("# split(n")]
     rows = [int(line.split(", ")[1]) for line in script if line.startswith("# split(m")]
     assert columns == ["# split(n, 8, tail=remainder)", "# split(n', 4, tail=remainder)"]

@@ -87,7 +87,7 @@ def test_the_documented_table_is_the_real_one():
     ("TL_DPNP_debug", r"did you mean TL_DPNP_DEBUG\?$"),
     ("TL_DPNP_EMULATE", r"did you mean TL_DPNP_EMULATE_DPAS\?$"),
     ("TL_DPNP_", "there are TL_DPNP_CACHE, .*, TL_DPNP_EMULATE_DPAS$"),
-    ("TL_DPNP_COLOUR", "there are TL_DPNP_CACHE, "),
+    ("TL_DPNP_ZEBRA", "there are TL_DPNP_CACHE, "),
 ])
 def test_an_unknown_variable_is_a_warning_that_names_the_nearest(monkeypatch, variable, hint):
     monkeypatch.setenv(variable, "1")

@@ -27,6 +27,7 @@ from tl_dpnp.runtime.store import cache as cache_module
 from tl_dpnp.runtime.store import fingerprint, temporary_files
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, open_cache
 from tl_dpnp.runtime.store.fingerprint import PACKAGES, package_versions
+from tl_dpnp.target.catalog import SSE
 
 ENTRY = Entry({"plan": {"entry": "k"}, "text": "ü"}, bytes(range(256)))
 KEY = "a" * 64
@@ -364,7 +365,7 @@ def test_the_key_tells_apart_what_gives_other_code(monkeypatch):
         cache_key(program, device, LoweringOptions(form="subgroup")),
         cache_key(program, device, LoweringOptions(debug=True)),
         cache_key(program, replace(device, driver="another"), LoweringOptions()),
-        cache_key(program, replace(device, vector_bytes=16), LoweringOptions()),
+        cache_key(program, replace(device, core=SSE), LoweringOptions()),
         cache_key(replace(program, text=AXPY + " "), device, LoweringOptions()),
         cache_key(Program(tl_dpnp.parse(FUSED).functions[0], FUSED), device, LoweringOptions()),
         cache_key(built, device, LoweringOptions()),

@@ -15,8 +15,8 @@ from tl_dpnp.errors import Span, UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "CACHE_LINE", "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
-    "builtin", "constant", "counted_loop", "if_then", "index", "lanes", "mangled_type", "masked_load",
+    "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
+    "builtin", "constant", "counted_loop", "first_lanes", "if_then", "index", "lanes", "mangled_type", "masked_load",
     "masked_store", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
     "value_type", "vector_of",
 ]
@@ -28,8 +28,6 @@ I64 = ir.IntType(64)
 PRIVATE, GLOBAL, LOCAL = 0, 1, 3
 #: Lanes of the widest vector of SPIR-V.
 MOST_LANES = 16
-#: Bytes of a cache line of an x86-64 processor.
-CACHE_LINE = 64
 
 #: f16 and bf16 are computed in f32 (`narrow_floats`).
 _FLOATS = {"f32": ir.FloatType(), "f64": ir.DoubleType(), "f16": ir.FloatType(), "bf16": ir.FloatType()}
@@ -142,6 +140,11 @@ def shuffle(
     second = others[0] if others else ir.Constant(first.type, ir.Undefined)
     mask = [ir.Constant(I32, source) for source in sources]
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
+
+
+def first_lanes(active: int, width: int) -> ir.Constant:
+    """Return the mask of the first lanes of a vector."""
+    return ir.Constant(ir.VectorType(I1, width), [ir.Constant(I1, lane < active) for lane in range(width)])
 
 
 def masked_load(builder: ir.IRBuilder, pointer: ir.Value, active: ir.Value, alignment: int) -> ir.Value:

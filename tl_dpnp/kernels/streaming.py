@@ -12,7 +12,6 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.elements import load_element, store_element
 from tl_dpnp.kernels.llvm import (
-    CACHE_LINE,
     GLOBAL,
     I8,
     I32,
@@ -25,6 +24,7 @@ from tl_dpnp.kernels.llvm import (
 )
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
+from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["LineWriter"]
 

@@ -65,6 +65,8 @@ class Block:
         return self.buffers * sum(_DEPTH * side + padding(side) for side in (self.rows, self.columns))
 
 
+#: Compute capability of the tensor cores that the tiles were measured on; those of earlier devices were not.
+_MEASURED_TENSOR_CORES = (9, 0)
 #: The tiles by what the operands are rounded to, the best first.  The sums of a lane take 128 registers.
 _BLOCKS = {
     "f32": (Block(256, 128, 64, 64), Block(128, 128, 64, 64, is_short=True)),
@@ -89,7 +91,7 @@ def blocks_of(contraction: Contraction, device: DeviceDescription, engine: Matri
     if not (device.asynchronous_copies and alike) or k % (_DEPTH // element.bytes):
         return []
     name = element.name
-    if device.copy_engine:  # what Hopper's tensor cores have
+    if device.capability >= _MEASURED_TENSOR_CORES:
         rounded = "tf32" if name == "f32" and engine.precision == "default" else name
         name = f"{rounded} on tensor cores" if f"{rounded} on tensor cores" in _BLOCKS else name
     return [

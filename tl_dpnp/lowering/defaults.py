@@ -11,6 +11,7 @@ from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vector_tiling, vector_width
+from tl_dpnp.target.core import Core
 
 __all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
 
@@ -46,16 +47,16 @@ class _Part:
         return replace(self, **(copied | split))
 
 
-def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling | None = None) -> Schedule:
+def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
     """Schedule a nest for the vector form: one work-item, rows in vectors, a tile of C in registers.
 
     `tiling` is by default `vector_tiling`.
     """
-    width = vector_width(contraction, vector_bytes)
-    across = _across(contraction, vector_bytes)
+    width = vector_width(contraction, core)
+    across = _across(contraction, core)
     if tiling is None and across is not None:
-        return _transposed_schedule(contraction, across, width)
-    tiling = tiling or vector_tiling(contraction, vector_bytes)
+        return _transposed_schedule(contraction, across, width, core)
+    tiling = tiling or vector_tiling(contraction, core)
     schedule = Schedule(contraction.nest)
     if _sums_in_lanes(contraction, width):
         _sum_in_lanes(schedule, contraction, width)
@@ -70,7 +71,7 @@ def vector_schedule(contraction: Contraction, vector_bytes: int, tiling: Tiling 
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
-            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
+            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, core)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
@@ -96,7 +97,7 @@ def _in_panels(contraction: Contraction, tiling: Tiling, width: int, strided: Se
     return whole and rows > tiling.vectors * width and rows * depth * contraction.element.bytes > _LARGEST_COPY
 
 
-def _across(contraction: Contraction, vector_bytes: int) -> Tiling | None:
+def _across(contraction: Contraction, core: Core) -> Tiling | None:
     """Return the tiling of C with vectors along its columns, if that leaves half as much to transpose, or less.
 
     Such a C is narrow: its whole vectors are stored across its columns, instead of an A that is read across its own.
@@ -110,12 +111,12 @@ def _across(contraction: Contraction, vector_bytes: int) -> Tiling | None:
     across = depth * columns if strided_along(contraction, "n") else 0
     if not strided_along(contraction, "m") or 2 * (rows * columns + across) > rows * depth:
         return None
-    tiling = vector_tiling(replace(contraction, rows=columns, columns=rows), vector_bytes)
-    divides = columns % (tiling.vectors * vector_width(contraction, vector_bytes)) == 0 == rows % tiling.columns
+    tiling = vector_tiling(replace(contraction, rows=columns, columns=rows), core)
+    divides = columns % (tiling.vectors * vector_width(contraction, core)) == 0 == rows % tiling.columns
     return tiling if divides else None
 
 
-def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int) -> Schedule:
+def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int, core: Core) -> Schedule:
     """Schedule a nest for the vector form: columns in vectors, a tile of C in registers, written back transposed."""
     schedule = Schedule(contraction.nest)
     for buffer, modes in strided_along(contraction, "n"):
@@ -124,7 +125,7 @@ def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int) -
     rows, columns = schedule.split("m", tiling.columns), schedule.split("n", tiling.vectors * width)
     schedule.reorder(rows.outer, columns.outer, columns.inner, rows.inner)
     tile = _Part(columns.inner, rows.inner, "k", rows.outer)
-    loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
+    loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, core)
     if loop is not None:
         schedule.prefetch(loop)
     transpose(schedule, result, (1, 0), width, rows.outer)
@@ -155,12 +156,14 @@ def _sum_in_lanes(schedule: Schedule, contraction: Contraction, width: int) -> N
             schedule.prefetch(rounds.outer)
 
 
-def subgroup_schedule(contraction: Contraction, layout: SubgroupLayout, tiling: Tiling | None = None) -> Schedule:
+def subgroup_schedule(
+    contraction: Contraction, layout: SubgroupLayout, core: Core, tiling: Tiling | None = None
+) -> Schedule:
     """Schedule a nest for the sub-group form: rows over lanes, tiles over sub-groups, columns in registers.
 
     `tiling` is by default `subgroup_tiling`.
     """
-    tiling = tiling or subgroup_tiling(contraction)
+    tiling = tiling or subgroup_tiling(contraction, core)
     schedule = Schedule(contraction.nest)
     rows = schedule.split("m", layout.lanes, tail="guard")
     schedule.bind(rows.outer, "rows")
@@ -260,7 +263,9 @@ def _decreasing(*factors: int) -> list[int]:
     return [factor for i, factor in enumerate(factors) if all(factor < before for before in factors[:i])]
 
 
-def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, unroll: int, width: int) -> str | None:
+def _finish_tile(
+    schedule: Schedule, tile: _Part, depth: Bound | None, unroll: int, width: int, core: Core
+) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
@@ -273,7 +278,7 @@ def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, unroll: i
         copies += [decomposed.init, decomposed.finish]
     for renamed in copies:
         _fill_vectors(schedule, rows and renamed.get(rows, rows),
-                      tile.columns and renamed.get(tile.columns, tile.columns), width)
+                      tile.columns and renamed.get(tile.columns, tile.columns), width, core)
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
     if tile.reduction is not None:
@@ -281,10 +286,10 @@ def _finish_tile(schedule: Schedule, tile: _Part, depth: Bound | None, unroll: i
     return None
 
 
-def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, width: int) -> None:
+def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, width: int, core: Core) -> None:
     """Make whole vectors of the rows of a tile; rows that are left over share vectors with those of other columns."""
     range_ = None if rows is None else schedule.range_of(rows)
-    rest = 0 if range_ is None else rest_of_rows(len(range_), width)
+    rest = 0 if range_ is None else rest_of_rows(len(range_), width, core)
     if rows is not None and range_ is not None and columns is not None and rest and count(schedule, columns) > 1:
         if len(range_) > width:
             split = schedule.split(rows, len(range_) - rest)

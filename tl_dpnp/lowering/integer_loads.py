@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tl_dpnp.kernels.llvm import CACHE_LINE
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
@@ -27,6 +26,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     map_accesses,
 )
+from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["use_integer_loads"]
 

@@ -12,11 +12,12 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
 from tl_dpnp.lowering.tiling import vector_width
+from tl_dpnp.target.core import Core
 
 __all__ = ["moving_values"]
 
 
-def moving_values(function: ops.Function, vector_bytes: int) -> frozenset[str]:
+def moving_values(function: ops.Function, core: Core) -> frozenset[str]:
     """Return the memrefs of a canonical function that are others in each work-group, if it gains from a jam; else none.
 
     It does if it is straight-line code of products, all of one vector's height, and most work is with factors that do
@@ -45,7 +46,7 @@ def moving_values(function: ops.Function, vector_bytes: int) -> frozenset[str]:
             case ops.Gemm(inputs=(_, factor), output=output):
                 contraction = contraction_of(operation, "")
                 if operation.atomic or output.name not in moving or not (
-                    _fills_one_vector(operation, contraction, vector_bytes)
+                    _fills_one_vector(operation, contraction, core)
                 ):
                     return frozenset()
                 assert isinstance(contraction.columns, int)
@@ -64,7 +65,7 @@ def _depends(index: ops.Operand, groups: set[str]) -> bool:
     return isinstance(index, ops.Value) and index.name in groups
 
 
-def _fills_one_vector(operation: ops.Gemm, contraction: Contraction, vector_bytes: int) -> bool:
+def _fills_one_vector(operation: ops.Gemm, contraction: Contraction, core: Core) -> bool:
     """Whether each column of the result is one vector, and those of the first factor are loaded as they lie."""
     buffers = contraction.nest.buffers
     if not all(isinstance(size, int) for size in (contraction.rows, contraction.columns, contraction.depth)):
@@ -72,4 +73,4 @@ def _fills_one_vector(operation: ops.Gemm, contraction: Contraction, vector_byte
     if any(buffer.element.is_subbyte for buffer in buffers.values()):
         return False  # packed elements
     consecutive = buffers["A"].strides[0] == buffers["C"].strides[0] == 1 and not operation.transposes[0]
-    return consecutive and contraction.rows == vector_width(contraction, vector_bytes)
+    return consecutive and contraction.rows == vector_width(contraction, core)

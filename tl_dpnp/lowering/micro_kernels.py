@@ -11,7 +11,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import ops
@@ -95,7 +95,7 @@ class MicroKernels:
             self.beyond.append(beyond.schedule)
         alone = self.layout.lanes * self.layout.subgroups == 1
         staged = None
-        if alone and self.device.vector_bytes == CACHE_LINE and not on_tiles:
+        if alone and self.device.core.stores_lines and not on_tiles:
             staged = staged_result((beyond or kernel).realized.nest)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             staged = None
@@ -218,8 +218,9 @@ class _MicroKernel:
         own = None if maker.engine.emulates_tiles else palette_of(nest)
         if own is not None and own != maker.palette:
             configure(builder, own)
-        width = vector_width(self.kernel.contraction, maker.device.vector_bytes)
-        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine)
+        width = vector_width(self.kernel.contraction, maker.device.core)
+        masks = maker.device.core.masks and self._is_alone
+        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=masks)
         if own is not None and own != maker.palette:
             release(builder)
 

@@ -34,7 +34,7 @@ from tl_dpnp.lowering.expressions import (
 __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
     "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
-    "Synchronize", "Total", "is_transposition", "leaves", "loops_of", "map_accesses", "map_assigns",
+    "Synchronize", "Total", "are_apart", "is_transposition", "leaves", "loops_of", "map_accesses", "map_assigns",
     "round_down", "stages_of", "variables_of",
 ]
 
@@ -308,3 +308,8 @@ def map_assigns(nodes: tuple[Node, ...], change: Callable[[Access], Access]) -> 
             case Synchronize():
                 result.append(node)
     return tuple(result)
+
+
+def are_apart(loop: Loop) -> bool:
+    """Whether each iteration of a loop has results of its own."""
+    return all(any(loop.variable in index for index in leaf.assign.target.indices) for leaf in leaves(loop.body))

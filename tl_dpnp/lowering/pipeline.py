@@ -150,6 +150,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     not fit, LoweringError for a work-group that the device does not allow, ScheduleError for a schedule that does not
     fit it.
     """
+    device = options.applied_to(device)
     decision = _decide(function, device, options)
     tiling = decision.tiling
     if tiling is not None:
@@ -164,6 +165,7 @@ def find_variants(
 
     Raises what `lower` does.
     """
+    device = options.applied_to(device)
     decision = _decide(function, device, options)
     if decision.tiling is not None:
         tiled = Variant(None, decision.tiling.plan)
@@ -175,14 +177,14 @@ def find_variants(
 
 def _scheduled(decision: _Decision, device: DeviceDescription, options: LoweringOptions) -> list[Scheduled]:
     return schedule_instructions(
-        decision.function, decision.work_group, device.vector_bytes, dict(options.schedules), decision.engine,
+        decision.function, decision.work_group, device.core, dict(options.schedules), decision.engine,
         device=device, blocks=decision.blocks,
     )
 
 
 def _work(kernels: Sequence[Scheduled], device: DeviceDescription) -> int:
     """Return the work of a work-group as `LaunchPlan` has it."""
-    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.vector_bytes)
+    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, device.core)
                for kernel in kernels)
 
 
@@ -198,9 +200,9 @@ def _with_loops(decision: _Decision, device: DeviceDescription, options: Lowerin
     if work_group.form == "vector" and not palettes and not options.debug and not options.schedules and (
         aligned(local_memory) + local_memory <= device.local_memory
     ):
-        moving = moving_values(function, device.vector_bytes)
+        moving = moving_values(function, device.core)
         if moving:
-            jammed = schedule_instructions(function, work_group, device.vector_bytes, {}, moving=moving)
+            jammed = schedule_instructions(function, work_group, device.core, {}, moving=moving)
             local_memory += aligned(local_memory)
     products, direct = ((), ()) if staging is None else (staging.products, staging.direct)
     # Checks that fail end a kernel early: what configures tiles then releases them itself.

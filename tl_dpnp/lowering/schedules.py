@@ -25,6 +25,7 @@ from tl_dpnp.lowering.tile_engine import default_tile_kernel, tile_remark, whole
 from tl_dpnp.lowering.tiling import memory_tiling
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.target.core import Core
 
 __all__ = [
     "GivenSchedule", "Scheduled", "contractions_of", "micro_kernels_of", "resolve_schedules", "schedule_instructions",
@@ -78,7 +79,7 @@ def micro_kernels_of(function: ops.Function, engine: MatrixEngine) -> list[tuple
 def schedule_instructions(
     function: ops.Function,
     work_group: WorkGroup,
-    vector_bytes: int,
+    core: Core,
     given: Mapping[str, str],
     engine: MatrixEngine = NO_ENGINE,
     moving: Container[str] = (),
@@ -105,7 +106,7 @@ def schedule_instructions(
                 schedule = Schedule(contraction.nest)
                 schedule.tensorize("m", tiles.name)
             elif work_group.form == "vector":
-                schedule = vector_schedule(contraction, vector_bytes)
+                schedule = vector_schedule(contraction, core)
             elif work_group.layout.lanes == engine.lanes and (
                 kernel := default_micro_kernel(contraction.nest, own, work_group.layout)
             ):
@@ -116,7 +117,7 @@ def schedule_instructions(
             ):
                 schedule = block_schedule(contraction, block)
             else:
-                schedule = subgroup_schedule(contraction, work_group.layout)
+                schedule = subgroup_schedule(contraction, work_group.layout, core)
             _check_engine(schedule, engine)
             _check_device(schedule, device)
             realized = realize(schedule.nest, work_group.layout)
@@ -127,20 +128,20 @@ def schedule_instructions(
                or tile_remark(contraction.nest, own, on_tiles))
         beyond = None
         if work_group.form == "vector" and contraction.nest.name not in given and on_tiles is None:
-            beyond = _beyond(operation, contraction, work_group, vector_bytes)
+            beyond = _beyond(operation, contraction, work_group, core)
         result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
     return result
 
 
 def _beyond(
-    operation: ops.LinearAlgebra, contraction: Contraction, work_group: WorkGroup, vector_bytes: int
+    operation: ops.LinearAlgebra, contraction: Contraction, work_group: WorkGroup, core: Core
 ) -> Scheduled | None:
     """Schedule an instruction for operands from memory, where that takes another tiling."""
-    tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, vector_bytes)
+    tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, core)
     if tiling is None:
         return None
     named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
-    schedule = vector_schedule(named, vector_bytes, tiling)
+    schedule = vector_schedule(named, core, tiling)
     return Scheduled(operation, named, schedule, realize(schedule.nest, work_group.layout))
 
 
@@ -163,11 +164,10 @@ def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
         row = row_of(loop)
-        if row is not None:
-            needs_hopper = row.a.name == "f64" and row.m > 8
-            if not (device and (device.copy_engine if needs_hopper else device.asynchronous_copies)):
-                raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
-                                    f"CUDA devices of compute capability {'9.0' if needs_hopper else '8.0'} or more do")
+        if row is not None and (device is None or device.capability < row.capability):
+            needed = ".".join(map(str, row.capability))
+            raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
+                                f"CUDA devices of compute capability {needed} or more do")
 
 
 def resolve_schedules(

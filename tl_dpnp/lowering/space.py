@@ -21,6 +21,8 @@ from tl_dpnp.lowering.schedules import contractions_of, micro_kernels_of
 from tl_dpnp.lowering.tile_engine import default_tile_kernel
 from tl_dpnp.lowering.tiling import (
     Tiling,
+    cut,
+    cycles,
     even_tile,
     subgroup_tiling,
     unrolling,
@@ -29,16 +31,14 @@ from tl_dpnp.lowering.tiling import (
     vector_width,
 )
 from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
+from tl_dpnp.target.core import Core
 
 __all__ = ["Tunable", "tunables"]
 
-#: Vector registers by their size in bytes: AVX-512, AVX2 and SSE; and values that a work-item of a GPU may sum in.
-_REGISTERS = {64: 32, 32: 16, 16: 16}
+#: Values that a work-item of a GPU may sum in.
 _SUBGROUP_REGISTERS = 18
 #: Heights of a tile in vectors.
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 8)
-#: Multiply-adds that a core has under way: two in each cycle, of four cycles each.
-_UNDER_WAY = 8
 #: The size that an unknown number of rows or columns counts as.
 _ASSUMED_SIZE = 64
 #: Tiles of more than so many times the least estimate are not tried.
@@ -58,14 +58,14 @@ class Tunable:
     default: Tiling
     contraction: Contraction
     work_group: WorkGroup
-    vector_bytes: int
+    core: Core
 
     def schedule(self, tiling: Tiling) -> str:
         """Return the schedule with a tiling, as JSON; raises `ScheduleError` if there is none."""
         if self.work_group.form == "vector":
-            schedule = vector_schedule(self.contraction, self.vector_bytes, tiling)
+            schedule = vector_schedule(self.contraction, self.core, tiling)
         else:
-            schedule = subgroup_schedule(self.contraction, self.work_group.layout, tiling)
+            schedule = subgroup_schedule(self.contraction, self.work_group.layout, self.core, tiling)
         return json.dumps(schedule.to_json(), separators=(",", ":"))
 
     @property
@@ -79,7 +79,7 @@ class Tunable:
         hopeless = _HOPELESS * min(costs.values())[0]
         shapes = sorted((s for s in costs if costs[s][0] <= hopeless), key=lambda shape: (costs[shape], shape))
         depth = self.contraction.depth
-        tilings = [Tiling(*shape, unrolling(depth, shape[0] * shape[1])) for shape in shapes]
+        tilings = [Tiling(*shape, unrolling(depth, shape[0] * shape[1], self.core.tiles)) for shape in shapes]
         return [tiling for tiling in tilings if tiling != best][:_MOST_SHAPES]
 
     def unrollings(self, best: Tiling) -> list[Tiling]:
@@ -98,7 +98,7 @@ class Tunable:
     def _vectors(self) -> int:
         """How many vectors high the result is."""
         rows = self.contraction.rows if isinstance(self.contraction.rows, int) else _ASSUMED_SIZE
-        return -(-rows // vector_width(self.contraction, self.vector_bytes))
+        return -(-rows // vector_width(self.contraction, self.core))
 
     @property
     def _columns(self) -> int:
@@ -107,8 +107,8 @@ class Tunable:
     def _shapes(self) -> Iterator[tuple[int, int]]:
         """Yield the tiles that fit the registers, in vectors and columns."""
         if self.work_group.form == "vector":
-            heights, registers = [height for height in _HEIGHTS if height <= self._vectors], \
-                _REGISTERS[self.vector_bytes]
+            heights = [height for height in _HEIGHTS if height <= self._vectors]
+            registers = self.core.registers
         else:
             heights, registers = [1], _SUBGROUP_REGISTERS
         for height in heights:
@@ -116,20 +116,12 @@ class Tunable:
             for widest in range(1, (registers - height - 1) // height + 1):
                 yield height, even_tile(self._columns, widest)
 
-    def _cost(self, height: int, width: int) -> tuple[int, int]:
-        """Estimate how long one step of the sum takes all tiles, in halves of a cycle, and count its loads."""
-        heights = _cut(self._vectors if self.work_group.form == "vector" else 1, height)
-        widths = _cut(self._columns, width)
-        tiles = [(rows, columns, count * times) for rows, count in heights for columns, times in widths]
-        return (
-            sum(count * max(rows * columns, rows + columns, _UNDER_WAY) for rows, columns, count in tiles),
-            sum(count * (rows + columns) for rows, columns, count in tiles),
-        )
-
-
-def _cut(size: int, tile: int) -> list[tuple[int, int]]:
-    """Return the sizes of the tiles that `size` is cut into, and how many there are of each."""
-    return [(length, count) for length, count in ((tile, size // tile), (size % tile, 1)) if length and count]
+    def _cost(self, height: int, width: int) -> tuple[float, int]:
+        """Estimate the cycles of one step of the sum of all tiles, and count its loads."""
+        vectors = self._vectors if self.work_group.form == "vector" else 1
+        loads = sum(times * count * (rows + columns) for rows, times in cut(vectors, height)
+                    for columns, count in cut(self._columns, width))
+        return cycles(vectors, self._columns, (height, width), self.core), loads
 
 
 def tunables(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> list[Tunable]:
@@ -139,6 +131,7 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
 
     Raises LoweringError for a work-group that the device does not allow, UnsupportedError for what it lacks.
     """
+    device = options.applied_to(device)
     check_requirements(function, device)
     function = canonicalize(function)
     engine = engine_of(device, options)
@@ -150,10 +143,10 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
                   if default_tile_kernel(contraction.nest, engine.at(operation.precision)) is not None}
     return [
         Tunable(
-            contraction.nest.name, vector_operations(contraction, device.vector_bytes),
-            vector_tiling(contraction, device.vector_bytes) if work_group.form == "vector"
-            else subgroup_tiling(contraction),
-            contraction, work_group, device.vector_bytes,
+            contraction.nest.name, vector_operations(contraction, device.core),
+            vector_tiling(contraction, device.core) if work_group.form == "vector"
+            else subgroup_tiling(contraction, device.core),
+            contraction, work_group, device.core,
         )
         for _, contraction in contractions_of(function) if contraction.nest.name not in given
     ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tl_dpnp.kernels.llvm import CACHE_LINE
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, Node, leaves, loops_of
+from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["StagedResult", "staged_result"]
 

@@ -79,6 +79,8 @@ def compile(
         emulate_dpas=int(config.get("EMULATE_DPAS")) if emulate_dpas is None else _choice(
             "emulate_dpas", emulate_dpas, (0, 8, 16)),
         amx=config.get("AMX"),
+        core=config.get("CORE"),
+        specialize=config.get("SPECIALIZE"),
     )
     if options.target == "cuda" and queue is not None:
         raise TLTypeError('queue= takes a SYCL queue; with target="cuda" kernels run where their arrays are')

@@ -91,6 +91,8 @@ def cache_key(program: Program, device: DeviceDescription, options: LoweringOpti
     return key_of({
         "source": _printed(function) if program.text is None else program.text,
         "function": function.name,
+        # Those of a specialization are not the text's.
+        "parameters": [str(parameter.type) for parameter in function.parameters],
         # The checks that debug=True compiles in name the place in the source.
         "file": function.span.file if options.debug else None,
         "options": asdict(options),

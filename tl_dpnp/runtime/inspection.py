@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key, llvm_of, lowered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overloads import Overload, Overloads
+from tl_dpnp.runtime.specialization import Specializations
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -31,13 +34,18 @@ _CODE = {"sycl": "SPIR-V", "cuda": "PTX"}
 class Inspection:
     """The part of a kernel that is looked at; it compiles what is asked for, and runs nothing.
 
-    `overloads` are the compilations, None for a kernel of the reference target.
+    `overloads` are the compilations, None for a kernel of the reference target; `specializations` those for the sizes
+    of calls, None where the program is compiled as it is written only.
     """
 
-    def __init__(self, program: Program, options: KernelOptions, overloads: Overloads | None) -> None:
+    def __init__(
+        self, program: Program, options: KernelOptions, overloads: Overloads | None,
+        specializations: Specializations | None = None,
+    ) -> None:
         self.options = options
         self._program = program
         self._overloads = overloads
+        self._specializations = specializations
 
     @property
     def name(self) -> str:
@@ -87,36 +95,44 @@ class Inspection:
     @property
     def signatures(self) -> list[Signature]:
         """What the kernel has been compiled for so far."""
-        return [] if self._overloads is None else [*map(self._signature, [*self._overloads.made.values()])]
+        return [self._signature(*made) for made in self._made()]
 
     @property
     def stats(self) -> Stats:
         """Counts of the disk cache and the time spent compiling, so far."""
-        return Stats() if self._overloads is None else self._overloads.stats
+        return functools.reduce(operator.add, (overloads.stats for overloads in self._all_overloads()), Stats())
 
-    def _signature(self, overload: Overload) -> Signature:
-        return Signature(tuple(str(parameter.type) for parameter in self.parameters), str(overload.device),
+    def _all_overloads(self) -> list[Overloads]:
+        special = [specialization.overloads for specialization in self._specializations or ()]
+        return special if self._overloads is None else [self._overloads, *special]
+
+    def _made(self) -> list[tuple[Overloads, Overload]]:
+        """Return the compilations there are, each with those of its program; other threads may compile meanwhile."""
+        return [(overloads, made) for overloads in self._all_overloads() for made in [*overloads.made.values()]]
+
+    def _signature(self, overloads: Overloads, overload: Overload) -> Signature:
+        parameters = overloads.program.function.parameters
+        return Signature(tuple(str(parameter.type) for parameter in parameters), str(overload.device),
                          overload.compiled.plan.form)
 
-    def _compiled(self) -> dict[Signature, Overload]:
+    def _compiled(self) -> dict[Signature, tuple[Overloads, Overload]]:
         """Return the compilations by signature; where there is none yet, make the one for the current device."""
         overloads = self._device_overloads("inspection")
-        with overloads.lock:
-            if not overloads.made:
-                overloads.overload(overloads.current_device())
-            return {self._signature(overload): overload for overload in overloads.made.values()}
+        if not self._made():
+            overloads.overload(overloads.current_device())
+        return {self._signature(*made): made for made in self._made()}
 
-    def _lowered(self, overload: Overload) -> LoweredKernel:
-        return self._device_overloads("inspection").lowered(overload.device, overload.form)
+    def _lowered(self, overloads: Overloads, overload: Overload) -> LoweredKernel:
+        return overloads.lowered(overload.device, overload.form)
 
     def _inspect(self, signature: Signature | None, look: Any) -> Any:
         compiled = self._compiled()
         if signature is None:
-            return {key: look(overload) for key, overload in compiled.items()}
+            return {key: look(*made) for key, made in compiled.items()}
         if signature not in compiled:
             known = "; ".join(map(str, compiled))
             raise TLBindingError(f"@{self.name} has not been compiled for {signature}; it has for {known}")
-        return look(compiled[signature])
+        return look(*compiled[signature])
 
     def inspect_source(self, signature: Signature | None = None) -> Any:
         """Return the body of the kernel as text that reads like Python.
@@ -124,15 +140,15 @@ class Inspection:
         Like all ``inspect_`` methods it returns a dict keyed by signature, or one value if a signature is given; a
         kernel that has not been compiled yet is compiled for the current device first.
         """
-        return self._inspect(signature, lambda overload: overload.compiled.source)
+        return self._inspect(signature, lambda _, overload: overload.compiled.source)
 
     def inspect_ir(self, signature: Signature | None = None, *, stage: str | None = None) -> Any:
         """Return the IR after one stage of lowering as text, by default after the last.
 
         Raises `TLError` for an unknown stage, naming those that there are.
         """
-        def look(overload: Overload) -> str:
-            stages = self._lowered(overload).stages
+        def look(overloads: Overloads, overload: Overload) -> str:
+            stages = self._lowered(overloads, overload).stages
             if stage is not None and stage not in stages:
                 raise TLError(f"there is no stage {stage!r}; there are {', '.join(stages)}")
             return str(stages[stage or list(stages)[-1]])
@@ -141,16 +157,17 @@ class Inspection:
 
     def inspect_schedule(self, signature: Signature | None = None) -> Any:
         """Return the loop nests and the schedule primitives that were applied to them, as text."""
-        return self._inspect(signature, lambda overload: self._lowered(overload).schedule)
+        return self._inspect(signature, lambda overloads, overload: self._lowered(overloads, overload).schedule)
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
         """Return the LLVM IR as text; it is generated again, since only what is made of it is kept."""
-        return self._inspect(signature, lambda overload: llvm_of(self._lowered(overload), overload.device))
+        return self._inspect(
+            signature, lambda overloads, overload: llvm_of(self._lowered(overloads, overload), overload.device))
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
         """Return the SPIR-V module as bytes; raises `UnsupportedError` for kernels of other targets."""
         self._require("inspect_spirv", "sycl")
-        return self._inspect(signature, lambda overload: overload.compiled.binary)
+        return self._inspect(signature, lambda _, overload: overload.compiled.binary)
 
     def inspect_ptx(self, signature: Signature | None = None) -> Any:
         """Return the PTX as text; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
@@ -158,7 +175,7 @@ class Inspection:
         Without a GPU the kernel is compiled for `tl_dpnp.lowering.device.H200`.
         """
         self._require("inspect_ptx", "cuda")
-        return self._inspect(signature, lambda overload: overload.compiled.binary.decode())
+        return self._inspect(signature, lambda _, overload: overload.compiled.binary.decode())
 
     def inspect_sass(self, signature: Signature | None = None) -> Any:
         """Return the machine code as text; needs no GPU, but ``nvdisasm`` of the CUDA toolkit on the PATH.
@@ -168,7 +185,7 @@ class Inspection:
         self._require("inspect_sass", "cuda")
         from tl_dpnp.runtime.cuda.ptx import disassemble, link
 
-        return self._inspect(signature, lambda overload: disassemble(link(overload.compiled, overload.device)))
+        return self._inspect(signature, lambda _, overload: disassemble(link(overload.compiled, overload.device)))
 
     def resources(
         self, signature: Signature | None = None, *, device: str | None = None, registers: int | None = None
@@ -184,7 +201,7 @@ class Inspection:
         self._require("resources", "cuda")
         from tl_dpnp.runtime.cuda.ptx import link
 
-        return self._inspect(signature, lambda overload: link(overload.compiled, overload.device).resources)
+        return self._inspect(signature, lambda _, overload: link(overload.compiled, overload.device).resources)
 
     def _require(self, what: str, target: str) -> None:
         if self.options.target != target:
@@ -231,21 +248,23 @@ class Inspection:
             found = str(program.resources).replace("\n", "\n  ")
             return "\n".join([f"@{self.name} for {device}: compiled, not run", *remarks, f"  {found}"])
         return "\n\n".join(
-            "\n".join(self._report(signature, overload, level)) for signature, overload in self._compiled().items()
+            "\n".join(self._report(signature, *made, level)) for signature, made in self._compiled().items()
         )
 
-    def _report(self, signature: Signature, overload: Overload, level: int) -> Iterable[str]:
+    def _report(
+        self, signature: Signature, overloads: Overloads, overload: Overload, level: int
+    ) -> Iterable[str]:
         compiled = overload.compiled
         yield f"@{self.name}{signature}"
         yield from _plan_lines(compiled.plan)
-        yield from self._variant_lines(overload)
+        yield from _variant_lines(overloads, overload)
         how = "read from the disk cache" if compiled.from_cache else "compiled"
         yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {_CODE[self.options.target]}"
-        tuned = self._device_overloads("diagnostics").tuned(overload.device)
+        tuned = overloads.tuned(overload.device)
         if tuned is not None:
             yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"
         if level >= 2:
-            kernel = self._lowered(overload)
+            kernel = self._lowered(overloads, overload)
             yield from (f"  {remark}" for remark in kernel.remarks)
             why = self.options.why_no_amx
             if why is not None and overload.device.amx:
@@ -257,11 +276,12 @@ class Inspection:
                 for stage, text in kernel.stages.items():
                     yield from ("", f"IR, {stage}:", text)
 
-    def _variant_lines(self, overload: Overload) -> Iterable[str]:
-        """Say of a kernel which calls take others."""
-        for variant in self._device_overloads("diagnostics").variants(overload.device):
-            if variant.form != overload.form and isinstance(variant.condition, FewGroups):
-                yield "  where there are few work-groups, several work-items share each"
+
+def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:
+    """Say of a kernel which calls take others."""
+    for variant in overloads.variants(overload.device):
+        if variant.form != overload.form and isinstance(variant.condition, FewGroups):
+            yield "  where there are few work-groups, several work-items share each"
 
 
 def _plan_lines(plan: LaunchPlan) -> Iterable[str]:

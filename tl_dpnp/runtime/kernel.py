@@ -19,6 +19,7 @@ from tl_dpnp.runtime.platform_choice import default_platform, platform_for
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
+from tl_dpnp.runtime.specialization import Specializations
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.reference import ReferenceTarget
@@ -36,7 +37,7 @@ class Kernel(Inspection):
     """
 
     def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
-        overloads = None
+        overloads = specializations = None
         self._reference = _reference_target(program, options) if options.target == "reference" else None
         if self._reference is None:
             self._platform = platform_for(options.target)
@@ -45,7 +46,10 @@ class Kernel(Inspection):
             self._recent = None if written is None else self._platform.recent_calls(written)
             self._direct = self._platform.direct_calls()
             overloads = Overloads(program, options, self._platform, queue)
-        super().__init__(program, options, overloads)
+            # What checks and launches calls by itself knows the program as it is written only.
+            if options.specializes and self._direct is None:
+                specializations = Specializations(program, options, self._platform, queue)
+        super().__init__(program, options, overloads, specializations)
         self._queue = queue
         self._memo = LaunchMemo()
         self._overlaps = OverlapWatch(program, options.debug)
@@ -168,12 +172,20 @@ class Kernel(Inspection):
 
     def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Remembered:
         call = self._binding.bind(arguments, group_size)
-        launch = self.prepare(call, self._queue_of(call))
+        binding, overloads = self._specialized(call)
+        launch = overloads.launch(binding, call, self._queue_of(call))
         if self._overlaps.is_over:
             return Remembered(launch, None)
         self._overlaps.look(call)
         footprint = Footprint(call, self._program.usage.written)
         return Remembered(launch, None if footprint.is_empty else footprint)
+
+    def _specialized(self, call: BoundCall) -> tuple[Binding, Overloads]:
+        """Return the compilations for a call, and the binding of their program, for its sizes where there is one."""
+        found = None if self._specializations is None else self._specializations.of(call)
+        if found is not None:
+            return found.binding, found.overloads
+        return self._binding, self._device_overloads("call")
 
     def prepare(self, call: BoundCall, queue: Any) -> Launch:
         """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves."""
@@ -197,6 +209,8 @@ class Kernel(Inspection):
     def recompile(self) -> None:
         """Compile again for every device that the kernel was compiled for, and replace it in the disk cache."""
         self._device_overloads("recompile").refresh()
+        for specialization in self._specializations or ():
+            specialization.overloads.refresh()
         self._forget_launches()
 
     # --- tuning ----------------------------------------------------------------------------------------------------
@@ -219,7 +233,7 @@ class Kernel(Inspection):
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
         ``form="staged"`` or ``"tiled"``, which have no schedules.
         """
-        overloads = self._device_overloads("tune")
+        self._device_overloads("tune")
         check_process()
         if not self.options.tuned:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
@@ -233,7 +247,8 @@ class Kernel(Inspection):
         call = self._binding.bind(arguments, group_size)
         if not call.groups:
             raise self._program.error(TLBindingError, f"tune: the arguments of @{self.name} have no work-group to time")
-        report = tune(overloads, self._binding, call, arguments, self._queue_of(call), budget, progress)
+        binding, overloads = self._specialized(call)
+        report = tune(overloads, binding, call, arguments, self._queue_of(call), budget, progress)
         self._forget_launches()
         return report
 

@@ -28,6 +28,13 @@ class KernelOptions:
     precision: Precision = "highest"
     emulate_dpas: int = 0
     amx: Literal["auto", "off", "emulate"] = "off"
+    core: str = "auto"
+    specialize: bool = True
+
+    @property
+    def specializes(self) -> bool:
+        """Whether calls may have kernels for their sizes: the device and the call decide how a work-group runs."""
+        return self.specialize and self.form is None and not self.debug and not self.schedules
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -35,7 +42,8 @@ class KernelOptions:
         tiles: Literal["on", "off", "emulate"] = "off" if self.why_no_amx is not None else (
             "on" if self.amx == "auto" else self.amx)
         return LoweringOptions(
-            self.form, self.debug, self.schedules, self.precision, self.emulate_dpas, amx=tiles)
+            self.form, self.debug, self.schedules, self.precision, self.emulate_dpas, amx=tiles,
+            core=None if self.core == "auto" else self.core)
 
     @property
     def why_no_amx(self) -> str | None:
@@ -75,3 +83,10 @@ class Stats:
     compile_seconds: float = 0.0
     driver_builds: int = 0
     tuned: int = 0
+
+    def __add__(self, other: Stats) -> Stats:
+        """Return the counts of two kernels together."""
+        return Stats(
+            self.cache_path or other.cache_path, *(
+                getattr(self, name) + getattr(other, name) for name in (
+                    "cache_hits", "cache_misses", "compile_seconds", "driver_builds", "tuned")))

@@ -65,6 +65,13 @@ class MmaRow:
         return "_".join([*parts, *([self.operation] if self.operation else [])])
 
     @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability that has it (PTX ISA, "Multiply-and-Accumulate Instruction: mma", Target ISA)."""
+        if self.a.name == "f64" and self.m > 8:
+            return 9, 0
+        return (8, 9) if self.a.name in ("e4m3", "e5m2") else (8, 0)
+
+    @property
     def instruction(self) -> str:
         """The instruction with its modifiers, as in PTX."""
         head = "mma.sp::ordered_metadata" if self.sparse else "mma"

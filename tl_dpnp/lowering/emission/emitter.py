@@ -44,7 +44,7 @@ from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
 from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
-from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces
+from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, micro_kernel_of, product_in
 from tl_dpnp.lowering.nest import (
@@ -66,6 +66,7 @@ from tl_dpnp.lowering.nest import (
     Stage,
     Synchronize,
     Total,
+    are_apart,
     is_transposition,
     leaves,
     loops_of,
@@ -98,9 +99,12 @@ def _stores_twice(nest: Nest) -> bool:
 
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
-    engine: MatrixEngine = NO_ENGINE,
+    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False,
 ) -> None:
-    """Append the code of `nest`, which `realize` returned, at the builder's position."""
+    """Append the code of `nest`, which `realize` returned, at the builder's position.
+
+    With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.
+    """
     private = {
         buffer.name: private_array(builder, buffer.element, buffer.elements)
         for buffer in nest.buffers.values() if buffer.scope == "private"
@@ -115,7 +119,7 @@ def emit_nest(
     staged = StagedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
-    memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2)
+    memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2, masks)
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
     emitter = _Emitter(
@@ -199,7 +203,7 @@ class _Emitter:
     def vectorized(self, loop: Loop) -> None:
         assert loop.static_range is not None
         done = loop.static_range.start
-        for piece in self.cut(loop, self.computes_twice):
+        for piece in self.cut(loop, self.computes_twice, self.memory.masks and are_apart(loop)):
             self.memory.lanes_stored_before = 0 if self.stores_twice else max(0, done - piece[0])
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
@@ -217,11 +221,11 @@ class _Emitter:
             if value is not None:
                 self.iteration(loop, value)
 
-    def cut(self, loop: Loop, twice: bool) -> list[tuple[int, ...]]:
+    def cut(self, loop: Loop, twice: bool, masked: bool = False) -> list[tuple[int, ...]]:
         """Cut the iterations of a vectorized loop into vectors.
 
         Some may run twice where that does no harm.  The last vector of a fused loop repeats its last iteration, which
-        is cheaper than several small vectors of shuffled lanes.
+        is cheaper than several small vectors of shuffled lanes; so does that of a loop which is `masked`.
         """
         assert loop.static_range is not None
         iterations = loop.static_range
@@ -230,7 +234,10 @@ class _Emitter:
             starts = range(iterations.start, iterations.stop, width)
             return [tuple(min(start + lane, iterations.stop - 1) for lane in range(width)) for start in starts]
         cuts = pieces(len(iterations), self.memory.vector_width, iterations.start if twice else None)
-        return [tuple(iterations.start + start + lane for lane in range(width)) for start, width in cuts]
+        if masked:
+            cuts = with_last_filled(cuts, self.memory.vector_width)
+        return [tuple(min(iterations.start + start + lane, iterations.stop - 1) for lane in range(width))
+                for start, width in cuts]
 
     def transposed(self, loop: Loop) -> None:
         """Emit a copy between memories of which one is consecutive along this loop, the other along the one inside.

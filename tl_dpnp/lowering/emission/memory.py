@@ -14,9 +14,17 @@ from itertools import zip_longest
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
-from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, index, lanes, shuffle, splat, value_type, vector_of
+from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, first_lanes, index, lanes, shuffle, splat, value_type, vector_of
 from tl_dpnp.kernels.targets import target_of
-from tl_dpnp.lowering.emission.patterns import SHUFFLE_OPERANDS, Chunk, Offset, Pattern, load_pattern, store_runs
+from tl_dpnp.lowering.emission.patterns import (
+    SHUFFLE_OPERANDS,
+    Chunk,
+    Offset,
+    Pattern,
+    load_pattern,
+    neighbours_then_repeats,
+    store_runs,
+)
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
 from tl_dpnp.lowering.streaming import StagedResult
@@ -68,6 +76,7 @@ class Memory:
     """Emits loads and stores; what was loaded in a block is not loaded again before a store.
 
     With `mixes_columns` vectors are made of the elements of several columns, which other vectors have in all lanes.
+    With `masks` lanes that repeat the one before are not loaded or stored where the others are neighbours in memory.
     """
 
     builder: ir.IRBuilder
@@ -75,6 +84,7 @@ class Memory:
     variables: Variables
     vector_width: int
     mixes_columns: bool = False
+    masks: bool = False
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
     #: Words of elements as an instruction takes them, by the type and what was loaded.
@@ -99,6 +109,8 @@ class Memory:
         if access.is_integer_load:
             assert len(set(offsets)) == 1
             return self.broadcast(self.integer_load(access, offsets[0]), width)
+        if self.masks and (active := neighbours_then_repeats(offsets)) and not access.buffer.element.is_subbyte:
+            return self.masked_load(access, offsets[0], width, active)
         shared = access.buffer.element == F32 and self.shares_broadcasts(width)
         pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
@@ -121,6 +133,15 @@ class Memory:
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, pointer, chunk.width, self.alignment(access, chunk.start)
             )
+        return self.loaded[key]
+
+    def masked_load(self, access: Access, offset: Offset, width: int, active: int) -> ir.Value:
+        """Load the first `active` lanes of a vector; the others are 0."""
+        key = self.key(access, (offset, width, active))
+        if key not in self.loaded:
+            self.loaded[key] = load_element(
+                self.builder, access.buffer.element, self.pointer(access, offset), width,
+                self.alignment(access, offset), first_lanes(active, width))
         return self.loaded[key]
 
     def integer_load(self, access: Access, offset: Offset) -> ir.Value:
@@ -208,7 +229,13 @@ class Memory:
         width = lanes(value.type)
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
-        for start, chunk in store_runs(self.offsets(access, width)[left_out:]):
+        offsets = self.offsets(access, width)
+        if self.masks and not left_out and (active := neighbours_then_repeats(offsets)) and not element.is_subbyte:
+            store_element(self.builder, element, value, self.pointer(access, offsets[0]),
+                          self.alignment(access, offsets[0]), first_lanes(active, width))
+            self.changed(access)
+            return
+        for start, chunk in store_runs(offsets[left_out:]):
             part, first = value, left_out + start
             if chunk.width == 1 < width:
                 part = self.builder.extract_element(value, ir.Constant(I32, first))

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "load_pattern", "store_runs"]
+__all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "load_pattern", "neighbours_then_repeats", "store_runs"]
 
 #: Vectors that one shuffle can choose from.
 SHUFFLE_OPERANDS = 2
@@ -81,6 +82,15 @@ def store_runs(offsets: Sequence[Offset]) -> list[tuple[int, Chunk]]:
             result.append((first + chunk.start.known - offsets[first].known, chunk))
         first = lane
     return result
+
+
+def neighbours_then_repeats(offsets: Sequence[Offset]) -> int | None:
+    """Return how many lanes are neighbours in memory where all others repeat the last of them; else None."""
+    active = len(offsets)
+    while active > 1 and offsets[active - 1] == offsets[active - 2]:
+        active -= 1
+    follow = all(after == before.next(1) for before, after in pairwise(offsets[:active]))
+    return active if 1 < active < len(offsets) and follow else None
 
 
 def _window(offset: int, width: int, extent: int) -> int:

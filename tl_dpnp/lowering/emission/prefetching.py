@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import CACHE_LINE, GLOBAL, I8, index
+from tl_dpnp.kernels.llvm import GLOBAL, I8, index
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Ahead
 from tl_dpnp.lowering.emission.variables import Variables
 from tl_dpnp.lowering.nest import Buffer, Loop, LoopKind, Nest, Node, Stage, leaves
+from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["Shares", "fetch_whole"]
 

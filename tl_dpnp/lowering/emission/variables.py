@@ -10,7 +10,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.llvm import index, power_of_two
 from tl_dpnp.lowering.nest import Derived, Index
 
-__all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces"]
+__all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces", "with_last_filled"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, 
         result.append((start, width))
         start += width
     return result
+
+
+def with_last_filled(cuts: list[tuple[int, int]], width: int) -> list[tuple[int, int]]:
+    """Make one vector of several at the end that are smaller than `width`; it goes on beyond the last iteration."""
+    smaller = [cut for cut in cuts if cut[1] < width]
+    if len(smaller) < 2:
+        return cuts
+    return [*cuts[: -len(smaller)], (smaller[0][0], power_of_two(sum(lanes for _, lanes in smaller)))]
 
 
 @dataclass

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["CACHE_LINE", "Misfit", "aligned", "element_layout", "fitted_strides", "sizes_in_elements"]
+__all__ = ["Misfit", "aligned", "element_layout", "fitted_strides", "sizes_in_elements"]
 
-
-#: Bytes of a cache line of every device.
-CACHE_LINE = 64
 
 
 class Misfit(Exception):

@@ -40,10 +40,15 @@ class BatchMode:
 
 @dataclass(frozen=True)
 class Usage:
-    """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are."""
+    """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are.
+
+    `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
+    whose size or stride is known at run time only.
+    """
 
     written: frozenset[int]
     read: frozenset[int]
+    open_modes: frozenset[tuple[int, int]]
     batch_modes: tuple[BatchMode, ...]
     uses_group_id: bool
     relations: tuple[Relation, ...]
@@ -79,8 +84,8 @@ def analyse(function: ops.Function) -> Usage:
             case _:
                 pass
     walk.region(function.body, scope, "always")
-    return Usage(frozenset(walk.written), frozenset(walk.read), tuple(dict.fromkeys(walk.batch_modes)),
-                 walk.uses_group_id, tuple(dict.fromkeys(walk.relations)))
+    return Usage(frozenset(walk.written), frozenset(walk.read), frozenset(walk.open_modes),
+                 tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id, tuple(dict.fromkeys(walk.relations)))
 
 
 @dataclass
@@ -89,6 +94,7 @@ class _Walk:
 
     written: set[int] = field(default_factory=set)
     read: set[int] = field(default_factory=set)
+    open_modes: set[tuple[int, int]] = field(default_factory=set)
     batch_modes: list[BatchMode] = field(default_factory=list)
     uses_group_id: bool = False
     relations: list[Relation] = field(default_factory=list)
@@ -133,6 +139,9 @@ class _Walk:
                 self._reshape(source, result, first, last, 1, scope)
             case ops.LinearAlgebra(inputs=inputs, beta=beta, output=output, atomic=atomic):
                 self._write(output, scope)
+                if isinstance(operation, ops.Gemm | ops.Gemv):
+                    for memref in (*inputs, output):
+                        self._open(memref, scope)
                 for memref in (*inputs, *([output] if atomic or not _is_zero(beta) else [])):
                     self._read(memref, scope)
                 if reach != "branch":
@@ -185,6 +194,13 @@ class _Walk:
             return None
         source = view.modes[mode]
         return None if source is None else Extent(view.parameter, source, view.element)
+
+    def _open(self, memref: ops.Value, scope: _Scope) -> None:
+        """Note the modes of an operand that are modes of a memref parameter, and open."""
+        view, type_ = scope.get(memref.name), ops.memref_type(memref)
+        if isinstance(view, _View) and view.element is None:
+            self.open_modes.update((view.parameter, mode) for mode, size, stride in zip(
+                view.modes, type_.shape, type_.strides, strict=True) if mode is not None and None in (size, stride))
 
     def _element(self, index: ops.Operand, scope: _Scope) -> Element:
         """Return which element of a group an index takes."""

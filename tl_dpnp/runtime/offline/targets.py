@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.target.catalog import GPU
 
 __all__ = ["TARGETS", "OfflineTarget", "target_named"]
 
@@ -34,7 +35,7 @@ class OfflineTarget:
 
 
 def _description(name: str, **sizes: object) -> DeviceDescription:
-    fixed = {"vendor": "Intel", "driver": "offline", "backend": "level_zero", "is_cpu": False, "vector_bytes": 16}
+    fixed = {"vendor": "Intel", "driver": "offline", "backend": "level_zero", "is_cpu": False, "core": GPU}
     return DeviceDescription(name=name, **{**fixed, **sizes})  # type: ignore[arg-type]
 
 

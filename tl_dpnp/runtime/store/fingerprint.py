@@ -16,7 +16,7 @@ __all__ = ["CUDA_PACKAGES", "PACKAGES", "compiler_fingerprint", "package_version
 PACKAGES = ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv")
 CUDA_PACKAGES = ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm")
 #: Parts of this package that decide what is generated.
-_SOURCES = ("scalars.py", "language", "kernels", "lowering", "runtime/device_code.py",
+_SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/device_code.py",
             "runtime/sycl/numba_dpex_adapter.py", "runtime/sycl/spirv.py", "runtime/cuda/numba_cuda_adapter.py")
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import dpctl
 
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES
+from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES, processor
 from tl_dpnp.runtime.sycl import amx
+from tl_dpnp.target.catalog import GPU, core_of
 
 __all__ = ["describe", "devices"]
 
@@ -43,7 +44,7 @@ def describe(device: Any) -> DeviceDescription:
         max_work_group_size=device.max_work_group_size,
         local_memory=device.local_mem_size,
         compute_units=device.max_compute_units,
-        vector_bytes=vector_bytes,
+        core=core_of(processor(), vector_bytes) if is_cpu else GPU,
         has_fp64=bool(device.has_aspect_fp64),
         has_fp16=bool(device.has_aspect_fp16),
         has_atomic64=bool(device.has_aspect_atomic64),

@@ -1,0 +1,84 @@
+"""Kernels that are made for any core of the catalogue compute the same on the processor that there is."""
+
+from __future__ import annotations
+
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tl_dpnp import config
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.target.catalog import CORES
+
+(VECTOR_BYTES,) = {device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu}
+USABLE = [core.name for core in CORES.values() if core.vector_bytes <= VECTOR_BYTES]
+DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i32": np.int32, "i16": np.int16, "i8": np.int8}
+
+
+def source(m: int, n: int, k: int, element: str, transposes: str, beta: int) -> str:
+    a, b = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+    types = {name: f"{element}x{rows}x{columns}" for name, (rows, columns) in {"a": a, "b": b, "c": (m, n)}.items()}
+    parameters = ", ".join(f"%{name}: memref<{type_}x?>" for name, type_ in types.items())
+    views = "".join(f"  %{name}g = subview %{name}[:,:,%g] : memref<{type_}x?>\n" for name, type_ in types.items())
+    left, right, result = (f"memref<{type_}>" for type_ in types.values())
+    return (f"func @f({parameters}) {{\n  %g = group_id\n{views}"
+            f"  gemm.{transposes[0]}.{transposes[1]} 1, %ag, %bg, {beta}, %cg : "
+            f"{element}, {left}, {right}, {element}, {result}\n}}")
+
+
+def inside(values: np.ndarray) -> tuple[dpnp.ndarray, dpnp.ndarray]:
+    """Return an array with these values, last axis first, in the middle of memory of sevens; and that memory."""
+    memory = dpnp.full(values.size + 128, 7, dtype=values.dtype)
+    part = memory[64:-64].reshape(values.shape[::-1])
+    part[:] = dpnp.asarray(values.T)
+    return tl_dpnp.rev(part), memory
+
+
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize("element", DTYPES)
+def test_products_are_right_on_every_core(core, element):
+    """Rows that fill less than a vector, several, or leave some over are all drawn; nothing else is written."""
+    rng = np.random.default_rng([*core.encode(), *element.encode()])
+    for _ in range(6):
+        m, n, k = (int(rng.integers(1, most)) for most in (rng.choice([8, 17, 40]), 20, 20))
+        transposes, beta, groups = "".join(rng.choice(["n", "t"], 2)), int(rng.integers(0, 2)), 3
+        left, right = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+        a, b, c = (rng.integers(-3, 4, (*shape, groups)).astype(DTYPES[element]) for shape in (left, right, (m, n)))
+        letters = ("ki" if transposes[0] == "t" else "ik"), ("jk" if transposes[1] == "t" else "kj")
+        expected = np.einsum(f"{letters[0]}g,{letters[1]}g->ijg", a.astype(int), b.astype(int)) + beta * c.astype(int)
+        text = source(m, n, k, element, transposes, beta)
+        with config.scope(CORE=core):
+            kernel = tl_dpnp.compile(text)
+        (left_array, _), (right_array, _), (result, memory) = map(inside, (a, b, c))
+        kernel(left_array, right_array, result)
+        around = memory.asnumpy()
+        np.testing.assert_array_equal(around[64:-64].reshape(c.shape[::-1]).T, expected.astype(c.dtype), err_msg=text)
+        assert (around[:64] == 7).all()
+        assert (around[-64:] == 7).all()
+
+
+def test_another_core_has_another_kernel():
+    schedules = set()
+    for core in USABLE:
+        with config.scope(CORE=core):
+            schedules.update(tl_dpnp.compile(source(90, 60, 30, "f32", "nn", 0)).inspect_schedule().values())
+    assert len(schedules) > 1
+
+
+def test_lanes_are_left_empty_where_that_is_free():
+    if "intel-server" not in USABLE:
+        pytest.skip("the processor has no AVX-512")
+    with config.scope(CORE="intel-server"):
+        kernel = tl_dpnp.compile(source(13, 5, 4, "f32", "nn", 1))
+    (text,) = kernel.inspect_llvm().values()
+    assert "llvm.masked.load" in text
+    assert "llvm.masked.store" in text
+
+
+@pytest.mark.skipif(VECTOR_BYTES == 64, reason="the processor has vectors as wide as any core's")
+def test_a_core_with_wider_vectors_is_refused():
+    with config.scope(CORE="zen4"):
+        kernel = tl_dpnp.compile(source(8, 8, 8, "f32", "nn", 0))
+    with pytest.raises(UnsupportedError, match="set TL_DPNP_CORE to another"):
+        kernel.inspect_llvm()

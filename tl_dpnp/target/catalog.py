@@ -1,0 +1,65 @@
+"""The devices and cores that are known, each number with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tl_dpnp.target.core import Core, TileNumbers
+from tl_dpnp.target.device import Device
+
+__all__ = ["AVX2", "CORES", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SSE", "ZEN4", "ZEN5", "core_of"]
+
+#: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
+#: (Fog, "The microarchitecture of Intel, AMD and VIA CPUs", chapter "AMD Zen 4").  The numbers of a tile were measured
+#: on an EPYC of that generation, with 38 shapes from 4 to 256.
+ZEN4 = Core("zen4", vector_bytes=64, registers=32, multiply_adds=1)
+#: Zen 5's server cores: whole vectors ("Software Optimization Guide for the AMD Zen5 Microarchitecture", section
+#: "Floating-Point Unit").  Not measured; the numbers of a tile are those of Zen 4.
+ZEN5 = Core("zen5", vector_bytes=64, registers=32, load_bytes=64)
+#: Intel's server cores from Skylake on: multiply-adds on ports 0 and 5, of which shuffles need the second; two loads
+#: (Fog, chapter "Intel Skylake-X"; Intel, "Optimization Reference Manual", section "Golden Cove Microarchitecture").
+#: Measured on a processor of the generation Sapphire Rapids.
+INTEL_SERVER = Core("intel-server", vector_bytes=64, registers=32, load_bytes=64, load_share=0.6,
+                    shuffles_multiply=True, masks=True,
+                    tiles=TileNumbers(short_sum=16, iteration=100, short_iteration_of_a_row=256))
+#: Intel's cores for clients with AVX-512: one port of 512 bits, made of two of 256 (Fog, chapter "Ice Lake").
+INTEL_CLIENT = Core("intel-client", vector_bytes=64, registers=32, multiply_adds=1, load_bytes=64)
+#: Cores with AVX2, and with SSE only.
+AVX2 = Core("avx2", vector_bytes=32, registers=16)
+SSE = Core("sse", vector_bytes=16, registers=16)
+#: All cores of processors, by name.
+CORES = {core.name: core for core in (ZEN4, ZEN5, INTEL_SERVER, INTEL_CLIENT, AVX2, SSE)}
+
+#: AMD's family of Zen 5 ("Processor Programming Reference for AMD Family 1Ah").
+_FAMILY_OF_ZEN5 = 26
+#: Models of Intel's family 6 with AVX-512 and one port for it: Cannon Lake, Ice Lake, Tiger Lake and Rocket Lake
+#: (Linux, arch/x86/include/asm/intel-family.h).
+_INTEL_CLIENTS = frozenset({102, 125, 126, 140, 141, 167})
+
+#: A work-item of a GPU: vectors are its loads of 16 bytes.
+GPU = Core("work-item", vector_bytes=16, registers=16)
+
+
+def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
+    """Return the core of a processor with vectors of 16, 32 or 64 bytes.
+
+    `facts` are those of Linux's ``/proc/cpuinfo``.  An unknown processor counts as the one whose tiles ask for least.
+    """
+    if vector_bytes < ZEN4.vector_bytes:
+        return AVX2 if vector_bytes == AVX2.vector_bytes else SSE
+    family, model = (int(facts[name]) if facts.get(name, "").isdigit() else 0 for name in ("cpu family", "model"))
+    if facts.get("vendor_id") == "GenuineIntel":
+        # A hypervisor may tell the model of another processor; tiles are in servers only.
+        is_server = "amx_tile" in facts.get("flags", "").split() or model not in _INTEL_CLIENTS
+        return INTEL_SERVER if is_server else INTEL_CLIENT
+    return ZEN5 if family >= _FAMILY_OF_ZEN5 else ZEN4
+
+
+#: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
+#: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
+H200 = Device(
+    name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
+    max_work_group_size=1024, local_memory=227 << 10, compute_units=132, core=GPU, has_fp64=True, has_fp16=True,
+    has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
+    asynchronous_copies=True, copy_engine=True, warpgroup_products=True,
+)
