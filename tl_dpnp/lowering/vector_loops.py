@@ -17,14 +17,11 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Choice, Comparison, Expression, add, multiply, offset_of, subtract
-from tl_dpnp.lowering.emission.loops import Access, LoopEmitter, Parameters, is_scattered
+from tl_dpnp.lowering.emission.accesses import Access, cost_of_access, cost_of_operation, in_clusters
+from tl_dpnp.lowering.emission.loops import LoopEmitter, Parameters, flat
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["VectorLoop", "vector_loop"]
-
-#: Functions that take so much longer one by one that it pays to collect elements that do not lie side by side.
-_LONG_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt")
-
 
 #: A variable of a loop, its first value, and the end of its range.
 Range = tuple[ops.Value, Expression, Expression]
@@ -63,12 +60,12 @@ class VectorLoop:
         parameters.take(INDEX, self.trips)
         places: dict[ops.Operation, tuple[int, int, int]] = {}
         scalars: dict[str, int] = {}
-        inner = {value.name for each in _flat(self.body) for value in each.results}
-        for each in _flat(self.body):
+        inner = {value.name for each in flat(self.body) for value in each.results}
+        for each in flat(self.body):
             access = self.accesses.get(each)
             if access is not None:
-                where = map(index_of, access.indices)
-                offset = offset_of(zip(where, access.memref.strides, strict=True))
+                others = offset_of((index_of(entry), stride) for entry, stride in access.other_terms)
+                offset = add(others, access.known_offset - access.offset)
                 address, first, step = (
                     parameters.take(INDEX, value) for value in (access.memref.address, offset, access.step)
                 )
@@ -91,7 +88,7 @@ def vector_loop(
 
     It does where it has loops, views or branches with loads and stores inside, elements below 8 bits, or an index that
     does not move evenly; where all iterations store to one place; and where elements do not lie side by side and
-    nothing takes long enough to collect them.
+    collecting them takes longer than what is saved by vectors.
     """
     found = (_over(operation, ranges[:modes], memrefs, vector_bytes) for modes in range(len(ranges), 0, -1))
     return next((loop for loop in found if loop is not None), None)
@@ -121,7 +118,7 @@ def _over(
     analysis = _Analysis(memrefs, [variable.name for variable, _, _ in ranges], runs=None not in sizes and trips != 0)
     if not all(map(analysis.visit, operation.body)) or not analysis.accesses:
         return None
-    used = {value.name for each in _flat(analysis.body) for value in _data(each) if isinstance(value, ops.Value)}
+    used = {value.name for each in flat(analysis.body) for value in _data(each) if isinstance(value, ops.Value)}
     steps = [access.steps for access in analysis.accesses.values()]
     steps += [move for name, move in analysis.moves.items() if name in used]
     if not all(_moves_evenly(each, inner) for each in steps):
@@ -131,11 +128,21 @@ def _over(
     if isinstance(trips, int):
         width = min(width, power_of_two(trips))
     moves = {name: move[0] for name, move in analysis.moves.items()}
-    loop = VectorLoop(
-        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, analysis.accesses,
-        operation.span,
+    if width < 2 or not _pays(analysis, width):
+        return None
+    accesses = in_clusters(analysis.accesses)
+    return VectorLoop(
+        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, accesses, operation.span)
+
+
+def _pays(analysis: _Analysis, width: int) -> bool:
+    """Return whether vectors of `width` iterations take fewer instructions than these one by one."""
+    others = [each for each in flat(analysis.body) if each not in analysis.accesses]
+    vectors, scalars = (
+        sum(cost_of_access(access, lanes) for access in analysis.accesses.values())
+        + sum(cost_of_operation(each, lanes) for each in others) for lanes in (width, 1)
     )
-    return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
+    return vectors < width * scalars or all(access.step in (0, 1) for access in analysis.accesses.values())
 
 
 def _moves_evenly(steps: Sequence[Expression], sizes: Sequence[int | None]) -> bool:
@@ -162,7 +169,6 @@ class _Analysis:
         self.hoisted: list[ops.Operation] = []
         self.body: list[ops.Operation] = []
         self.accesses: dict[ops.Operation, Access] = {}
-        self.takes_long = False
 
     def visit(self, operation: ops.Operation) -> bool:
         """Take an instruction of the body; return whether it can be part of a vector loop."""
@@ -186,7 +192,6 @@ class _Analysis:
                 self.body.append(operation)
                 for each in (*then, *otherwise):
                     self.varying.update(value.name for value in each.results)
-                    self.takes_long |= _takes_long(each)
                 self.varying.update(value.name for value in outputs)
                 return isinstance(condition, ops.Constant | ops.Value)
             case _ if _is_scalar(operation):
@@ -201,7 +206,6 @@ class _Analysis:
         if move is None:
             self.varying.add(result.name)
             self.body.append(operation)
-            self.takes_long |= _takes_long(operation)
         else:
             self.hoisted.append(operation)
             if move != self.none:
@@ -239,21 +243,12 @@ class _Analysis:
     ) -> bool:
         place = self.memrefs[memref.name]
         self.body.append(operation)
-        self.accesses[operation] = Access(place, tuple(indices), steps)
+        self.accesses[operation] = Access(place, tuple(indices), steps, isinstance(operation, ops.Load))
         return not place.type.element.is_subbyte
 
 
 def _is_scalar(operation: ops.Operation) -> bool:
     return isinstance(operation, ops.Arith | ops.Unary | ops.Math | ops.Compare | ops.Cast)
-
-
-def _takes_long(operation: ops.Operation) -> bool:
-    return isinstance(operation, ops.Math) and operation.kind in _LONG_FUNCTIONS
-
-
-def _flat(body: Sequence[ops.Operation]) -> list[ops.Operation]:
-    """Return the instructions of a body, and those of its branches."""
-    return [inner for each in body for inner in (each, *(o for region in each.regions for o in region.walk()))]
 
 
 def _data(operation: ops.Operation) -> Sequence[ops.Operand]:
