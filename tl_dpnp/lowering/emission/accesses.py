@@ -6,7 +6,7 @@ them, which is in the same array; so those of several loads that are a place or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -20,7 +20,7 @@ from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "Access", "collected", "cost_of_access", "cost_of_operation", "in_clusters", "is_function", "load_in_pieces",
+    "Access", "collected", "cost_of_accesses", "cost_of_operation", "in_clusters", "is_function", "load_in_pieces",
     "pieces_of", "store_in_pieces",
 ]
 
@@ -68,6 +68,16 @@ class Access:
         return list(zip(self.indices, self.memref.strides, strict=True))
 
     @property
+    def family(self) -> tuple[object, ...]:
+        """What accesses have in common whose elements are at known distances in all iterations."""
+        return self.memref, self.steps, self.other_terms
+
+    @property
+    def cluster(self) -> tuple[object, ...]:
+        """What accesses of a cluster have in common."""
+        return *self.family, self.known_offset - self.offset
+
+    @property
     def is_in_pieces(self) -> bool:
         """Whether a part of a vector is better loaded and stored in pieces than with a mask.
 
@@ -110,8 +120,7 @@ def in_clusters(accesses: Mapping[ops.Operation, Access]) -> dict[ops.Operation,
     found: dict[tuple[object, ...], list[ops.Operation]] = {}
     for operation, access in accesses.items():
         if access.is_load and isinstance(access.step, int):
-            key = access.memref, access.steps, access.other_terms
-            found.setdefault(key, []).append(operation)
+            found.setdefault(access.family, []).append(operation)
     result = dict(accesses)
     for operations in found.values():
         operations.sort(key=lambda operation: accesses[operation].known_offset)
@@ -130,13 +139,19 @@ def in_clusters(accesses: Mapping[ops.Operation, Access]) -> dict[ops.Operation,
 # --- costs -----------------------------------------------------------------------------------------------------------
 
 
-def cost_of_access(access: Access, width: int) -> float:
-    """Return the instructions that the access of `width` iterations takes."""
-    if width == 1 or access.step in (0, 1):
-        return 1.0
-    if access.is_collected(width):
-        return 2.0 * len(access.chunks(width)[0]) - 1.0
-    return _COLLECTED * width
+def cost_of_accesses(accesses: Iterable[Access], width: int) -> float:
+    """Return the instructions that the accesses of `width` iterations take; clusters load a vector once."""
+    cost, loaded = 0.0, set()
+    for access in accesses:
+        if width == 1 or access.step in (0, 1):
+            cost += 1.0
+        elif access.is_collected(width):
+            starts, _ = access.chunks(width)
+            cost += max(1, len(starts) - 1)
+            loaded.update((access.cluster, start) for start in starts)
+        else:
+            cost += _COLLECTED * width
+    return cost + len(loaded)
 
 
 def cost_of_operation(operation: ops.Operation, width: int = 1) -> float:
