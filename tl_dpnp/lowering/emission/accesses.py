@@ -141,13 +141,14 @@ def in_clusters(accesses: Mapping[ops.Operation, Access]) -> dict[ops.Operation,
 
 def cost_of_accesses(accesses: Iterable[Access], width: int) -> float:
     """Return the instructions that the accesses of `width` iterations take; clusters load a vector once."""
-    cost, loaded = 0.0, set()
+    cost = 0.0
+    loaded: set[tuple[object, ...]] = set()
     for access in accesses:
         if width == 1 or access.step in (0, 1):
             cost += 1.0
         elif access.is_collected(width):
             starts, _ = access.chunks(width)
-            cost += max(1, len(starts) - 1)
+            cost += max(1.0, len(starts) - 1.0)
             loaded.update((access.cluster, start) for start in starts)
         else:
             cost += _COLLECTED * width
