@@ -82,8 +82,8 @@ class Access:
         """Whether a part of a vector is better loaded and stored in pieces than with a mask.
 
         Processors hand on to a load what a store before it has not written to the cache yet, but not where the store
-        has a mask (Intel 64 and IA-32 Architectures Optimization Reference Manual, section 17.3.3); and temporaries are
-        read soon after they are written.
+        has a mask (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Forwarding and Memory Masking" in
+        the chapter on AVX-512); and temporaries are read soon after they are written.
         """
         return self.step == 1 and self.memref.space != GLOBAL
 
