@@ -56,7 +56,7 @@ class Loop:
         return self.factor * (self.first + self.count) + 8
 
     def place(self, writes: bool = False) -> str:
-        """Return indices that move with the iteration: side by side, along a row, backwards, every other one, or fewer."""
+        """Return indices that move with the iteration: side by side, along a row, backwards, several places apart."""
         index = self.random.choice(["%i"] * 4 + ["back", "apart", "apart", "ahead"])
         if index == "back":
             index = self.line(f"arith.sub {self.first + self.count + 2}, %i : index", next(self.names))
