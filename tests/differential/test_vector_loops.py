@@ -34,6 +34,7 @@ class Loop:
         self.type = self.random.choice(FLOATS * 2 + INTEGERS)
         self.others = self.random.choice(FLOATS if self.type in FLOATS else INTEGERS)
         self.static = self.random.random() < 0.6
+        self.factor = self.random.choice([2, 2, 3, 4, 6, 7])
         self.values: dict[str, list[str]] = {}
         for _ in range(self.random.randint(1, 3)):
             self.load(self.random.choice([self.type, self.others]))
@@ -52,15 +53,16 @@ class Loop:
     @property
     def rows(self) -> int:
         """Rows and columns of the arrays: all places that a loop may reach."""
-        return 2 * (self.first + self.count) + 8
+        return self.factor * (self.first + self.count) + 8
 
     def place(self, writes: bool = False) -> str:
-        """Return indices that move with the iteration: side by side, along a row, backwards, every other one."""
-        index = self.random.choice(["%i"] * 4 + ["back", "twice", "ahead"])
+        """Return indices that move with the iteration: side by side, along a row, backwards, several places apart."""
+        index = self.random.choice(["%i"] * 4 + ["back", "apart", "apart", "ahead"])
         if index == "back":
             index = self.line(f"arith.sub {self.first + self.count + 2}, %i : index", next(self.names))
-        elif index == "twice":
-            index = self.line(f"arith.mul %i, {self.random.choice(['2', '%two'])} : index", next(self.names))
+        elif index == "apart":
+            factor = self.random.choice([str(self.factor)] * 3 + ["%factor"])
+            index = self.line(f"arith.mul %i, {factor} : index", next(self.names))
         elif index == "ahead":
             index = self.line("arith.add %i, %ahead : index", next(self.names))
         fixed = self.random.choice(["0", "%ahead"])
@@ -127,7 +129,7 @@ class Loop:
         start, stop = (str(self.first), str(self.first + self.count)) if self.static else ("%start", "%stop")
         inside = "\n    ".join(self.lines)
         return f"""
-func @f(%start: index, %stop: index, %ahead: index, %two: index, %x: {self.type}, %a: {self.memref(self.type)},
+func @f(%start: index, %stop: index, %ahead: index, %factor: index, %x: {self.type}, %a: {self.memref(self.type)},
         %b: {self.memref(self.others)}, %out: {self.memref(self.type)}) {{
   foreach %i = {start}, {stop} {{
     {inside}
@@ -145,7 +147,7 @@ def check(seed: int) -> str:
     """Compare the device with the interpreter; return the kernel's text."""
     loop = Loop(seed)
     a, b, out = loop.arguments()
-    scalars = (loop.first, loop.first + loop.count, 3, 2, 2 if loop.type in INTEGERS else 0.75)
+    scalars = (loop.first, loop.first + loop.count, 3, loop.factor, 2 if loop.type in INTEGERS else 0.75)
     expected, given_ = out.copy(order="F"), dpnp.asarray(out, order="F")
     with np.errstate(all="ignore"):
         tl_dpnp.compile(loop.source, target="reference")(*scalars, a, b, expected, group_size=1)

@@ -6,8 +6,10 @@ are written straight to their result; all others are computed where they are use
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from types import MappingProxyType
 
 from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
@@ -46,6 +48,9 @@ from tl_dpnp.language.types import Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
+
+#: Additions that the code of a reduction without loops is as long as, at most; and the sums that one sum is made of.
+_UNROLLED, _CHAINS = 64, 4
 
 
 def write_region(
@@ -411,16 +416,62 @@ class _Writer:
     # --- reductions and products -------------------------------------------------------------------------------------
 
     def _reduce(self, node: Reduce, target: Buffer) -> None:
-        """Accumulate in `target`: the summed axes outside, so that the inner loop runs over different results."""
-        b, reduction = self.b, REDUCTIONS[node.kind]
+        """Put elements together in a register where they are few, else in `target`."""
         operand = node.operand
         places = self.placement.places.get(operand)
         if places is None:
             kept_places = iter(self._places_of(node))
             places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
-        inner_shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
-        shape = self._shape_of(node)
-        type_ = scalar_type_of(node.dtype)
+        shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
+        sizes = [shape[axis] for axis in node.axes]
+        known = [size for size in sizes if isinstance(size, int)]
+        if len(known) == len(sizes) and 0 < math.prod(known) * self._code(operand) <= _UNROLLED:
+            self._reduce_unrolled(node, target, places, known)
+        else:
+            self._reduce_in_loops(node, target, places, shape)
+
+    def _code(self, node: Node) -> int:
+        """Return the additions that the code of an element is as long as."""
+        pending, seen = [node], {node}
+        while pending:
+            below = () if (other := pending.pop()) in self.buffers else operands_of(other)
+            pending += [operand for operand in dict.fromkeys(below) if operand not in seen]
+            seen.update(below)
+        return sum(FUNCTIONS[each.kind].code if isinstance(each, Map) and each not in self.buffers else 1
+                   for each in seen)
+
+    def _reduce_unrolled(self, node: Reduce, target: Buffer, places: Places, sizes: Sequence[int]) -> None:
+        """Compute each result at once.
+
+        A sum of floats that is not computed in several lanes is one of several sums: each addition waits for the one
+        before.
+        """
+        b, reduction, type_ = self.b, REDUCTIONS[node.kind], scalar_type_of(node.dtype)
+        order = tuple(reversed(target.axes))
+        emit = FUNCTIONS[reduction.function].emit
+        with self._loops(order, self._shape_of(node)) as index:
+            kept, totals = iter(index), []
+            where = [0 if axis in node.axes else next(kept) for axis in range(len(node.operand.shape))]
+            chains = _CHAINS if node.kind == "sum" and type_.is_float and not order else 1
+            if node.kind == "sum" and type_.is_float:  # a sum of −0 is 0
+                totals.append(constant(b, reduction.start(type_), type_))
+            for number, summed in enumerate(product(*map(range, sizes))):
+                for axis, position in zip(node.axes, summed, strict=True):
+                    where[axis] = position
+                element = converted(b, self._element(node.operand, places, tuple(where)), type_)
+                if len(totals) < chains:
+                    totals.append(element)
+                else:
+                    totals[number % chains] = emit(b, type_, [totals[number % chains], element])
+            while len(totals) > 1:
+                totals = [emit(b, type_, totals[n : n + 2]) if len(totals[n : n + 2]) > 1 else totals[n]
+                          for n in range(0, len(totals), 2)]
+            b.store(totals[0], target.memref, *(index[axis] for axis in target.axes))
+
+    def _reduce_in_loops(self, node: Reduce, target: Buffer, places: Places, inner_shape: tuple[Index, ...]) -> None:
+        """Accumulate in `target`: the summed axes outside, so that the inner loop runs over different results."""
+        b, reduction = self.b, REDUCTIONS[node.kind]
+        operand, shape, type_ = node.operand, self._shape_of(node), scalar_type_of(node.dtype)
         kept = [axis for axis in range(len(operand.shape)) if axis not in node.axes]
         order = tuple(reversed(target.axes))
         start = constant(b, reduction.start(type_), type_)

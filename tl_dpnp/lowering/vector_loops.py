@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic, power_of_two
@@ -17,14 +17,17 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Choice, Comparison, Expression, add, multiply, offset_of, subtract
-from tl_dpnp.lowering.emission.loops import Access, LoopEmitter, Parameters, is_scattered
+from tl_dpnp.lowering.emission.accesses import Access, cost_of_accesses, cost_of_operation, in_clusters, pieces_of
+from tl_dpnp.lowering.emission.loops import LoopEmitter, Parameters, flat
+from tl_dpnp.lowering.unrolling import unroll
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["VectorLoop", "vector_loop"]
 
-#: Functions that take so much longer one by one that it pays to collect elements that do not lie side by side.
-_LONG_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt")
-
+#: The part of its instructions to which another form of a loop brings it, if it is to be preferred to the plain one.
+_SAVED = 0.8
+#: The instructions of a loop that is unrolled, at most.
+_UNROLLED = 256
 
 #: A variable of a loop, its first value, and the end of its range.
 Range = tuple[ops.Value, Expression, Expression]
@@ -34,11 +37,13 @@ Range = tuple[ops.Value, Expression, Expression]
 class VectorLoop:
     """A loop of which `width` iterations run as vectors.
 
-    It runs over the first `modes` indices together, `trips` times; `hoisted` are the instructions to write in front of
+    It runs over the first `modes` indices of `ranges` together, `trips` times, and takes `cost` instructions for an
+    iteration; `hoisted` are the instructions to write in front of
     it, where these have their first values: those that give the same value in all iterations, and those that give an
     index that moves by `moves` from one to the next.
     """
 
+    ranges: tuple[Range, ...]
     modes: int
     trips: Expression
     width: int
@@ -47,6 +52,12 @@ class VectorLoop:
     moves: Mapping[str, int]
     accesses: Mapping[ops.Operation, Access]
     span: Span
+    cost: float
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all elements lie side by side, or are the same in all iterations."""
+        return all(access.step in (0, 1) for access in self.accesses.values())
 
     @property
     def comment(self) -> str:
@@ -63,12 +74,12 @@ class VectorLoop:
         parameters.take(INDEX, self.trips)
         places: dict[ops.Operation, tuple[int, int, int]] = {}
         scalars: dict[str, int] = {}
-        inner = {value.name for each in _flat(self.body) for value in each.results}
-        for each in _flat(self.body):
+        inner = {value.name for each in flat(self.body) for value in each.results}
+        for each in flat(self.body):
             access = self.accesses.get(each)
             if access is not None:
-                where = map(index_of, access.indices)
-                offset = offset_of(zip(where, access.memref.strides, strict=True))
+                others = offset_of((index_of(entry), stride) for entry, stride in access.other_terms)
+                offset = add(others, access.known_offset - access.offset)
                 address, first, step = (
                     parameters.take(INDEX, value) for value in (access.memref.address, offset, access.step)
                 )
@@ -91,16 +102,62 @@ def vector_loop(
 
     It does where it has loops, views or branches with loads and stores inside, elements below 8 bits, or an index that
     does not move evenly; where all iterations store to one place; and where elements do not lie side by side and
-    nothing takes long enough to collect them.
+    collecting them takes longer than what is saved by vectors.
+
+    Vectors run over the first indices, or where elements lie apart over those that take fewer instructions; another
+    index with few values may be unrolled then, so that its iterations share what they read.
     """
-    found = (_over(operation, ranges[:modes], memrefs, vector_bytes) for modes in range(len(ranges), 0, -1))
+    best = _over_first(operation.body.operations, operation.span, ranges, memrefs, vector_bytes)
+    if best is not None and best.is_even:
+        return best
+    for order in _orders(ranges):
+        for loop in (
+            _over_first(operation.body.operations, operation.span, order, memrefs, vector_bytes),
+            _unrolled(operation, order, memrefs, vector_bytes),
+        ):
+            if loop is not None and (best is None or loop.cost < _SAVED * best.cost):
+                best = loop
+    return best
+
+
+def _orders(ranges: Sequence[Range]) -> list[list[Range]]:
+    """Return the orders of the indices with each of them first."""
+    return [[first, *(other for other in ranges if other is not first)] for first in ranges]
+
+
+def _unrolled(
+    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefDescriptor], vector_bytes: int
+) -> VectorLoop | None:
+    """Return a loop over all indices but the second one, of which there is a copy of the body for each value."""
+    if len(ranges) < 2:
+        return None
+    first, (variable, start, stop), *others = ranges
+    if not isinstance(start, int) or not isinstance(stop, int) or variable.type != INDEX or stop - start < 2:
+        return None
+    if stop - start > _UNROLLED:
+        return None
+    body = unroll(operation.body.operations, variable, range(start, stop))
+    if sum(not isinstance(each, ops.Yield) for each in flat(body)) > _UNROLLED:
+        return None
+    loop = _over_first(body, operation.span, [first, *others], memrefs, vector_bytes)
+    return None if loop is None else replace(loop, cost=loop.cost / (stop - start))
+
+
+def _over_first(
+    body: Sequence[ops.Operation], span: Span, ranges: Sequence[Range], memrefs: Mapping[str, MemrefDescriptor],
+    vector_bytes: int,
+) -> VectorLoop | None:
+    """Return how a loop runs as vectors over as many of its first indices as it can."""
+    found = (_over(body, span, ranges, modes, memrefs, vector_bytes) for modes in range(len(ranges), 0, -1))
     return next((loop for loop in found if loop is not None), None)
 
 
 def _over(
-    operation: ops.Foreach, ranges: Sequence[Range], memrefs: Mapping[str, MemrefDescriptor], vector_bytes: int
+    body: Sequence[ops.Operation], span: Span, every: Sequence[Range], modes: int,
+    memrefs: Mapping[str, MemrefDescriptor], vector_bytes: int,
 ) -> VectorLoop | None:
-    """Return how a loop runs as vectors over some indices, the others being given."""
+    """Return how a loop runs as vectors over its first `modes` indices, the others being given."""
+    ranges = every[:modes]
     if any(variable.type != INDEX for variable, _, _ in ranges):
         return None
     sizes = [max(0, stop - start) if isinstance(start, int) and isinstance(stop, int) else None
@@ -119,9 +176,9 @@ def _over(
         last_trips = last
     trips = multiply(iterations, last_trips)
     analysis = _Analysis(memrefs, [variable.name for variable, _, _ in ranges], runs=None not in sizes and trips != 0)
-    if not all(map(analysis.visit, operation.body)) or not analysis.accesses:
+    if not all(map(analysis.visit, body)) or not analysis.accesses:
         return None
-    used = {value.name for each in _flat(analysis.body) for value in _data(each) if isinstance(value, ops.Value)}
+    used = {value.name for each in flat(analysis.body) for value in _data(each) if isinstance(value, ops.Value)}
     steps = [access.steps for access in analysis.accesses.values()]
     steps += [move for name, move in analysis.moves.items() if name in used]
     if not all(_moves_evenly(each, inner) for each in steps):
@@ -130,12 +187,29 @@ def _over(
     width = min(MOST_LANES, vector_bytes // widest)
     if isinstance(trips, int):
         width = min(width, power_of_two(trips))
-    moves = {name: move[0] for name, move in analysis.moves.items()}
+    if width < 2:
+        return None
+    accesses = in_clusters(analysis.accesses)
+    operations = [each for each in flat(analysis.body) if each not in accesses]
+    cost = _cost(operations, accesses, trips if isinstance(trips, int) else None, width)
     loop = VectorLoop(
-        len(ranges), trips, width, tuple(analysis.hoisted), tuple(analysis.body), moves, analysis.accesses,
-        operation.span,
+        tuple(every), modes, trips, width, tuple(analysis.hoisted), tuple(analysis.body),
+        {name: move[0] for name, move in analysis.moves.items()}, accesses, span, cost,
     )
-    return None if width < 2 or (is_scattered(loop.accesses) and not analysis.takes_long) else loop
+    return loop if loop.is_even or cost < _cost(operations, accesses, None, 1) else None
+
+
+def _cost(
+    operations: Sequence[ops.Operation], accesses: Mapping[ops.Operation, Access], trips: int | None, width: int
+) -> float:
+    """Return the instructions for an iteration of a loop with vectors of so many iterations."""
+    def of_vector(lanes: int) -> float:
+        return cost_of_accesses(accesses.values(), lanes) + sum(cost_of_operation(each, lanes) for each in operations)
+
+    if not trips:
+        return of_vector(width) / width
+    rest = sum(of_vector(lanes) for _, lanes in pieces_of(trips % width))
+    return (trips // width * of_vector(width) + rest) / trips
 
 
 def _moves_evenly(steps: Sequence[Expression], sizes: Sequence[int | None]) -> bool:
@@ -162,7 +236,6 @@ class _Analysis:
         self.hoisted: list[ops.Operation] = []
         self.body: list[ops.Operation] = []
         self.accesses: dict[ops.Operation, Access] = {}
-        self.takes_long = False
 
     def visit(self, operation: ops.Operation) -> bool:
         """Take an instruction of the body; return whether it can be part of a vector loop."""
@@ -186,7 +259,6 @@ class _Analysis:
                 self.body.append(operation)
                 for each in (*then, *otherwise):
                     self.varying.update(value.name for value in each.results)
-                    self.takes_long |= _takes_long(each)
                 self.varying.update(value.name for value in outputs)
                 return isinstance(condition, ops.Constant | ops.Value)
             case _ if _is_scalar(operation):
@@ -201,7 +273,6 @@ class _Analysis:
         if move is None:
             self.varying.add(result.name)
             self.body.append(operation)
-            self.takes_long |= _takes_long(operation)
         else:
             self.hoisted.append(operation)
             if move != self.none:
@@ -239,21 +310,12 @@ class _Analysis:
     ) -> bool:
         place = self.memrefs[memref.name]
         self.body.append(operation)
-        self.accesses[operation] = Access(place, tuple(indices), steps)
+        self.accesses[operation] = Access(place, tuple(indices), steps, isinstance(operation, ops.Load))
         return not place.type.element.is_subbyte
 
 
 def _is_scalar(operation: ops.Operation) -> bool:
     return isinstance(operation, ops.Arith | ops.Unary | ops.Math | ops.Compare | ops.Cast)
-
-
-def _takes_long(operation: ops.Operation) -> bool:
-    return isinstance(operation, ops.Math) and operation.kind in _LONG_FUNCTIONS
-
-
-def _flat(body: Sequence[ops.Operation]) -> list[ops.Operation]:
-    """Return the instructions of a body, and those of its branches."""
-    return [inner for each in body for inner in (each, *(o for region in each.regions for o in region.walk()))]
 
 
 def _data(operation: ops.Operation) -> Sequence[ops.Operand]:

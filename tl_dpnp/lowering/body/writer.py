@@ -309,11 +309,13 @@ class _Writer(MemrefWriter):
             self.repeated(operation.variable, start, trips, step, lambda: self.region(operation.body))
 
     def foreach(self, operation: ops.Foreach) -> None:
-        """Write the loop over the first index inside of those over the others, or as vectors over the first ones."""
+        """Write the loop over the first index inside of those over the others, or as vectors over some of them."""
         ranges = [
             (variable, self.wide(start), self.bind(self.wide(stop))) for variable, start, stop in operation.ranges
         ]
         vectors = vector_loop(operation, ranges, self.memrefs, self.vector_bytes) if self.vector_bytes else None
+        if vectors is not None:
+            ranges = list(vectors.ranges)
 
         def write(left: int) -> None:
             if vectors is not None and left == vectors.modes:

@@ -1,8 +1,8 @@
 """Emission of loops whose iterations run as vectors (`tl_dpnp.lowering.vector_loops`).
 
-What is left of a loop behind its last whole vector is a narrower one where its length is known and there is one of
-that width; else a vector of which some lanes are active, or, where elements do not lie side by side, one iteration at a
-time.
+What is left of a loop behind its last whole vector, where its length is known, are narrower ones, or one of which some
+lanes are active, where a function is computed; else a vector of which some lanes are active, or, where elements do not
+lie side by side, one iteration at a time.
 """
 
 from __future__ import annotations
@@ -27,26 +27,19 @@ from tl_dpnp.kernels.llvm import (
     vector_of,
 )
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression
+from tl_dpnp.lowering.emission.accesses import (
+    Access,
+    collected,
+    is_function,
+    load_in_pieces,
+    pieces_of,
+    store_in_pieces,
+)
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.scalars import ScalarType, rounded_number
 
-__all__ = ["Access", "LoopEmitter", "Parameters", "is_scattered"]
-
-
-@dataclass(frozen=True)
-class Access:
-    """An element that a loop loads or stores: its memref, its indices, and how far it moves with each variable."""
-
-    memref: MemrefDescriptor
-    indices: tuple[ops.Operand, ...]
-    steps: tuple[Expression, ...]
-
-    @property
-    def step(self) -> Expression:
-        """How far it moves with an iteration."""
-        return self.steps[0]
+__all__ = ["LoopEmitter", "Parameters", "flat"]
 
 
 @dataclass(frozen=True)
@@ -68,11 +61,6 @@ class Parameters:
         """Return all values by position, those that the body gives from the arguments of the intrinsic."""
         rest = iter(arguments)
         return [index(value) if isinstance(value, int) else next(rest) for _, value in self.entries]
-
-
-def is_scattered(accesses: Mapping[ops.Operation, Access]) -> bool:
-    """Return whether elements of one memref do not lie side by side."""
-    return any(access.step not in (0, 1) for access in accesses.values())
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ class LoopEmitter:
         rest = builder.and_(count, index(self.width - 1))
         end = builder.sub(count, rest)
         self.loop(builder, arguments, index(0), end, self.width)
-        if is_scattered(self.accesses):
+        if any(access.step not in (0, 1) for access in self.accesses.values()):
             self.loop(builder, arguments, end, builder.add(end, rest), 1)
         else:
             if_then(builder, builder.icmp_unsigned("!=", rest, index(0)),
@@ -117,9 +105,17 @@ class LoopEmitter:
             self.iterations(builder, arguments, index(0), self.width)
         elif trips >= self.width:
             self.loop(builder, arguments, index(0), end, self.width, runs_at_least_once=True)
-        if rest:
-            narrower = power_of_two(rest)
-            self.iterations(builder, arguments, end, narrower, None if narrower == rest else rest)
+        start = trips - rest
+        if self.calls_functions and len(pieces_of(rest)) > 1:
+            self.iterations(builder, arguments, end, power_of_two(rest), rest)
+        else:
+            for first, width in pieces_of(rest):
+                self.iterations(builder, arguments, index(start + first), width)
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether a function is computed, which takes longer than to put pieces of vectors together."""
+        return any(is_function(each) for each in flat(self.body))
 
     def loop(
         self, builder: ir.IRBuilder, arguments: Sequence[ir.Value], start: ir.Value, end: ir.Value, width: int,
@@ -208,6 +204,11 @@ class _Iterations:
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
+    @property
+    def count(self) -> int:
+        """The lanes that may be active."""
+        return self.active if isinstance(self.active, int) else self.width
+
     def pointer(self, operation: ops.Operation) -> tuple[ir.Value, ir.Value]:
         """Return a pointer to the element of the first iteration, and how far that of the next one is."""
         access = self.loop.accesses[operation]
@@ -216,6 +217,8 @@ class _Iterations:
         base = memory_pointer(builder, element, access.memref.space, address, self.loop.local_memory)
         if isinstance(access.step, int):
             step = index(access.step)
+        if not access.is_collected(self.count):
+            offset = builder.add(offset, index(access.offset))
         return builder.gep(base, [builder.add(offset, builder.mul(self.at, step))]), step
 
     def load(self, operation: ops.Load) -> ir.Value:
@@ -224,20 +227,26 @@ class _Iterations:
         pointer, step = self.pointer(operation)
         if access.step == 0 or self.width == 1:
             return splat(builder, load_element(builder, element, pointer), self.width)
+        if access.step == 1 and isinstance(self.active, int) and access.is_in_pieces:
+            return load_in_pieces(builder, element, pointer, self.width, self.active)
         if access.step == 1:
             return load_element(builder, element, pointer, self.width, active=self.mask())
-        assert self.active is None or isinstance(self.active, int)
-        return load_lanes(builder, element, pointer, step, self.width, self.active or self.width)
+        count = self.count
+        if access.is_collected(count):
+            return collected(builder, access, pointer, self.width, count)
+        return load_lanes(builder, element, pointer, step, self.width, count)
 
     def store(self, operation: ops.Store, value: ir.Value) -> None:
         access = self.loop.accesses[operation]
         element, builder = access.memref.type.element, self.builder
         pointer, step = self.pointer(operation)
+        if self.width > 1 and access.step == 1 and isinstance(self.active, int) and access.is_in_pieces:
+            store_in_pieces(builder, element, value, pointer, self.active)
+            return
         if access.step == 1 or self.width == 1:
             store_element(builder, element, value, pointer, active=self.mask())
             return
-        assert self.active is None or isinstance(self.active, int)
-        store_lanes(builder, element, value, pointer, step, self.active or self.width)
+        store_lanes(builder, element, value, pointer, step, self.count)
 
     def mask(self) -> ir.Value | None:
         if self.active is None or self.width == 1:
@@ -247,6 +256,11 @@ class _Iterations:
             return ir.Constant(ir.VectorType(I1, self.width), lanes)
         places = ir.Constant(ir.VectorType(I64, self.width), [index(n) for n in range(self.width)])
         return self.builder.icmp_unsigned("<", places, splat(self.builder, self.active, self.width))
+
+
+def flat(body: Sequence[ops.Operation]) -> list[ops.Operation]:
+    """Return the instructions of a body, and those of its branches."""
+    return [inner for each in body for inner in (each, *(o for region in each.regions for o in region.walk()))]
 
 
 def _number(operand: ops.Constant) -> int | float | bool:
