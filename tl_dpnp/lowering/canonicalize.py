@@ -166,13 +166,6 @@ def _constant(value: object, result: ops.Value) -> ops.Constant | None:
 
 # --- dead code -------------------------------------------------------------------------------------------------------
 
-#: Operations without effect other than their result.
-_PURE = (
-    ops.Arith, ops.Unary, ops.Math, ops.Cast, ops.Compare, ops.GroupId, ops.GroupSize, ops.Load, ops.SizeOf,
-    ops.Expand, ops.Fuse, ops.Subview, ops.Alloca,
-)
-
-
 def remove_dead_code(function: ops.Function) -> ops.Function:
     """Drop operations whose results nobody uses, and temporaries that are only declared."""
     while True:
@@ -192,7 +185,7 @@ def remove_dead_code(function: ops.Function) -> ops.Function:
 def _live(region: ops.Region, used: set[str]) -> ops.Region:
     kept: list[ops.Operation] = []
     for operation in region:
-        if isinstance(operation, _PURE) and not any(result.name in used for result in operation.results):
+        if operation.pure and not any(result.name in used for result in operation.results):
             continue
         if isinstance(operation, ops.LifetimeStop) and operation.source.name not in used:
             continue

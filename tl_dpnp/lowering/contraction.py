@@ -10,7 +10,6 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.nest import (
     Access,
@@ -64,7 +63,7 @@ def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
 
     The modes of the output are m and n; a mode of an input that the output lacks is summed over.
     """
-    *inputs, (_, output) = dimension_names(operation)
+    *inputs, (_, output) = operation.dimension_names
     axes = dict(zip(output, "mn", strict=False))
     return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
 
@@ -206,7 +205,6 @@ def _description(operation: ops.LinearAlgebra) -> str:
         return f"({sizes})ᵀ" if transposed and type_.order == 2 else sizes
 
     inputs = " · ".join(shape(i, v) for i, v in enumerate(operation.inputs))
-    kind = type(operation).__name__.lower()
     element = ops.memref_type(operation.output).element
     sign = "atomic" if operation.atomic else ":="
-    return f"{kind} {element} {shape(len(operation.inputs), operation.output)} {sign} {inputs}"
+    return f"{operation.mnemonic} {element} {shape(len(operation.inputs), operation.output)} {sign} {inputs}"

@@ -61,7 +61,7 @@ def contractions_of(
     found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
     suffix = "_jammed" if moving else ""
     return [
-        (operation, contraction_of(operation, f"{type(operation).__name__.lower()}_{number}{suffix}", moving))
+        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
         for number, operation in enumerate(found)
     ]
 

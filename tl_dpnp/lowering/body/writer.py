@@ -15,7 +15,6 @@ from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.llvm import GLOBAL, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
@@ -412,10 +411,10 @@ class _Writer(MemrefWriter):
     def check_shapes(self, operation: ops.LinearAlgebra) -> None:
         """Check that sizes which an instruction takes to be equal are so, where the types leave it open."""
         known: dict[str, Expression] = {}
-        for value, letters in reversed(dimension_names(operation)):
+        for value, letters in reversed(operation.dimension_names):
             for mode, (letter, size) in enumerate(zip(letters, self.memrefs[value.name].sizes, strict=True)):
                 if known.setdefault(letter, size) != size:
-                    kind = type(operation).__name__.lower()
+                    kind = operation.mnemonic
                     what = f"size of mode {mode} of an operand of {kind}"
                     self.check("equal", operation.span, size, known[letter], what)
 
