@@ -148,6 +148,11 @@ class Spelled(Operation):
 
     spelling: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        """The word that a spelling begins with is the instruction's."""
+        if "spelling" in vars(cls):
+            cls.mnemonic = re.match(r"\w+", cls.spelling)[0]  # type: ignore[index]
+
     @classmethod
     def grammar(cls) -> dict[str, str]:
         form, name = _form(cls), cls.__name__.lower()

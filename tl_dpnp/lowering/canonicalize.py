@@ -1,4 +1,4 @@
-"""Canonical form: unique names, folded constants, no dead scalar code, no branches that are known.
+"""Canonical form: instructions that loops are made of, unique names, folded constants, no dead or known code.
 
 The passes after this one may use a value's name as its identity.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
+from tl_dpnp.lowering.decomposition import decompose
 from tl_dpnp.lowering.rewrite import map_operation, with_regions
 from tl_dpnp.scalars import I1, ScalarType
 
@@ -18,7 +19,7 @@ __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquel
 
 def canonicalize(function: ops.Function) -> ops.Function:
     """Return `function` in canonical form; it computes the same."""
-    return remove_dead_code(fold_constants(rename_uniquely(function)))
+    return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 
 # --- unique names ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""From a linear-algebra instruction to its loop nest: all of them are one formula.
+"""From a contraction to its loop nest: all of them are one formula.
 
 ``out[m, n] := alpha · Σ_k Π inputs + beta · out[m, n]`` — an instruction only says which axes index which operand.
 A missing axis has one iteration, so that every nest has a loop ``m`` and a loop ``n``, and ``k`` where it reduces.
@@ -58,7 +58,7 @@ class Contraction:
     jam: int = 1
 
 
-def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
+def _axes_of(operation: ops.Contraction) -> tuple[list[str], str]:
     """Return the axes that index each input, and those that index the output, one letter for each mode.
 
     The modes of the output are m and n; a mode of an input that the output lacks is summed over.
@@ -68,7 +68,7 @@ def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
     return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
 
 
-def contraction_of(operation: ops.LinearAlgebra, name: str, moving: Container[str] = ()) -> Contraction:
+def contraction_of(operation: ops.Contraction, name: str, moving: Container[str] = ()) -> Contraction:
     """Return the loop nest that defines `operation`.
 
     With `moving`, the names of the values that are others in each work-group, it does two work-groups at once.
@@ -196,7 +196,7 @@ def _finish(
     return Assign(target, _converted(added, computed, element), "finish")
 
 
-def _description(operation: ops.LinearAlgebra) -> str:
+def _description(operation: ops.Contraction) -> str:
     """Return the operation in one line: the shapes of its operands as they enter."""
     def shape(position: int, value: ops.Value) -> str:
         transposed = position < len(operation.transposes) and operation.transposes[position]

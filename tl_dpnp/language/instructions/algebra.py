@@ -50,6 +50,8 @@ class LinearAlgebra(Operation):
     #: So many inputs, from the first on, have a ``.t`` or ``.n``.
     transposable: ClassVar[int] = 0
     has_precision: ClassVar[bool] = False
+    #: f of NumPy arrays of the type in which sums are kept, transposed already.
+    product: ClassVar[Callable[..., Array]]
     #: Whether the older reference writes a comma before the operands.
     older_comma: ClassVar[bool] = True
 
@@ -60,11 +62,6 @@ class LinearAlgebra(Operation):
     transposes: tuple[bool, ...] = ()
     atomic: bool = False
     precision: Precision | None = None
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        """Return f of the inputs, NumPy arrays of the type in which sums are kept, transposed already."""
-        raise NotImplementedError
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -283,94 +280,68 @@ class Contraction(LinearAlgebra):
 class Axpby(Contraction):
     """B := alpha op(A) + beta B"""
 
-    mnemonic: ClassVar[str] = "axpby"
-    shapes: ClassVar[tuple[str, ...]] = ("->", "M->M", "MN->MN")
-    names: ClassVar[tuple[str, ...]] = ("A", "B")
-    transposable: ClassVar[int] = 1
-    older_comma: ClassVar[bool] = False
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        (a,) = inputs
-        return a
+    mnemonic = "axpby"
+    shapes = ("->", "M->M", "MN->MN")
+    names = ("A", "B")
+    transposable = 1
+    older_comma = False
+    product = staticmethod(lambda a: a)
 
 
 @dataclass(frozen=True)
 class Gemm(Contraction):
     """C := alpha op(A) op(B) + beta C"""
 
-    mnemonic: ClassVar[str] = "gemm"
-    shapes: ClassVar[tuple[str, ...]] = _MATRIX_PRODUCT
-    names: ClassVar[tuple[str, ...]] = ("A", "B", "C")
-    transposable: ClassVar[int] = 2
-    has_precision: ClassVar[bool] = True
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        a, b = inputs
-        return a @ b
+    mnemonic = "gemm"
+    shapes = _MATRIX_PRODUCT
+    names = ("A", "B", "C")
+    transposable = 2
+    has_precision = True
+    product = staticmethod(lambda a, b: a @ b)
 
 
 @dataclass(frozen=True)
 class Gemv(Contraction):
     """c := alpha op(A) b + beta c"""
 
-    mnemonic: ClassVar[str] = "gemv"
-    shapes: ClassVar[tuple[str, ...]] = ("MK,K->M",)
-    names: ClassVar[tuple[str, ...]] = ("A", "b", "c")
-    transposable: ClassVar[int] = 1
-    has_precision: ClassVar[bool] = True
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        a, b = inputs
-        return a @ b
+    mnemonic = "gemv"
+    shapes = ("MK,K->M",)
+    names = ("A", "b", "c")
+    transposable = 1
+    has_precision = True
+    product = staticmethod(lambda a, b: a @ b)
 
 
 @dataclass(frozen=True)
 class Ger(Contraction):
     """C := alpha a bᵀ + beta C"""
 
-    mnemonic: ClassVar[str] = "ger"
-    shapes: ClassVar[tuple[str, ...]] = ("M,N->MN",)
-    names: ClassVar[tuple[str, ...]] = ("a", "b", "C")
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        a, b = inputs
-        outer: Array = a[:, None] * b[None, :]
-        return outer
+    mnemonic = "ger"
+    shapes = ("M,N->MN",)
+    names = ("a", "b", "C")
+    product = staticmethod(lambda a, b: a[:, None] * b[None, :])
 
 
 @dataclass(frozen=True)
 class Hadamard(Contraction):
     """c := alpha a ∘ b + beta c"""
 
-    mnemonic: ClassVar[str] = "hadamard"
-    shapes: ClassVar[tuple[str, ...]] = ("M,M->M",)
-    names: ClassVar[tuple[str, ...]] = ("a", "b", "c")
-    older: ClassVar[tuple[str, ...]] = ("hadamard_product",)
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        a, b = inputs
-        return a * b
+    mnemonic = "hadamard"
+    shapes = ("M,M->M",)
+    names = ("a", "b", "c")
+    older = ("hadamard_product",)
+    product = staticmethod(lambda a, b: a * b)
 
 
 @dataclass(frozen=True)
 class Sum(Contraction):
     """B := alpha op(A) 1 + beta B, or the sum of a vector"""
 
-    mnemonic: ClassVar[str] = "sum"
-    shapes: ClassVar[tuple[str, ...]] = ("M->", "MN->M")
-    names: ClassVar[tuple[str, ...]] = ("A", "B")
-    transposable: ClassVar[int] = 1
-
-    @staticmethod
-    def product(*inputs: Array) -> Array:
-        (a,) = inputs
-        total: Array = a.sum(axis=-1, dtype=a.dtype)
-        return total
+    mnemonic = "sum"
+    shapes = ("M->", "MN->M")
+    names = ("A", "B")
+    transposable = 1
+    product = staticmethod(lambda a: a.sum(axis=-1, dtype=a.dtype))
 
 
 # --- the builder -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import listed, operand_text
 from tl_dpnp.language.building import Argument, Building
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Yield(Operation):
     """``yield a, b : t, t``: the values that a region gives to the operation that contains it."""
 
-    mnemonic: ClassVar[str] = "yield"
-    example: ClassVar[str] = "yield %a, %b : f32, i32"
+    mnemonic = "yield"
+    example = "yield %a, %b : f32, i32"
 
     values: tuple[Operand, ...] = ()
 
@@ -64,9 +64,9 @@ class Yield(Operation):
 class If(Operation):
     """``if condition -> (types) { ... } else { ... }``; `outputs` are the values it returns."""
 
-    mnemonic: ClassVar[str] = "if"
-    example: ClassVar[str] = "if %condition { ... }"
-    remark: ClassVar[str] = " or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }"
+    mnemonic = "if"
+    example = "if %condition { ... }"
+    remark = " or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }"
 
     condition: Operand
     outputs: tuple[Value, ...]
@@ -127,9 +127,9 @@ class If(Operation):
 class For(Operation):
     """``for %i = start, stop[, step] : type { ... }``: sequential, over [start, stop)."""
 
-    mnemonic: ClassVar[str] = "for"
-    example: ClassVar[str] = "for %i = 0, 16, 2 : index { ... }"
-    remark: ClassVar[str] = "; step and type may be left out"
+    mnemonic = "for"
+    example = "for %i = 0, 16, 2 : index { ... }"
+    remark = "; step and type may be left out"
 
     variable: Value
     start: Operand
@@ -192,10 +192,10 @@ class Foreach(Operation):
     The iterations are spread over the work-items.  A loop over one index is ``foreach %i = start, stop : type``.
     """
 
-    mnemonic: ClassVar[str] = "foreach"
-    example: ClassVar[str] = "foreach %i = 0, 16 : index { ... }"
-    remark: ClassVar[str] = "; the type may be left out"
-    collective: ClassVar[bool] = True
+    mnemonic = "foreach"
+    example = "foreach %i = 0, 16 : index { ... }"
+    remark = "; the type may be left out"
+    collective = True
 
     variables: tuple[Value, ...]
     starts: tuple[Operand, ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Element, Indices, Memref, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 class Alloca(Spelled):
     """``alloca -> memref``: temporary memory of the work-group, freed at the end of the enclosing region."""
 
-    mnemonic: ClassVar[str] = "alloca"
-    spelling: ClassVar[str] = "alloca -> {result.memref_type}"
-    example: ClassVar[str] = "%m = alloca -> memref<f32x16x8>"
-    collective: ClassVar[bool] = True
-    pure: ClassVar[bool] = True
+    spelling = "alloca -> {result.memref_type}"
+    example = "%m = alloca -> memref<f32x16x8>"
+    collective = True
+    pure = True
 
     result: Result
 
@@ -61,10 +60,9 @@ class Alloca(Spelled):
 class LifetimeStop(Spelled):
     """``lifetime_stop %m``: the temporary is not used after this point."""
 
-    mnemonic: ClassVar[str] = "lifetime_stop"
-    spelling: ClassVar[str] = "lifetime_stop {source}"
-    example: ClassVar[str] = "lifetime_stop %m"
-    collective: ClassVar[bool] = True
+    spelling = "lifetime_stop {source}"
+    example = "lifetime_stop %m"
+    collective = True
 
     source: Memref
 
@@ -77,10 +75,9 @@ class LifetimeStop(Spelled):
 class Barrier(Spelled):
     """``barrier``: orders all memory accesses of the work-group before it with those after it."""
 
-    mnemonic: ClassVar[str] = "barrier"
-    spelling: ClassVar[str] = "barrier"
-    example: ClassVar[str] = "barrier"
-    collective: ClassVar[bool] = True
+    spelling = "barrier"
+    example = "barrier"
+    collective = True
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return ()  # operations run one after another: everything before is done
@@ -90,11 +87,10 @@ class Barrier(Spelled):
 class Load(Spelled):
     """``load %m[i, ...] : memref`` gives an element, ``load %g[i] : group`` gives a memref."""
 
-    mnemonic: ClassVar[str] = "load"
-    spelling: ClassVar[str] = "load {source}[{indices}] : {source.memref_or_group_type}"
-    example: ClassVar[str] = "%a = load %m[%i, 0] : memref<f32x4x8>"
-    pure: ClassVar[bool] = True
-    gives_subbyte: ClassVar[bool] = True
+    spelling = "load {source}[{indices}] : {source.memref_or_group_type}"
+    example = "%a = load %m[%i, 0] : memref<f32x4x8>"
+    pure = True
+    gives_subbyte = True
 
     source: Memref
     indices: Indices
@@ -135,9 +131,8 @@ class Load(Spelled):
 class Store(Spelled):
     """``store v, %m[i, ...] : memref``."""
 
-    mnemonic: ClassVar[str] = "store"
-    spelling: ClassVar[str] = "store {value}, {target}[{indices}] : {target.memref_type}"
-    example: ClassVar[str] = "store %a, %m[%i, 0] : memref<f32x4x8>"
+    spelling = "store {value}, {target}[{indices}] : {target.memref_type}"
+    example = "store %a, %m[%i, 0] : memref<f32x4x8>"
 
     value: Element
     target: Memref

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
@@ -48,12 +48,11 @@ COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
 class Arith(Spelled):
     """``arith.<kind> a, b : type`` — both operands and the result have one scalar type; `kind` is in `ARITHMETIC`."""
 
-    mnemonic: ClassVar[str] = "arith"
-    spelling: ClassVar[str] = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
-    example: ClassVar[str] = "%c = arith.add %a, %b : f32"
-    kinds: ClassVar[tuple[str, ...]] = tuple(ARITHMETIC)
-    older: ClassVar[tuple[str, ...]] = ("add", "sub", "mul", "div", "rem")
-    pure: ClassVar[bool] = True
+    spelling = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
+    example = "%c = arith.add %a, %b : f32"
+    kinds = tuple(ARITHMETIC)
+    older = ("add", "sub", "mul", "div", "rem")
+    pure = True
 
     kind: Kind
     lhs: Operand
@@ -78,12 +77,11 @@ class Arith(Spelled):
 class Unary(Spelled):
     """``arith.neg`` and ``arith.not``; `kind` is in `UNARY`."""
 
-    mnemonic: ClassVar[str] = "arith"
-    spelling: ClassVar[str] = "arith{kind} {operand} : {result.scalar_type}"
-    example: ClassVar[str] = "%b = arith.neg %a : f32"
-    kinds: ClassVar[tuple[str, ...]] = tuple(UNARY)
-    older: ClassVar[tuple[str, ...]] = ("neg",)
-    pure: ClassVar[bool] = True
+    spelling = "arith{kind} {operand} : {result.scalar_type}"
+    example = "%b = arith.neg %a : f32"
+    kinds = tuple(UNARY)
+    older = ("neg",)
+    pure = True
 
     kind: Kind
     operand: Operand
@@ -101,11 +99,10 @@ class Unary(Spelled):
 class Math(Spelled):
     """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`."""
 
-    mnemonic: ClassVar[str] = "math"
-    spelling: ClassVar[str] = "math{kind} {arguments} : {result.scalar_type}"
-    example: ClassVar[str] = "%b = math.exp %a : f32"
-    kinds: ClassVar[tuple[str, ...]] = tuple(MATHEMATICS)
-    pure: ClassVar[bool] = True
+    spelling = "math{kind} {arguments} : {result.scalar_type}"
+    example = "%b = math.exp %a : f32"
+    kinds = tuple(MATHEMATICS)
+    pure = True
 
     kind: Kind
     arguments: Arguments
@@ -129,11 +126,10 @@ class Math(Spelled):
 class Cast(Spelled):
     """``cast a : from -> to``; a cast to i1 asks whether the value differs from zero."""
 
-    mnemonic: ClassVar[str] = "cast"
-    spelling: ClassVar[str] = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
-    example: ClassVar[str] = "%b = cast %a : i32 -> f32"
-    pure: ClassVar[bool] = True
-    takes_subbyte: ClassVar[bool] = True
+    spelling = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    example = "%b = cast %a : i32 -> f32"
+    pure = True
+    takes_subbyte = True
 
     operand: Operand
     result: Result
@@ -155,11 +151,10 @@ class Cast(Spelled):
 class Compare(Spelled):
     """``cmp.<kind> a, b : type``; the result is i1; `kind` is in `COMPARISONS`."""
 
-    mnemonic: ClassVar[str] = "cmp"
-    spelling: ClassVar[str] = "cmp{kind} {lhs}, {rhs} : {lhs.scalar_type}"
-    example: ClassVar[str] = "%c = cmp.lt %a, %b : i32"
-    kinds: ClassVar[tuple[str, ...]] = COMPARISONS
-    pure: ClassVar[bool] = True
+    spelling = "cmp{kind} {lhs}, {rhs} : {lhs.scalar_type}"
+    example = "%c = cmp.lt %a, %b : i32"
+    kinds = COMPARISONS
+    pure = True
 
     kind: Kind
     lhs: Operand
@@ -189,10 +184,9 @@ class Compare(Spelled):
 class GroupId(Spelled):
     """``group_id``: index of this work-group, from 0 to ``group_size`` − 1."""
 
-    mnemonic: ClassVar[str] = "group_id"
-    spelling: ClassVar[str] = "group_id"
-    example: ClassVar[str] = "%i = group_id"
-    pure: ClassVar[bool] = True
+    spelling = "group_id"
+    example = "%i = group_id"
+    pure = True
 
     result: Result
 
@@ -207,10 +201,9 @@ class GroupId(Spelled):
 class GroupSize(Spelled):
     """``group_size``: number of work-groups of the launch."""
 
-    mnemonic: ClassVar[str] = "group_size"
-    spelling: ClassVar[str] = "group_size"
-    example: ClassVar[str] = "%n = group_size"
-    pure: ClassVar[bool] = True
+    spelling = "group_size"
+    example = "%n = group_size"
+    pure = True
 
     result: Result
 

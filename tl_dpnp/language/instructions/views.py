@@ -6,7 +6,7 @@ Source: tensor language reference, sections "Expand", "Fuse", "Size" and "Subvie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spelled
 from tl_dpnp.language.building import Argument, Building
@@ -29,10 +29,9 @@ Entry = Argument | tuple[Argument, Argument | None] | slice
 class SizeOf(Spelled):
     """``size %m[mode] : memref``: the size of one mode."""
 
-    mnemonic: ClassVar[str] = "size"
-    spelling: ClassVar[str] = "size {source}[{mode}] : {source.memref_type}"
-    example: ClassVar[str] = "%n = size %m[0] : memref<f32x?>"
-    pure: ClassVar[bool] = True
+    spelling = "size {source}[{mode}] : {source.memref_type}"
+    example = "%n = size %m[0] : memref<f32x?>"
+    pure = True
 
     source: Memref
     mode: Mode
@@ -50,7 +49,7 @@ class SizeOf(Spelled):
 class _View(Spelled):
     """Base of the instructions whose result refers to the memory of `source`."""
 
-    pure: ClassVar[bool] = True
+    pure = True
 
     source: Memref
 
@@ -66,9 +65,8 @@ class Expand(_View):
     `shape` holds constants, index values, and at most one `None` for ``?``, which is inferred.
     """
 
-    mnemonic: ClassVar[str] = "expand"
-    spelling: ClassVar[str] = "expand {source}[{mode} -> {shape}] : {source.memref_type}"
-    example: ClassVar[str] = "%v = expand %m[0 -> 4 x ?] : memref<f32x32>"
+    spelling = "expand {source}[{mode} -> {shape}] : {source.memref_type}"
+    example = "%v = expand %m[0 -> 4 x ?] : memref<f32x32>"
 
     mode: Mode
     shape: Sizes
@@ -137,9 +135,8 @@ def _check_division(sizes: list[Size], product: int, size: Size, mode: int) -> N
 class Fuse(_View):
     """``fuse %m[first, last] : memref``: adjacent modes viewed as one."""
 
-    mnemonic: ClassVar[str] = "fuse"
-    spelling: ClassVar[str] = "fuse {source}[{first}, {last}] : {source.memref_type}"
-    example: ClassVar[str] = "%v = fuse %m[0, 1] : memref<f32x4x8>"
+    spelling = "fuse {source}[{first}, {last}] : {source.memref_type}"
+    example = "%v = fuse %m[0, 1] : memref<f32x4x8>"
 
     first: Mode
     last: Mode
@@ -185,10 +182,9 @@ class Subview(_View):
     An index removes its mode, a slice keeps it; strides are unchanged.
     """
 
-    mnemonic: ClassVar[str] = "subview"
-    spelling: ClassVar[str] = "subview {source}[{slices}] : {source.memref_type}"
-    example: ClassVar[str] = "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>"
-    remark: ClassVar[str] = ", where 2:4 means 4 elements from the offset 2"
+    spelling = "subview {source}[{slices}] : {source.memref_type}"
+    example = "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>"
+    remark = ", where 2:4 means 4 elements from the offset 2"
 
     slices: Slices
     result: Result

@@ -34,6 +34,7 @@ from tl_dpnp.lowering.body.tree import (
 from tl_dpnp.lowering.checks import CheckKind
 from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.counting import cannot_overflow, counter_type
+from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
@@ -216,7 +217,7 @@ class _Writer(MemrefWriter):
                 self.count_loop(operation)
             case ops.Foreach():
                 self.foreach(operation)
-            case ops.LinearAlgebra():
+            case ops.Contraction():
                 self.linear_algebra(operation)
             case ops.Barrier():
                 if self.work_group.staging is not None and self.work_group.staging.teams_share_warps:
@@ -226,7 +227,7 @@ class _Writer(MemrefWriter):
             case ops.LifetimeStop():
                 pass
             case _:
-                raise AssertionError(operation)
+                raise no_lowering(operation)
 
     def scalar(self, operation: ops.Operation) -> Expression:
         match operation:
