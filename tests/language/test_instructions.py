@@ -104,7 +104,7 @@ def test_every_instruction_has_a_meaning_and_words_for_it(kind):
 def test_the_builder_has_a_method(kind):
     method = getattr(FunctionBuilder, BUILDER_NAMES.get(kind.mnemonic, kind.mnemonic))
     assert method.__doc__.startswith("``")
-    assert list(inspect.signature(method).parameters)[0] == "self"
+    assert next(iter(inspect.signature(method).parameters)) == "self"
 
 
 def test_methods_of_linear_algebra_say_what_they_take():

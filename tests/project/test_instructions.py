@@ -27,7 +27,7 @@ def relative(path):
     return path.relative_to(PACKAGE).as_posix()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def mentions(path):
     """Return the names and the strings of a module with their lines."""
     found = []
