@@ -13,6 +13,8 @@ from tl_dpnp.errors import TLError
 from tl_dpnp.language import FunctionBuilder, ops, parse, print_module
 from tl_dpnp.language.grammar import RULES
 from tl_dpnp.language.hints import FORMS
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.scalars import F32
 
 ALGEBRA = [kind for kind in ops.INSTRUCTIONS if issubclass(kind, ops.LinearAlgebra)]
 CONTRACTIONS = [kind for kind in ops.INSTRUCTIONS if issubclass(kind, ops.Contraction)]
@@ -115,7 +117,7 @@ def test_methods_of_linear_algebra_say_what_they_take():
     assert signature.parameters["transpose_b"].kind is inspect.Parameter.KEYWORD_ONLY
     assert FunctionBuilder.gemv.__doc__ == "``gemv``: c := alpha op(A) b + beta c"
     with pytest.raises(TypeError, match="missing a required argument: 'C'"):
-        FunctionBuilder("f", x=ops.F32).gemm(1.0, None, None, 0.0)
+        FunctionBuilder("f", x=F32).gemm(1.0, None, None, 0.0)
 
 
 @pytest.mark.parametrize("kind", CONTRACTIONS, ids=name_of)
@@ -131,10 +133,10 @@ def test_the_meaning_of_a_contraction_is_that_of_its_shapes(kind):
 
 @pytest.mark.parametrize("kind", ALGEBRA, ids=name_of)
 def test_linear_algebra_touches_what_it_says(kind):
-    values = [ops.Value(name, ops.MemrefType(ops.F32, (4,))) for name in kind.names]
+    values = [ops.Value(name, MemrefType(F32, (4,))) for name in kind.names]
     *inputs, output = values
     for beta, atomic in itertools.product((0.0, 1.0), (False, True)):
-        operation = kind(alpha=ops.Constant(1.0, ops.F32), inputs=tuple(inputs),
-                         beta=ops.Constant(beta, ops.F32), output=output, atomic=atomic)
+        operation = kind(alpha=ops.Constant(1.0, F32), inputs=tuple(inputs),
+                         beta=ops.Constant(beta, F32), output=output, atomic=atomic)
         assert operation.writes == (output,)
         assert operation.reads == ((*inputs, output) if beta or atomic else tuple(inputs))

@@ -187,6 +187,54 @@ def test_an_instruction_without_a_lowering_is_refused(tmp_path):
     run(tmp_path, [f"--- a/{name}\n+++ b/{name}\n{hunks}"], UNLOWERED)
 
 
+#: Contractions that the loop nests of linear algebra have no formula for.
+BEYOND_LOOPS = {
+    "threefold": ("M,M,M->M", "lambda a, b, c: a * b * c"), "frobenius": ("KL,KL->", "lambda a, b: (a * b).sum()"),
+    "diagonal": ("MM->M", "lambda a: a.diagonal()"), "batched": ("MNP->MNP", "lambda a: a"),
+}
+REFUSED = """
+for name, shapes in {}.items():
+    letters = shapes.replace("->", ",").split(",")
+    types = {{f"x{{i}}": memref(F32, *[3] * len(names)) for i, names in enumerate(letters)}}
+    b = FunctionBuilder("f", types)
+    *inputs, output = b.parameters
+    getattr(b, name)(1.0, *inputs, 0.0, output)
+    module = b.build()
+    host = [np.array(rng.random([3] * len(names)), np.float32, order="F") for names in letters]
+    on_device = [dpnp.asarray(array, order="F") for array in host]
+    tl_dpnp.compile(module, target="reference")(*host)
+    np.testing.assert_allclose(host[-1], np.einsum(shapes, *host[:-1]), rtol=1e-6)
+    try:
+        tl_dpnp.compile(module)(*on_device)
+    except LoweringError as error:
+        assert f"the instruction {{name}} has no lowering" in str(error), error
+    else:
+        raise AssertionError(f"{{name}} ran")
+"""
+
+
+@pytest.mark.slow
+def test_contractions_that_have_no_loops_are_refused(tmp_path):
+    """They are not lowered to loops that compute something else."""
+    classes = "".join(f'''
+
+@dataclass(frozen=True)
+class {name.title()}(Contraction):
+    """a contraction"""
+
+    mnemonic = "{name}"
+    shapes = ("{shapes}",)
+    names = {tuple(f"x{place}" for place in range(shapes.count(",") + 2))}
+    product = staticmethod({product})
+''' for name, (shapes, product) in BEYOND_LOOPS.items())
+    marker = "\n\n# --- the builder"
+    text = (ROOT / "tl_dpnp/language/instructions/algebra.py").read_text(encoding="utf-8")
+    before = text[:text.index(marker)].splitlines()[-1]
+    shown = "".join(f"+{line}\n" for line in classes.splitlines()[1:])
+    diff = f"--- a/tl_dpnp/language/instructions/algebra.py\n+++ b/x\n@@ @@\n {before}\n{shown}"
+    run(tmp_path, [diff], REFUSED.format({name: shapes for name, (shapes, _) in BEYOND_LOOPS.items()}))
+
+
 @pytest.mark.slow
 def test_any_other_instruction_without_a_lowering_is_refused(tmp_path):
     """One of scalars, also in loops that would be vectors, and one that writes memory."""

@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import pathlib
+import re
 
 import pytest
 
@@ -81,3 +82,11 @@ def test_a_foreign_name_is_found(tmp_path, monkeypatch):
     (tmp_path / "language" / "other.py").write_text('def f(operation):\n    return operation == "gemm" or ops.Gemm\n')
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     assert foreign_mentions("language", [ops.Gemm]) == {"language/other.py:2 gemm", "language/other.py:2 Gemm"}
+
+
+@pytest.mark.parametrize("kind", ops.INSTRUCTIONS, ids=lambda kind: kind.__name__)
+def test_the_documentation_has_every_instruction(kind):
+    text = (PACKAGE.parent / "docs" / "language.md").read_text(encoding="utf-8")
+    assert re.search(rf"`[^`]*\b{kind.mnemonic}\b[^`]*`", text)
+    for word in kind.kinds:
+        assert re.search(rf"\b{word}\b", text), word

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tl_dpnp.language.ir import Function, Module, Operation, Region
 
-__all__ = ["headline", "mnemonic", "print_function", "print_module", "print_operation", "print_region"]
+__all__ = ["headline", "print_function", "print_module", "print_operation", "print_region"]
 
 _INDENT = "  "
 
@@ -65,8 +65,3 @@ def _operation(operation: Operation, indent: int) -> Iterator[str]:
             yield f"{margin}}} else {{"
         yield from _region(region, indent + 1)
     yield f"{margin}}}"
-
-
-def mnemonic(operation: Operation) -> str:
-    """Return the name of the instruction without its modifiers: ``gemm``, ``foreach``."""
-    return operation.mnemonic

@@ -18,7 +18,7 @@ from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
 from tl_dpnp.language.instructions.control import For, Foreach, If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
 from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Constant, Function, Module, Operation, Region, Value
-from tl_dpnp.language.printer import headline, mnemonic
+from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.type_rules import cast_line, check_type, has_poison, same_type
@@ -218,7 +218,7 @@ class _Verifier:
             if foreach is not None and operation.collective:
                 self.report(
                     operation,
-                    f"the collective instruction {mnemonic(operation)} stands inside a foreach",
+                    f"the collective instruction {operation.mnemonic} stands inside a foreach",
                     "move it out of the foreach, or use a for loop",
                     None,
                     self.note("the foreach starts here", foreach.span),

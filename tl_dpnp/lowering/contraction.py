@@ -30,7 +30,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
-__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of"]
+__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "has_loop_nest"]
 
 #: The names of the operands of a nest, inputs first, the output last.
 _INPUT_NAMES = ("A", "B")
@@ -66,6 +66,17 @@ def _axes_of(operation: ops.Contraction) -> tuple[list[str], str]:
     *inputs, (_, output) = operation.dimension_names
     axes = dict(zip(output, "mn", strict=False))
     return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
+
+
+def has_loop_nest(operation: ops.LinearAlgebra) -> bool:
+    """Whether `contraction_of` knows the formula of an instruction: `m` and `n` of the output, at most one sum."""
+    *inputs, (_, output) = operation.dimension_names
+    letters = [names for _, names in inputs]
+    summed = set("".join(letters)) - set(output)
+    return (
+        isinstance(operation, ops.Contraction) and len(letters) <= len(_INPUT_NAMES) and len(output) <= 2
+        and len(summed) <= 1 and all(len(set(names)) == len(names) for names in (*letters, output))
+    )
 
 
 def contraction_of(operation: ops.Contraction, name: str, moving: Container[str] = ()) -> Contraction:

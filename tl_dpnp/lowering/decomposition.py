@@ -1,8 +1,8 @@
 """Instructions that are lowered to other instructions, before any other pass.
 
-A contraction needs nothing here: its loop nest follows from its shapes (`contraction`).  Of any other instruction on
-memrefs, a function of this module builds what it is lowered to, with the builder of the language; scalar instructions
-and those with regions are written by `body.writer`.
+A contraction needs nothing here where its loop nest follows from its shapes (`contraction.has_loop_nest`).  Of any other
+instruction on memrefs, a function of this module builds what it is lowered to, with the builder of the language; scalar
+instructions and those with regions are written by `body.writer`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder
+from tl_dpnp.lowering.contraction import has_loop_nest
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
 from tl_dpnp.scalars import INDEX
 
@@ -37,11 +38,9 @@ def lowers(kind: type[ops.Operation]) -> Callable[[_Function], _Function]:
 def decompose(function: ops.Function) -> ops.Function:
     """Return a function without the instructions that are lowered to others.
 
-    Raises LoweringError, with its place, at linear algebra that is neither a contraction nor lowered to other
-    instructions.
+    Raises LoweringError, with its place, at linear algebra that has no loop nest and is not lowered to others.
     """
-    kinds = {type(operation) for operation in function.body.walk()}
-    if not any(kind in _DECOMPOSITIONS or _lacks_loops(kind) for kind in kinds):
+    if not any(type(operation) in _DECOMPOSITIONS or _lacks_loops(operation) for operation in function.body.walk()):
         return function
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
@@ -49,8 +48,8 @@ def decompose(function: ops.Function) -> ops.Function:
     return replace_body(function, _decomposed(function.body, taken))
 
 
-def _lacks_loops(kind: type[ops.Operation]) -> bool:
-    return issubclass(kind, ops.LinearAlgebra) and not issubclass(kind, ops.Contraction)
+def _lacks_loops(operation: ops.Operation) -> bool:
+    return isinstance(operation, ops.LinearAlgebra) and not has_loop_nest(operation)
 
 
 def _decomposed(region: ops.Region, taken: Set[str]) -> Iterator[ops.Operation]:
@@ -61,7 +60,7 @@ def _decomposed(region: ops.Region, taken: Set[str]) -> Iterator[ops.Operation]:
             builder = FunctionBuilder("decomposition", dict.fromkeys(taken, INDEX))
             build(builder, operation)
             yield from _placed(builder.function().body, operation)
-        elif _lacks_loops(type(operation)):
+        elif _lacks_loops(operation):
             raise no_lowering(operation)
         else:
             yield with_regions(operation, [ops.Region(tuple(_decomposed(r, taken))) for r in operation.regions])

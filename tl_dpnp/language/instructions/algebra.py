@@ -86,7 +86,7 @@ class LinearAlgebra(Operation):
         memrefs = (*self.inputs, self.output)
         order = memref_type(memrefs[0]).order
         row = next(row for row in _alternatives(type(self)) if len(row[0]) == order)
-        flags = (*self.transposes, False, False, False)
+        flags = (*self.transposes, *[False] * len(self.inputs))
         inputs = [dims[::-1] if flag else dims for dims, flag in zip(row[:-1], flags, strict=False)]
         return list(zip(memrefs, [*inputs, row[-1]], strict=True))
 
@@ -223,7 +223,7 @@ class LinearAlgebra(Operation):
         if wrong:
             return
         known: dict[str, tuple[int, Value, bool]] = {}
-        flags = (*self.transposes, False, False, False)
+        flags = (*self.transposes, *[False] * len(memrefs))
         for (memref, dims, shape, position), flag in zip(entries, flags, strict=False):
             transposed = flag and len(shape) == 2 and memref is not self.output
             for dim, size in zip(dims, shape[::-1] if transposed else shape, strict=True):

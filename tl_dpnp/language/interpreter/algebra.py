@@ -61,7 +61,7 @@ def _product(operation: ops.LinearAlgebra, operands: list[Array], output: tuple[
     sizes: dict[str, int] = {}
     *inputs, (_, kept) = operation.dimension_names
     letters = [names[::-1] if flag else names  # the operands are transposed already
-               for (_, names), flag in zip(inputs, (*operation.transposes, False, False, False), strict=False)]
+               for (_, names), flag in zip(inputs, (*operation.transposes, *[False] * len(inputs)), strict=False)]
     for names, shape in zip((*letters, kept), (*(operand.shape for operand in operands), output), strict=True):
         for letter, size in zip(names, shape, strict=True):
             if sizes.setdefault(letter, size) != size:
