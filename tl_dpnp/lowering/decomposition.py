@@ -1,8 +1,8 @@
 """Instructions that are lowered to other instructions, before any other pass.
 
-A contraction needs nothing here where its loop nest follows from its shapes (`contraction.has_loop_nest`).  Of any other
-instruction on memrefs, a function of this module builds what it is lowered to, with the builder of the language; scalar
-instructions and those with regions are written by `body.writer`.
+A contraction needs nothing here where its loop nest follows from its shapes (`contraction.has_loop_nest`).  Of any
+other instruction on memrefs, a function of this module builds what it is lowered to, with the builder of the language;
+scalar instructions and those with regions are written by `body.writer`.
 """
 
 from __future__ import annotations
