@@ -214,7 +214,7 @@ def test_arithmetic(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ops.MATHEMATICS)
 def test_mathematics(kind: str) -> None:
-    operands = ", ".join(["%a", "%b", "1.0"][: ops.MATHEMATICS[kind][0]])
+    operands = ", ".join(["%a", "%b", "1.0"][: ops.MATHEMATICS[kind].operands])
     (operation,) = body(f"%r = math.{kind} {operands} : f32")
     assert isinstance(operation, ops.Math)
     assert operation.kind == kind

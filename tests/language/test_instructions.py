@@ -36,7 +36,8 @@ def spelled(kind):
         modifiers = itertools.product(*[(".n", ".t")] * kind.transposable, precisions, ("", ".atomic"))
         return [f"{kind.mnemonic}{''.join(words)} {operands}" for words in modifiers]
     if kind is ops.Math:
-        return [f"%b = math.{word} {', '.join(['%a'] * count)} : f32" for word, (count, _) in ops.MATHEMATICS.items()]
+        return [f"%b = math.{word} {', '.join(['%a'] * function.operands)} : f32"
+                for word, function in ops.MATHEMATICS.items()]
     example = kind.example.replace("{ ... }", "{ }")
     if not kind.kinds:
         return [example]

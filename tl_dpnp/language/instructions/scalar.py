@@ -6,9 +6,11 @@ mathematics is this project's extension.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
@@ -33,13 +35,49 @@ UNARY: dict[str, tuple[str, ...]] = {
     "neg": ("signed", "unsigned", "float", "complex"),
     "not": ("signed", "unsigned", "boolean"),
 }
-#: Scalar mathematics (an extension): name → number of operands and accepted kinds.
-MATHEMATICS: dict[str, tuple[int, tuple[str, ...]]] = {
-    **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh"), (1, ("float",))),
-    "abs": (1, ("signed", "unsigned", "float")),
-    "min": (2, ("signed", "unsigned", "float")),
-    "max": (2, ("signed", "unsigned", "float")),
-    "fma": (3, ("float",)),
+
+
+class MathFunction(NamedTuple):
+    """A function of ``math``: the number of its operands, the kinds of scalar that it accepts, and its meaning.
+
+    `meaning` takes NumPy, which this module does not import, and operands in f64, and its result is rounded to the
+    type; if `is_exact`, it takes operands of the type and stays in it.
+    """
+
+    operands: int
+    kinds: tuple[str, ...]
+    meaning: Callable[..., Any]
+    is_exact: bool = False
+
+
+_FLOATS, _REALS = ("float",), ("signed", "unsigned", "float")
+
+
+def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a · b + c, exact before its rounding to f64."""
+    plain = a * b + c
+    exact = all(map(math.isfinite, (a, b, c)))
+    if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
+        return plain  # carries NaN, infinities and the sign of zero
+    try:
+        return np.float64(float(total))
+    except OverflowError:
+        return np.float64(math.inf if total > 0 else -math.inf)
+
+
+#: Scalar mathematics (an extension).  As in C, min and max of a number and NaN give the number.
+MATHEMATICS: dict[str, MathFunction] = {
+    "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
+    "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
+    "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
+    "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
+    "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
+    "cos": MathFunction(1, _FLOATS, lambda np, x: np.cos(x)),
+    "tanh": MathFunction(1, _FLOATS, lambda np, x: np.tanh(x)),
+    "abs": MathFunction(1, _REALS, lambda np, x: np.abs(x), is_exact=True),
+    "min": MathFunction(2, _REALS, lambda np, x, y: np.fmin(x, y), is_exact=True),
+    "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
+    "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
 }
 COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
 
@@ -109,17 +147,17 @@ class Math(Spelled):
     result: Result
 
     def errors(self) -> Iterator[RuleError]:
-        given = len(self.arguments)
-        count, kinds = MATHEMATICS.get(self.kind, (given, None))
-        yield from kind_errors(f"math.{self.kind}", self.result.type, kinds)
+        given, function = len(self.arguments), MATHEMATICS.get(self.kind)
+        count = given if function is None else function.operands
+        yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
         if given != count:
             message = f"math.{self.kind} takes {counted(count, 'operand')}, but {given} given"
             yield RuleError(message, f"write {counted(count, 'operand')}", min(given - 1, count))
         yield from scalar_errors(self.arguments, self.result.type, first=0)
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        values = tuple(map(group.value, self.arguments))
-        return (group.scalar.mathematics(self.kind, scalar_type(self.result), values),)
+        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.kind]
+        return (group.scalar.mathematics(function.meaning, scalar_type(self.result), values, function.is_exact),)
 
 
 @dataclass(frozen=True)
