@@ -18,13 +18,13 @@ DIFFS = re.findall(r"^```diff\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
 START = """
 import os
 import dpnp, numpy as np, tl_dpnp
-from tl_dpnp.errors import LoweringError
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import FunctionBuilder, memref, parse, print_module
 from tl_dpnp.scalars import F32
 
 rng = np.random.default_rng(0)
 A, B = (np.asfortranarray(rng.random((5, 7), np.float32)) for _ in range(2))
-a, d = rng.random(9, np.float32), rng.random(5, np.float32)
+a, d, long = (rng.random(size, np.float32) for size in (9, 5, 37))
 
 def check(module, expected, *arrays):
     assert parse(print_module(module)) == module
@@ -127,6 +127,21 @@ for name, text in programs.items():
         else:
             raise AssertionError(f"{name} ran")
 """
+CBRT = """
+M = "%m: memref<f32x37>"
+REST = "%a = load %m[%i] : memref<f32x37> %b = math.cbrt %a : f32 store %b, %m[%i] : memref<f32x37>"
+check(parse(f"func @f({M}) {{ foreach %i = 0, 37 {{ {REST} }} }}"), np.cbrt(long), long)
+check(parse(f"func @f({M}) {{ for %i = 0, 37 {{ {REST} }} }}"), np.cbrt(long), long)
+"""
+NO_BUILTIN = """
+kernel = tl_dpnp.compile("func @f(%m: memref<f32>) { %a = math.cbrt 8.0 : f32 store %a, %m[] : memref<f32> }")
+try:
+    kernel(dpnp.zeros((), dtype="float32"))
+except UnsupportedError as error:
+    assert "math.cbrt has no lowering for SPIR-V" in str(error), error
+else:
+    raise AssertionError("it ran")
+"""
 PEEL = """
 text = '''func @f(%A: memref<f32x5x7>, %B: memref<f32x5x7>, %C: memref<f32x5x5>) {
   gemm.n.t 1.0, %A, %B, 0.0, %C : f32, memref<f32x5x7>, memref<f32x5x7>, f32, memref<f32x5x5>
@@ -173,8 +188,8 @@ def run(root, diffs, code, scalar=""):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMSUM), (2, PEEL)],
-                         ids=["contraction", "lowered", "primitive"])
+@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMSUM), (2, CBRT), (3, PEEL)],
+                         ids=["contraction", "lowered", "function", "primitive"])
 def test_the_examples_of_the_guide_run(place, code, tmp_path):
     run(tmp_path, [DIFFS[place]], code)
 
@@ -214,6 +229,13 @@ for name, shapes in {}.items():
 
 
 @pytest.mark.slow
+def test_a_function_without_a_builtin_is_refused(tmp_path):
+    name, hunks = next(iter(files_of(DIFFS[2]).items()))
+    assert name.endswith("scalar.py")
+    run(tmp_path, [f"--- a/{name}\n+++ b/{name}\n{hunks}"], NO_BUILTIN)
+
+
+@pytest.mark.slow
 def test_contractions_that_have_no_loops_are_refused(tmp_path):
     """They are not lowered to loops that compute something else."""
     classes = "".join(f'''
@@ -244,7 +266,7 @@ def test_any_other_instruction_without_a_lowering_is_refused(tmp_path):
 def test_the_guide_counts_files_and_lines():
     """The table of the guide says what its examples have."""
     rows = re.findall(r"^\| (?:a|an) .*? \| (\d): .*? \| ([\d +]+) \|$", GUIDE, re.MULTILINE)
-    assert len(rows) == len(DIFFS) == 3
+    assert len(rows) == len(DIFFS) == 4
     for (files, lines), diff in zip(rows, DIFFS, strict=True):
         added = [len(re.findall(r"^\+", text, re.MULTILINE)) for text in files_of(diff).values()]
         assert (int(files), list(map(int, lines.split(" + ")))) == (len(added), added)
