@@ -214,7 +214,7 @@ def test_arithmetic(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ops.MATHEMATICS)
 def test_mathematics(kind: str) -> None:
-    operands = ", ".join(["%a", "%b", "1.0"][: ops.MATHEMATICS[kind][0]])
+    operands = ", ".join(["%a", "%b", "1.0"][: ops.MATHEMATICS[kind].operands])
     (operation,) = body(f"%r = math.{kind} {operands} : f32")
     assert isinstance(operation, ops.Math)
     assert operation.kind == kind
@@ -275,7 +275,7 @@ def test_loops() -> None:
     assert isinstance(third, ops.Foreach)
     assert isinstance(fourth, ops.Foreach)
     assert first.step == ops.Constant(1, INDEX)
-    variables = [variable for loop in (first, second, third, fourth) for variable in ops.variables_of(loop)]
+    variables = [variable for loop in (first, second, third, fourth) for variable in loop.loop_variables]
     assert [str(variable.type) for variable in variables] == ["index", "i32", "index", "u32"]
 
 

@@ -25,7 +25,7 @@ REFERENCE = TARGETS[0]
 SEVERAL = next(target for target in TARGETS if target.name == "several_subgroups")
 NOTICED = (AssertionError, TLBoundsError, pytest.fail.Exception)
 
-execute, update, arith = machine._WorkGroup.execute, algebra.update, scalar.arith
+execute, update, arith = machine.WorkGroup.execute, algebra.update, scalar.arith
 
 
 def beta_zero_reads(patch):
@@ -44,7 +44,7 @@ def foreach_fills_the_lanes(patch):
             last = ops.Constant(stop, ops.scalar_type(operation.stops[0]))
             operation = replace(operation, stops=(last, *operation.stops[1:]))
         return execute(self, operation)
-    patch.setattr(machine._WorkGroup, "execute", mutant)
+    patch.setattr(machine.WorkGroup, "execute", mutant)
 
 
 def foreach_clamps_its_index(patch):
@@ -57,7 +57,7 @@ def foreach_clamps_its_index(patch):
                 first = ops.Constant(last, ops.scalar_type(operation.starts[0]))
                 execute(self, replace(operation, starts=(first, *operation.starts[1:])))
         return results
-    patch.setattr(machine._WorkGroup, "execute", mutant)
+    patch.setattr(machine.WorkGroup, "execute", mutant)
 
 
 def sum_over_the_other_mode(patch):
@@ -103,14 +103,14 @@ def temporaries_overlap(patch):
 
 def every_work_item_stores(patch):
     """6: each of two work-items runs the replicated operations, one after the other."""
-    run = machine._WorkGroup.run
+    run = machine.WorkGroup.run
 
     def mutant(self, region):
         if not getattr(self, "running", False):
             self.running = True
             run(self, region)
         return run(self, region)
-    patch.setattr(machine._WorkGroup, "run", mutant)
+    patch.setattr(machine.WorkGroup, "run", mutant)
 
 
 def atomic_updates_get_lost(patch):
@@ -166,7 +166,7 @@ def group_ids_from_one(patch):
     def mutant(self, operation):
         results = execute(self, operation)
         return (results[0] + 1,) if isinstance(operation, ops.GroupId) else results
-    patch.setattr(machine._WorkGroup, "execute", mutant)
+    patch.setattr(machine.WorkGroup, "execute", mutant)
 
 
 def group_size_of_work_items(patch):
@@ -174,7 +174,7 @@ def group_size_of_work_items(patch):
     def mutant(self, operation):
         results = execute(self, operation)
         return (results[0] * 16,) if isinstance(operation, ops.GroupSize) else results
-    patch.setattr(machine._WorkGroup, "execute", mutant)
+    patch.setattr(machine.WorkGroup, "execute", mutant)
 
 
 def group_elements_alike(attribute: str) -> Callable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tests.strategies.abstract import Magnitude, Ref, Retry, Root, Scalar, magnitude_of, rounding
@@ -11,15 +12,13 @@ from tl_dpnp.scalars import ScalarType
 
 #: Instruction → the modes of each input and of the output, by letter; an input in capitals may be transposed.
 SHAPES: dict[type[ops.LinearAlgebra], list[tuple[tuple[str, ...], str]]] = {
-    ops.Axpby: [(("",), ""), (("m",), "m"), (("MN",), "mn")],
-    ops.Gemm: [(("MK", "KN"), "mn")],
-    ops.Gemv: [(("MK", "k"), "m")],
-    ops.Ger: [(("m", "n"), "mn")],
-    ops.Hadamard: [(("m", "m"), "m")],
-    ops.Sum: [(("k",), ""), (("MK",), "m")],
+    kind: [
+        (tuple(letters if place < kind.transposable and len(letters) == 2 else letters.lower()
+               for place, letters in enumerate(inputs.split(","))), output.lower())
+        for inputs, output in (shapes.split("->") for shapes in kind.shapes)
+    ]
+    for kind in ops.INSTRUCTIONS if issubclass(kind, ops.LinearAlgebra)
 }
-#: The number of inputs, from the first, that the spelling gives a transpose.
-TRANSPOSES = {ops.Axpby: 1, ops.Gemm: 2, ops.Gemv: 1, ops.Sum: 1}
 
 
 class Algebra(Memory):
@@ -39,18 +38,18 @@ class Algebra(Memory):
             target = self._target(len(output))
             element = target.root.element
             sizes = {letter: target.sizes(mode) for mode, letter in enumerate(output)}
-        if any("k" in i.lower() for i in inputs):
-            sizes["k"] = self._inner_sizes()
+        summed = sorted({letter for letters in inputs for letter in letters.lower()} - set(output))
+        sizes |= {letter: self._inner_sizes() for letter in summed}
         shared = any(target is accumulator for accumulator in self.accumulators)
         transposes, operands = [], []
         for position, letters in enumerate(inputs):
-            transposable = position < TRANSPOSES.get(instruction, 0)
+            transposable = position < instruction.transposable
             transpose = transposable and self.chance(0.5)
             wanted = [sizes[letter] for letter in letters.lower()]
             operands.append(self.operand(wanted[::-1] if transpose and len(wanted) == 2 else wanted, target))
             transposes += [transpose] * transposable
         alpha, beta = self.coefficient(element), self._beta(element, temporary, shared)
-        terms = max(sizes["k"]) if "k" in sizes else 1
+        terms = math.prod(max(sizes[letter]) for letter in summed)
         self._record(target.root, alpha, beta, operands, terms, self.groups if shared else 1)
         atomic = shared or (element in self.features.atomic_types and self.chance(0.1))
         self.emit(instruction(

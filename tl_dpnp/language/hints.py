@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lark import Token
 
-from tl_dpnp.language.ops import ARITHMETIC, COMPARISONS, MATHEMATICS, UNARY
+from tl_dpnp.language import ops
 from tl_dpnp.scalars import SCALAR_TYPES
 
 __all__ = ["FORMS", "STARTS", "VALUES", "Hints", "form_hint"]
 
-_ONE_INPUT = "alpha, %A, beta, %B : f32, memref<...>, f32, memref<...>"
-_TWO_INPUTS = "alpha, %A, %B, beta, %C : f32, memref<...>, memref<...>, f32, memref<...>"
+def _forms() -> Iterator[tuple[str, str]]:
+    """Yield each word that an instruction begins with, and how it is written."""
+    for kind in ops.INSTRUCTIONS:
+        yield kind.mnemonic, kind.example + kind.remark
+        for word in kind.older:
+            yield word, re.sub(rf"\b{kind.mnemonic}\.\w+", word, kind.example) + kind.remark
 
-#: How each instruction is written, by its first word.
+
+#: How each instruction is written, by its first word; of several with one word, the first of them.
 FORMS: dict[str, str] = {
     "func": "func @name(%a: f32, %B: memref<f32x16x8>) work_group_size(16, 1) subgroup_size(16) { ... }",
     "work_group_size": "work_group_size(rows, columns)",
@@ -27,51 +32,21 @@ FORMS: dict[str, str] = {
     "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
     "group": "group<memref<f32x16x8>> or group<memref<f32x16x8>, offset: 4>",
     "strided": "strided<1,16>, one stride for each mode",
-    "alloca": "%m = alloca -> memref<f32x16x8>",
-    "arith": "%c = arith.add %a, %b : f32",
-    "math": "%b = math.exp %a : f32",
-    **{name: f"%c = {name} %a, %b : f32" for name in ("add", "sub", "mul", "div", "rem")},
-    "neg": "%b = neg %a : f32",
-    "cast": "%b = cast %a : i32 -> f32",
-    "cmp": "%c = cmp.lt %a, %b : i32",
-    "expand": "%v = expand %m[0 -> 4 x ?] : memref<f32x32>",
-    "fuse": "%v = fuse %m[0, 1] : memref<f32x4x8>",
-    "group_id": "%i = group_id",
-    "group_size": "%n = group_size",
-    "load": "%a = load %m[%i, 0] : memref<f32x4x8>",
-    "size": "%n = size %m[0] : memref<f32x?>",
-    "subview": "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>, where 2:4 means 4 elements from the offset 2",
-    "store": "store %a, %m[%i, 0] : memref<f32x4x8>",
-    "if": "if %condition { ... } or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }",
-    "for": "for %i = 0, 16, 2 : index { ... }; step and type may be left out",
-    "foreach": "foreach %i = 0, 16 : index { ... }; the type may be left out",
-    "yield": "yield %a, %b : f32, i32",
-    "lifetime_stop": "lifetime_stop %m",
     "complex": "[1.0, -2.0], the real and the imaginary part, both constants",
-    "barrier": "barrier",
-    "axpby": f"axpby.n {_ONE_INPUT}",
-    "sum": f"sum.n {_ONE_INPUT}",
-    "gemm": f"gemm.n.t {_TWO_INPUTS}",
-    "gemv": f"gemv.n {_TWO_INPUTS}",
-    "ger": f"ger {_TWO_INPUTS}",
-    "hadamard": f"hadamard {_TWO_INPUTS}",
-    "hadamard_product": f"hadamard {_TWO_INPUTS}",
+    **dict(reversed([*_forms()])),
 }
 
-#: Words that begin an instruction without a result.
-STARTS = frozenset(
-    ("if for foreach axpby gemm gemv ger hadamard hadamard_product sum store yield barrier lifetime_stop").split()
-)
-#: Words that begin an instruction with a result.
-VALUES = frozenset(
-    "alloca arith math add sub mul div rem neg cast cmp expand fuse group_id group_size load size subview".split()
+#: Words that begin an instruction without a result, and with one.
+STARTS, VALUES = (
+    frozenset(word for kind in ops.INSTRUCTIONS if (kind.result_count() == 1) == has_result
+              for word in (kind.mnemonic, *kind.older))
+    for has_result in (False, True)
 )
 #: Words that take a modifier, such as the ``.add`` of ``arith.add``, and their modifiers.
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "arith": (*ARITHMETIC, *UNARY),
-    "math": tuple(MATHEMATICS),
-    "cmp": COMPARISONS,
-}
+_FAMILIES: dict[str, tuple[str, ...]] = {}
+for _kind in ops.INSTRUCTIONS:
+    if _kind.kinds:
+        _FAMILIES[_kind.mnemonic] = (*_FAMILIES.get(_kind.mnemonic, ()), *_kind.kinds)
 
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
 _NUMBER = "numbers are written 1, -2, 1.5, 1e3 or 0x1.8p3"

@@ -1,7 +1,7 @@
 """Parser: from source text to verified IR.
 
-The grammar is `tensor.lark`; `syntax` explains what is wrong with a text that it does not derive, `elaborate` turns the
-parse tree into the IR, `verifier` checks it.
+The grammar is `tensor.lark` with the rules of the instructions; `syntax` explains what is wrong with a text that it
+does not derive, `elaborate` turns the parse tree into the IR, `verifier` checks it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.resources import files
 
 from lark import Lark, Token, UnexpectedInput
 from lark.lark import PostLex
 
 from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLVerifyError
 from tl_dpnp.language.elaborate import Elaborator
+from tl_dpnp.language.grammar import grammar_text
 from tl_dpnp.language.ops import Module
 from tl_dpnp.language.source import Source
 from tl_dpnp.language.syntax import syntax_errors
@@ -38,8 +38,7 @@ _lock = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _load_grammar() -> Lark:
-    grammar = files(__package__).joinpath("tensor.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", postlex=_KeepWords(), propagate_positions=True)
+    return Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_KeepWords(), propagate_positions=True)
 
 
 def _grammar() -> Lark:

@@ -1,6 +1,6 @@
 """Verifier: every rule of the language that does not depend on a device.
 
-All errors of a module are found in one run.  An operation with a poisoned operand (see `infer.POISON`) was reported
+All errors of a module are found in one run.  An operation with a poisoned operand (see `ir.POISON`) was reported
 already; of it only the rules about names and regions are checked.
 
 Source: tensor language reference; the points that it leaves open are decided in the language documentation.
@@ -15,29 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
-from tl_dpnp.language.infer import MISSING, POISON, cast_line, check_type, has_poison, same_type
-from tl_dpnp.language.ops import (
-    NO_SPAN,
-    Alloca,
-    Constant,
-    Expand,
-    For,
-    Foreach,
-    Function,
-    Fuse,
-    If,
-    LifetimeStop,
-    Module,
-    Operation,
-    Region,
-    Subview,
-    Value,
-    Yield,
-    variables_of,
-)
-from tl_dpnp.language.printer import headline, mnemonic
+from tl_dpnp.language.instructions.control import For, Foreach, If, Yield
+from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
+from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Constant, Function, Module, Operation, Region, Value
+from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
+from tl_dpnp.language.type_rules import cast_line, check_type, has_poison, same_type
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["MAXIMUM_NESTING", "find_errors", "sort_diagnostics", "verify"]
@@ -234,7 +218,7 @@ class _Verifier:
             if foreach is not None and operation.collective:
                 self.report(
                     operation,
-                    f"the collective instruction {mnemonic(operation)} stands inside a foreach",
+                    f"the collective instruction {operation.mnemonic} stands inside a foreach",
                     "move it out of the foreach, or use a for loop",
                     None,
                     self.note("the foreach starts here", foreach.span),
@@ -267,7 +251,7 @@ class _Verifier:
         inner = foreach or (operation if isinstance(operation, Foreach) else None)
         for nested in operation.regions:
             self.scopes.append({})
-            for variable in variables_of(operation):
+            for variable in operation.loop_variables:
                 self.define(variable, _Binding(variable, nested), operation)
             self.region(nested, operation, inner)
             self.scopes.pop()
@@ -275,7 +259,7 @@ class _Verifier:
             binding = _Binding(value, region)
             if isinstance(operation, Alloca):
                 binding.allocation = binding
-            elif isinstance(operation, Subview | Expand | Fuse) and bindings[0] is not None:
+            elif operation.viewed is not None and bindings[0] is not None:
                 binding.allocation = bindings[0].allocation
             self.define(value, binding, operation)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.rewrite import replace_body, root_of, roots, with_regions
-from tl_dpnp.scalars import ScalarType
 
 __all__ = ["insert_barriers"]
 
@@ -85,15 +84,7 @@ def _order_loop(
 
 def _accesses(operation: ops.Operation, known: Mapping[str, str]) -> frozenset[_Access]:
     """Return the memory that an operation touches, without that of the mixed regions inside it."""
-    match operation:
-        case ops.Load(source=source, result=result) if isinstance(result.type, ScalarType):
-            return frozenset({_Access(root_of(source, known), False)})
-        case ops.Store(target=target):
-            return frozenset({_Access(root_of(target, known), True)})
-        case ops.LinearAlgebra(inputs=inputs, output=output):
-            reads = {_Access(root_of(value, known), False) for value in inputs}
-            return frozenset(reads | {_Access(root_of(output, known), True)})
-        case ops.Foreach(body=body):
-            return frozenset(access for inner in body.walk() for access in _accesses(inner, known))
-        case _:
-            return frozenset()
+    if isinstance(operation, ops.Foreach):
+        return frozenset(access for inner in operation.body.walk() for access in _accesses(inner, known))
+    written = {_Access(root_of(value, known), True) for value in operation.writes}
+    return frozenset(written | {_Access(root_of(value, known), False) for value in operation.reads})

@@ -1,4 +1,4 @@
-"""Canonical form: unique names, folded constants, no dead scalar code, no branches that are known.
+"""Canonical form: instructions that loops are made of, unique names, folded constants, no dead or known code.
 
 The passes after this one may use a value's name as its identity.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
+from tl_dpnp.lowering.decomposition import decompose
 from tl_dpnp.lowering.rewrite import map_operation, with_regions
 from tl_dpnp.scalars import I1, ScalarType
 
@@ -18,7 +19,7 @@ __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquel
 
 def canonicalize(function: ops.Function) -> ops.Function:
     """Return `function` in canonical form; it computes the same."""
-    return remove_dead_code(fold_constants(rename_uniquely(function)))
+    return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 
 # --- unique names ----------------------------------------------------------------------------------------------------
@@ -166,13 +167,6 @@ def _constant(value: object, result: ops.Value) -> ops.Constant | None:
 
 # --- dead code -------------------------------------------------------------------------------------------------------
 
-#: Operations without effect other than their result.
-_PURE = (
-    ops.Arith, ops.Unary, ops.Math, ops.Cast, ops.Compare, ops.GroupId, ops.GroupSize, ops.Load, ops.SizeOf,
-    ops.Expand, ops.Fuse, ops.Subview, ops.Alloca,
-)
-
-
 def remove_dead_code(function: ops.Function) -> ops.Function:
     """Drop operations whose results nobody uses, and temporaries that are only declared."""
     while True:
@@ -192,7 +186,7 @@ def remove_dead_code(function: ops.Function) -> ops.Function:
 def _live(region: ops.Region, used: set[str]) -> ops.Region:
     kept: list[ops.Operation] = []
     for operation in region:
-        if isinstance(operation, _PURE) and not any(result.name in used for result in operation.results):
+        if operation.pure and not any(result.name in used for result in operation.results):
             continue
         if isinstance(operation, ops.LifetimeStop) and operation.source.name not in used:
             continue

@@ -1,4 +1,4 @@
-"""From a linear-algebra instruction to its loop nest: all of them are one formula.
+"""From a contraction to its loop nest: all of them are one formula.
 
 ``out[m, n] := alpha · Σ_k Π inputs + beta · out[m, n]`` — an instruction only says which axes index which operand.
 A missing axis has one iteration, so that every nest has a loop ``m`` and a loop ``n``, and ``k`` where it reduces.
@@ -10,7 +10,6 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.nest import (
     Access,
@@ -31,7 +30,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
-__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of"]
+__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "has_loop_nest"]
 
 #: The names of the operands of a nest, inputs first, the output last.
 _INPUT_NAMES = ("A", "B")
@@ -59,17 +58,28 @@ class Contraction:
     jam: int = 1
 
 
-def _axes_of(operation: ops.LinearAlgebra) -> tuple[list[str], str]:
+def _axes_of(operation: ops.Contraction) -> tuple[list[str], str]:
     """Return the axes that index each input, and those that index the output, one letter for each mode.
 
     The modes of the output are m and n; a mode of an input that the output lacks is summed over.
     """
-    *inputs, (_, output) = dimension_names(operation)
+    *inputs, (_, output) = operation.dimension_names
     axes = dict(zip(output, "mn", strict=False))
     return ["".join(axes.get(letter, "k") for letter in letters) for _, letters in inputs], "mn"[: len(output)]
 
 
-def contraction_of(operation: ops.LinearAlgebra, name: str, moving: Container[str] = ()) -> Contraction:
+def has_loop_nest(operation: ops.LinearAlgebra) -> bool:
+    """Whether `contraction_of` knows the formula of an instruction: `m` and `n` of the output, at most one sum."""
+    *inputs, (_, output) = operation.dimension_names
+    letters = [names for _, names in inputs]
+    summed = set("".join(letters)) - set(output)
+    return (
+        isinstance(operation, ops.Contraction) and len(letters) <= len(_INPUT_NAMES) and len(output) <= 2
+        and len(summed) <= 1 and all(len(set(names)) == len(names) for names in (*letters, output))
+    )
+
+
+def contraction_of(operation: ops.Contraction, name: str, moving: Container[str] = ()) -> Contraction:
     """Return the loop nest that defines `operation`.
 
     With `moving`, the names of the values that are others in each work-group, it does two work-groups at once.
@@ -197,7 +207,7 @@ def _finish(
     return Assign(target, _converted(added, computed, element), "finish")
 
 
-def _description(operation: ops.LinearAlgebra) -> str:
+def _description(operation: ops.Contraction) -> str:
     """Return the operation in one line: the shapes of its operands as they enter."""
     def shape(position: int, value: ops.Value) -> str:
         transposed = position < len(operation.transposes) and operation.transposes[position]
@@ -206,7 +216,6 @@ def _description(operation: ops.LinearAlgebra) -> str:
         return f"({sizes})ᵀ" if transposed and type_.order == 2 else sizes
 
     inputs = " · ".join(shape(i, v) for i, v in enumerate(operation.inputs))
-    kind = type(operation).__name__.lower()
     element = ops.memref_type(operation.output).element
     sign = "atomic" if operation.atomic else ":="
-    return f"{kind} {element} {shape(len(operation.inputs), operation.output)} {sign} {inputs}"
+    return f"{operation.mnemonic} {element} {shape(len(operation.inputs), operation.output)} {sign} {inputs}"

@@ -36,8 +36,10 @@ class Division:
 
 def divide(function: ops.Function, device: DeviceDescription) -> Division | None:
     """Return the division of a canonical function of one product of known size, None for others."""
-    products = [operation for operation in function.body if isinstance(operation, ops.Gemm)]
-    if len(products) != 1 or not all(isinstance(operation, (*_BESIDE, ops.Gemm)) for operation in function.body):
+    products = [operation for operation in function.body
+                if isinstance(operation, ops.Contraction) and operation.is_matrix_product]
+    if len(products) != 1 or not all(isinstance(operation, _BESIDE) or operation is products[0]
+                                     for operation in function.body):
         return None
     (product,) = products
     rows, columns = ops.memref_type(product.output).shape
@@ -57,7 +59,7 @@ def divide(function: ops.Function, device: DeviceDescription) -> Division | None
     return None
 
 
-def _divided(function: ops.Function, product: ops.Gemm, mode: int, parts: int) -> Iterator[ops.Operation]:
+def _divided(function: ops.Function, product: ops.Contraction, mode: int, parts: int) -> Iterator[ops.Operation]:
     """Yield the body for the product of one of the parts along a mode of the result."""
     taken = {value.name for operation in function.body for value in operation.results}
     taken |= {parameter.name for parameter in function.parameters}
@@ -94,7 +96,7 @@ def _divided(function: ops.Function, product: ops.Gemm, mode: int, parts: int) -
         if isinstance(operation, ops.GroupId):
             continue
         operation = map_operation(operation, use, lambda value: value, lambda region: region)
-        if isinstance(operation, ops.Gemm):
+        if isinstance(operation, ops.Contraction):
             # The columns of the result are those of the second factor, its rows those of the first.
             position = 1 if mode == 1 else 0
             factor = slice_of(operation.inputs[position], mode ^ operation.transposes[position], fresh("factor"))

@@ -43,7 +43,7 @@ def moving_values(function: ops.Function, core: Core) -> frozenset[str]:
                     moving.add(result.name)
             case ops.Alloca(result=result):
                 moving.add(result.name)
-            case ops.Gemm(inputs=(_, factor), output=output):
+            case ops.Contraction(is_matrix_product=True, inputs=(_, factor), output=output):
                 contraction = contraction_of(operation, "")
                 if operation.atomic or output.name not in moving or not (
                     _fills_one_vector(operation, contraction, core)
@@ -65,7 +65,7 @@ def _depends(index: ops.Operand, groups: set[str]) -> bool:
     return isinstance(index, ops.Value) and index.name in groups
 
 
-def _fills_one_vector(operation: ops.Gemm, contraction: Contraction, core: Core) -> bool:
+def _fills_one_vector(operation: ops.Contraction, contraction: Contraction, core: Core) -> bool:
     """Whether each column of the result is one vector, and those of the first factor are loaded as they lie."""
     buffers = contraction.nest.buffers
     if not all(isinstance(size, int) for size in (contraction.rows, contraction.columns, contraction.depth)):

@@ -251,13 +251,7 @@ def _lowered(
 def _read_only(function: ops.Function) -> frozenset[str]:
     """Return the memrefs of a function that refer to parameters which it does not write to."""
     known = roots(function)
-    written = set()
-    for operation in function.body.walk():
-        match operation:
-            case ops.LinearAlgebra():
-                written.add(root_of(operation.output, known))
-            case ops.Store(target=target):
-                written.add(root_of(target, known))
+    written = {root_of(value, known) for operation in function.body.walk() for value in operation.writes}
     parameters = {parameter.name for parameter in function.parameters}
     return frozenset(name for name, root in known.items() if root in parameters and root not in written)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from tl_dpnp.errors import Diagnostic, Span, UnsupportedError
 from tl_dpnp.language import ops
-from tl_dpnp.language.printer import mnemonic
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.scalars import F16, F64, ScalarType
@@ -35,7 +34,7 @@ def _unmet(function: ops.Function, device: DeviceDescription) -> Iterator[tuple[
     for parameter in function.parameters:
         yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
     for operation in function.body.walk():
-        where = f"instruction {mnemonic(operation)}"
+        where = f"instruction {operation.mnemonic}"
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
         if isinstance(operation, ops.LinearAlgebra) and operation.atomic and not device.has_atomic64:
             output = operation.output

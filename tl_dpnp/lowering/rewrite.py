@@ -23,7 +23,7 @@ def map_operation(
 ) -> _Operation:
     """Return `operation` with its uses, its definitions and its regions replaced."""
     defined = {id(result) for result in operation.results}
-    defined.update(id(variable) for variable in ops.variables_of(operation))
+    defined.update(id(variable) for variable in operation.loop_variables)
 
     def convert(entry: Any) -> Any:
         match entry:
@@ -63,15 +63,9 @@ def roots(function: ops.Function) -> dict[str, str]:
     """
     found = {p.name: p.name for p in function.parameters if not isinstance(p.type, ScalarType)}
     for operation in function.body.walk():
-        match operation:
-            case ops.Alloca(result=result):
-                found[result.name] = result.name
-            case ops.Expand() | ops.Fuse() | ops.Subview():
-                found[operation.result.name] = found[operation.source.name]
-            case ops.Load(source=source, result=result) if isinstance(result.type, MemrefType):
-                found[result.name] = found[source.name]
-            case _:
-                pass
+        for result in operation.results:
+            if isinstance(result.type, MemrefType):
+                found[result.name] = result.name if operation.viewed is None else found[operation.viewed.name]
     return found
 
 

@@ -44,7 +44,7 @@ class Scheduled:
     operands that exceed all caches, where another schedule is better for them.
     """
 
-    operation: ops.LinearAlgebra
+    operation: ops.Contraction
     contraction: Contraction
     schedule: Schedule
     realized: Realized
@@ -54,15 +54,15 @@ class Scheduled:
 
 def contractions_of(
     function: ops.Function, moving: Container[str] = ()
-) -> list[tuple[ops.LinearAlgebra, Contraction]]:
+) -> list[tuple[ops.Contraction, Contraction]]:
     """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on.
 
     `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
     """
-    found = [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
+    found = [operation for operation in function.body.walk() if isinstance(operation, ops.Contraction)]
     suffix = "_jammed" if moving else ""
     return [
-        (operation, contraction_of(operation, f"{type(operation).__name__.lower()}_{number}{suffix}", moving))
+        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
         for number, operation in enumerate(found)
     ]
 
@@ -134,7 +134,7 @@ def schedule_instructions(
 
 
 def _beyond(
-    operation: ops.LinearAlgebra, contraction: Contraction, work_group: WorkGroup, core: Core
+    operation: ops.Contraction, contraction: Contraction, work_group: WorkGroup, core: Core
 ) -> Scheduled | None:
     """Schedule an instruction for operands from memory, where that takes another tiling."""
     tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, core)
@@ -210,7 +210,7 @@ def _schedule(given: GivenSchedule, fresh: Schedule) -> Schedule:
                       f"Schedule; not a {type(given).__name__}")
 
 
-def _located(error: ScheduleError, operation: ops.LinearAlgebra) -> ScheduleError:
+def _located(error: ScheduleError, operation: ops.Contraction) -> ScheduleError:
     """Return the error with the place of the instruction that was scheduled."""
     if operation.span == ops.NO_SPAN:
         return error

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.infer import result_type
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.language.verifier import find_errors
@@ -39,7 +38,7 @@ def _retyped(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[o
 
     for operation in region:
         inner = dict(visible)
-        for hidden in ops.variables_of(operation):
+        for hidden in operation.loop_variables:
             inner.pop(hidden.name, None)
 
         def nested(body: ops.Region, inner: Mapping[str, ops.Operand] = inner) -> ops.Region:
@@ -48,15 +47,19 @@ def _retyped(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[o
         changed = map_operation(operation, use, lambda value: value, nested)
         for result in changed.results:
             visible.pop(result.name, None)
-        match changed:
-            case ops.SizeOf(source=source, mode=mode, result=result):
-                size = ops.memref_type(source).shape[mode]
-                if size is not None:
-                    visible[result.name] = ops.Constant(size, INDEX)
-                    continue
-            case ops.Subview(result=result) | ops.Expand(result=result) | ops.Fuse(result=result):
-                type_ = result_type(changed)
-                assert type_ is not None
-                changed = replace(changed, result=replace(result, type=type_))
-                visible[result.name] = changed.result
+        if isinstance(changed, ops.SizeOf):
+            size = ops.memref_type(changed.source).shape[changed.mode]
+            if size is not None:
+                visible[changed.result.name] = ops.Constant(size, INDEX)
+                continue
+        type_ = changed.result_type()
+        if isinstance(type_, MemrefType):
+            (old,) = changed.results
+            result = replace(old, type=type_)
+            changed = _with_result(changed, result)
+            visible[result.name] = result
         yield changed
+
+
+def _with_result(operation: ops.Operation, result: ops.Value) -> ops.Operation:
+    return map_operation(operation, lambda operand: operand, lambda _: result, lambda body: body)

@@ -30,7 +30,9 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
     `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
     """
     match _instructions(function):
-        case [ops.Gemm(inputs=(left, right)) as gemm] if all(map(_has_known_strides, (left, right, gemm.output))):
+        case [ops.Contraction(is_matrix_product=True, inputs=(left, right)) as gemm] if (
+            all(map(_has_known_strides, (left, right, gemm.output)))
+        ):
             found = _rounded_type(gemm, precision)
             m, n, k = _sizes(gemm)
             match found:
@@ -52,7 +54,7 @@ def chain_warps(
 
     `intensity` is the number of operations for each element that is copied, `local` the values in local memory.
     """
-    products = [operation for operation in _instructions(function) if isinstance(operation, ops.Gemm)]
+    products = [operation for operation in _instructions(function) if operation.is_matrix_product]
     types = [_rounded_type(gemm, precision) for gemm in products]
     # Three products for one are slower than multiply-adds.
     if not products or any(type_ is None or type_[1] for type_ in types):
@@ -72,7 +74,7 @@ def chain_warps(
 def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | None) -> bool:
     """Whether all that a function does is a large product that no tile divides."""
     match _instructions(function), rounded:
-        case [ops.Gemm() as gemm], (element, _):
+        case [ops.Contraction(is_matrix_product=True) as gemm], (element, _):
             m, n, k = _sizes(gemm)
             return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
     return False
@@ -93,7 +95,7 @@ def chain_products(
     """
     found: list[PaddedProduct | None] = []
     for operation in _instructions(function):
-        if not isinstance(operation, ops.Gemm):
+        if not operation.is_matrix_product:
             found.append(None)
             continue
         rounded = _rounded_type(operation, precision)
@@ -148,7 +150,7 @@ def _instructions(function: ops.Function) -> list[ops.LinearAlgebra]:
     return [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
 
 
-def _sizes(gemm: ops.Gemm) -> tuple[int, int, int]:
+def _sizes(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
     """Return m, n and k."""
     m, n = ops.memref_type(gemm.output).shape
     k = ops.memref_type(gemm.inputs[0]).shape[0 if gemm.transposes[0] else 1]
@@ -158,7 +160,7 @@ def _sizes(gemm: ops.Gemm) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _rounded_type(gemm: ops.Gemm, precision: Precision) -> tuple[str, bool] | None:
+def _rounded_type(gemm: ops.LinearAlgebra, precision: Precision) -> tuple[str, bool] | None:
     """Return the type that tensor cores round operands to, and whether each is a sum of two; None for other types."""
     names = [ops.memref_type(value).element.name for value in (*gemm.inputs, gemm.output)]
     own = gemm.precision or precision

@@ -20,7 +20,6 @@ from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.ring import Ring, Slot
 from tl_dpnp.language import ops
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -378,7 +377,7 @@ def _intensity(function: ops.Function, operands: Sequence[StagedOperand]) -> flo
     count = 0
     for operation in function.body:
         if isinstance(operation, ops.LinearAlgebra):
-            letters = {letter: size for value, names in dimension_names(operation)
+            letters = {letter: size for value, names in operation.dimension_names
                        for letter, size in zip(names, ops.memref_type(value).shape, strict=True)}
             count += 2 * math.prod(size for size in letters.values() if size is not None)
     return count / sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands)

@@ -120,19 +120,19 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
     return Tiling(fitting, plan, function)
 
 
-def _gemm(function: ops.Function) -> tuple[ops.Gemm, list[_Operand]] | None:
+def _gemm(function: ops.Function) -> tuple[ops.Contraction, list[_Operand]] | None:
     """Return the one gemm of a function, with A, B and C, or None if there is more or its types do not fit."""
     parameters = {parameter.name: number for number, parameter in enumerate(function.parameters)}
     slices: dict[str, ops.Subview] = {}
     groups: set[str] = set()
-    gemm: ops.Gemm | None = None
+    gemm: ops.Contraction | None = None
     for operation in function.body:
         match operation:
             case ops.GroupId(result=result):
                 groups.add(result.name)
             case ops.Subview(source=source) if source.name in parameters and _is_slice(operation, groups):
                 slices[operation.result.name] = operation
-            case ops.Gemm(atomic=False) if gemm is None:
+            case ops.Contraction(is_matrix_product=True, atomic=False) if gemm is None:
                 gemm = operation
             case _:
                 return None

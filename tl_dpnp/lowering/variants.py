@@ -50,7 +50,8 @@ def only_variant(function: ops.Function, options: LoweringOptions) -> Variant | 
     There is no choice where the options leave none, and other forms than the default one are for products.
     """
     is_open = options.form in (None, "tiled") and not (options.debug or options.schedules)
-    has_product = any(isinstance(operation, ops.Gemm) for operation in function.body.walk())
+    has_product = any(isinstance(operation, ops.Contraction) and operation.is_matrix_product
+                      for operation in function.body.walk())
     return None if is_open and has_product else Variant(None)
 
 

@@ -85,7 +85,7 @@ def _names(operation: ops.Operation) -> Iterator[str]:
     match operation:
         case ops.LinearAlgebra(transposes=transposes, atomic=atomic):
             letters = ["t" if transpose else "n" for transpose in transposes]
-            yield ".".join([type(operation).__name__.lower(), *letters, *(["atomic"] if atomic else [])])
+            yield ".".join([operation.mnemonic, *letters, *(["atomic"] if atomic else [])])
         case ops.Arith(kind=kind) | ops.Unary(kind=kind):
             yield f"arith.{kind}"
         case ops.Math(kind=kind):

@@ -113,7 +113,7 @@ def _scalars(scalar: ScalarType, looped: bool) -> str:
     for kinds, operands, mnemonic in (
         *((kinds, 2, f"arith.{kind}") for kind, kinds in ops.ARITHMETIC.items()),
         *((kinds, 1, f"arith.{kind}") for kind, kinds in ops.UNARY.items()),
-        *((kinds, count, f"math.{kind}") for kind, (count, kinds) in ops.MATHEMATICS.items()),
+        *((function.kinds, function.operands, f"math.{kind}") for kind, function in ops.MATHEMATICS.items()),
     ):
         if own.kind in kinds:
             calls.append((f"{mnemonic} {', '.join(['%x', '%y', '%x'][:operands])} : {own}", str(own)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.errors import LoweringError
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
@@ -128,6 +128,8 @@ class Nvvm:
             return _by_lanes(
                 builder, arguments, lambda values: self.mathematics(builder, kind, scalar, values)
             )
+        if kind not in _LIBDEVICE:
+            raise UnsupportedError(f"math.{kind} has no lowering for NVVM")
         name = f"__nv_{_LIBDEVICE[kind]}{'f' if scalar.bits == 32 else ''}"
         return _call(builder, name, type_, arguments, ("nounwind", "readnone"))
 

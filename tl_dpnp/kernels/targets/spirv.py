@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.hyperbolic import tanh
 from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type, vector_of
 from tl_dpnp.kernels.targets.protocol import Dimension
@@ -102,6 +103,8 @@ class Spirv:
     ) -> ir.Value:
         if kind == "tanh":
             return tanh(builder, scalar, arguments[0], lambda *terms: self.mathematics(builder, "fma", scalar, terms))
+        if kind not in _FUNCTIONS:
+            raise UnsupportedError(f"math.{kind} has no lowering for SPIR-V")
         width, rest = lanes(arguments[0].type), len(arguments) - 1
         name = _FUNCTIONS[kind] + mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_") * rest
         return builtin(builder, name, arguments[0].type, arguments, _PURE if kind != "rem" else ("nounwind",))

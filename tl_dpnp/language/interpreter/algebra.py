@@ -58,31 +58,18 @@ def update(
 
 def _product(operation: ops.LinearAlgebra, operands: list[Array], output: tuple[int, ...]) -> Array | None:
     """Return f(inputs), or None for an empty sum, which contributes nothing whatever alpha is."""
-    match operation, operands:
-        case ops.Axpby(), [a]:
-            _require(a.shape == output, operation, operands, output)
-            return a
-        case ops.Hadamard(), [a, b]:
-            _require(a.shape == b.shape == output, operation, operands, output)
-            return np.asarray(a * b)
-        case ops.Ger(), [a, b]:
-            _require((*a.shape, *b.shape) == output, operation, operands, output)
-            return np.asarray(a[:, np.newaxis] * b[np.newaxis, :])
-        case ops.Sum(), [a]:
-            _require(a.shape[:-1] == output, operation, operands, output)
-            return np.asarray(a.sum(axis=-1, dtype=a.dtype)) if a.shape[-1] else None
-        case (ops.Gemm() | ops.Gemv()), [a, b]:
-            fits = a.shape[1] == b.shape[0] and (a.shape[0], *b.shape[1:]) == output
-            _require(fits, operation, operands, output)
-            return np.asarray(np.matmul(a, b)) if a.shape[1] else None
-    raise AssertionError(f"unknown instruction {type(operation).__name__} of {len(operands)} inputs")
-
-
-def _require(fits: bool, operation: ops.LinearAlgebra, operands: list[Array], output: tuple[int, ...]) -> None:
-    if not fits:
-        inputs = " and ".join(_shape_text(operand.shape) for operand in operands)
-        name = type(operation).__name__.lower()
-        raise BoundsFault(f"{name}: sizes {inputs} (after transposition) do not fit an output of {_shape_text(output)}")
+    sizes: dict[str, int] = {}
+    *inputs, (_, kept) = operation.dimension_names
+    letters = [names[::-1] if flag else names  # the operands are transposed already
+               for (_, names), flag in zip(inputs, (*operation.transposes, *[False] * len(inputs)), strict=False)]
+    for names, shape in zip((*letters, kept), (*(operand.shape for operand in operands), output), strict=True):
+        for letter, size in zip(names, shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                found = " and ".join(_shape_text(operand.shape) for operand in operands)
+                raise BoundsFault(f"{operation.mnemonic}: sizes {found} (after transposition) do not fit an output of "
+                                  f"{_shape_text(output)}")
+    is_empty = any(size == 0 for letter, size in sizes.items() if letter not in kept)
+    return None if is_empty else np.asarray(operation.product(*operands))
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:

@@ -7,10 +7,8 @@ of their storage dtype.  Integers wrap in two's complement.  Source: tensor lang
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -164,32 +162,14 @@ def compare(kind: str, lhs: Scalar, rhs: Scalar) -> Scalar:
     return np.bool_(_COMPARISONS[kind](lhs, rhs))
 
 
-_MATHEMATICS: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
-}
-#: These stay in the type.  As in C, min and max of a number and NaN give the number.
-_EXACT: dict[str, Callable[..., Any]] = {"abs": np.abs, "min": np.fmin, "max": np.fmax}
-
-
 @np.errstate(all="ignore")
-def mathematics(kind: str, scalar_type: ScalarType, arguments: tuple[Scalar, ...]) -> Scalar:
-    """Compute ``math.<kind>``: in float64, then rounded to the type; fma of f64 is exact before its rounding."""
-    if kind in _EXACT:
-        return _finish(_EXACT[kind](*arguments), scalar_type)
-    wide = tuple(np.float64(argument) for argument in arguments)
-    return _rounded(_fma(*wide) if kind == "fma" else _MATHEMATICS[kind](*wide), scalar_type)
-
-
-def _fma(a: np.float64, b: np.float64, c: np.float64) -> np.float64:
-    plain = a * b + c
-    exact = all(map(np.isfinite, (a, b, c)))
-    if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
-        return plain  # carries NaN, infinities and the sign of zero
-    try:
-        return np.float64(float(total))
-    except OverflowError:
-        return np.float64(math.inf if total > 0 else -math.inf)
+def mathematics(
+    meaning: Callable[..., Any], scalar_type: ScalarType, arguments: tuple[Scalar, ...], is_exact: bool
+) -> Scalar:
+    """Compute a function of ``math`` in float64, then rounded to the type; in the type if it `is_exact`."""
+    if is_exact:
+        return _finish(meaning(np, *arguments), scalar_type)
+    return _rounded(meaning(np, *map(np.float64, arguments)), scalar_type)
 
 
 def _finish(value: Any, scalar_type: ScalarType) -> Scalar:

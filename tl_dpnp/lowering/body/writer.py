@@ -15,7 +15,6 @@ from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.llvm import GLOBAL, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
@@ -35,6 +34,7 @@ from tl_dpnp.lowering.body.tree import (
 from tl_dpnp.lowering.checks import CheckKind
 from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.counting import cannot_overflow, counter_type
+from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
@@ -217,7 +217,7 @@ class _Writer(MemrefWriter):
                 self.count_loop(operation)
             case ops.Foreach():
                 self.foreach(operation)
-            case ops.LinearAlgebra():
+            case ops.Contraction():
                 self.linear_algebra(operation)
             case ops.Barrier():
                 if self.work_group.staging is not None and self.work_group.staging.teams_share_warps:
@@ -227,7 +227,7 @@ class _Writer(MemrefWriter):
             case ops.LifetimeStop():
                 pass
             case _:
-                raise AssertionError(operation)
+                raise no_lowering(operation)
 
     def scalar(self, operation: ops.Operation) -> Expression:
         match operation:
@@ -414,10 +414,10 @@ class _Writer(MemrefWriter):
     def check_shapes(self, operation: ops.LinearAlgebra) -> None:
         """Check that sizes which an instruction takes to be equal are so, where the types leave it open."""
         known: dict[str, Expression] = {}
-        for value, letters in reversed(dimension_names(operation)):
+        for value, letters in reversed(operation.dimension_names):
             for mode, (letter, size) in enumerate(zip(letters, self.memrefs[value.name].sizes, strict=True)):
                 if known.setdefault(letter, size) != size:
-                    kind = type(operation).__name__.lower()
+                    kind = operation.mnemonic
                     what = f"size of mode {mode} of an operand of {kind}"
                     self.check("equal", operation.span, size, known[letter], what)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.printer import mnemonic
 from tl_dpnp.language.types import GroupType, MemrefType, canonical_strides
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
@@ -191,7 +190,7 @@ def _is_whole(entry: ops.Slice) -> bool:
 
 
 def _spelled(operation: ops.LinearAlgebra, transposes: Sequence[bool]) -> str:
-    return ".".join([mnemonic(operation), *("t" if flag else "n" for flag in transposes)])
+    return ".".join([operation.mnemonic, *("t" if flag else "n" for flag in transposes)])
 
 
 def _line(operation: ops.Operation) -> str:

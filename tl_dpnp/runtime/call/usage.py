@@ -12,7 +12,6 @@ from typing import Literal
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
-from tl_dpnp.language.rules import dimension_names
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
 
@@ -137,12 +136,12 @@ class _Walk:
                 self._reshape(source, result, mode, mode, len(shape), scope)
             case ops.Fuse(source=source, first=first, last=last, result=result):
                 self._reshape(source, result, first, last, 1, scope)
-            case ops.LinearAlgebra(inputs=inputs, beta=beta, output=output, atomic=atomic):
+            case ops.LinearAlgebra(output=output):
                 self._write(output, scope)
-                if isinstance(operation, ops.Gemm | ops.Gemv):
-                    for memref in (*inputs, output):
+                if operation.has_precision:  # it sums products
+                    for memref in (*operation.inputs, output):
                         self._open(memref, scope)
-                for memref in (*inputs, *([output] if atomic or not _is_zero(beta) else [])):
+                for memref in operation.reads:
                     self._read(memref, scope)
                 if reach != "branch":
                     self._relate(operation, scope)
@@ -175,7 +174,7 @@ class _Walk:
         """Note the dynamic sizes of a linear-algebra instruction that must equal another of its sizes."""
         known: dict[str, tuple[Extent | int, ops.Value]] = {}
         sizes = [(letter, self._extent(memref, mode, scope), memref)
-                 for memref, letters in dimension_names(operation) for mode, letter in enumerate(letters)]
+                 for memref, letters in operation.dimension_names for mode, letter in enumerate(letters)]
         for letter, extent, memref in sizes:
             if extent is None:
                 continue

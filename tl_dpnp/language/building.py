@@ -1,0 +1,163 @@
+"""What building an operation takes, whichever it is: numbers become operands, rules are checked, places noted.
+
+The methods of the builder stand beside the instructions that they build, in classes derived from `Building`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import pathlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Complex, Integral, Real
+from typing import TypeVar
+
+from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
+from tl_dpnp.language.constants import convert
+from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rules import operation_errors
+from tl_dpnp.language.type_rules import describe
+from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.scalars import INDEX, ScalarType
+
+__all__ = ["Argument", "Building", "caller"]
+
+#: What an operand may be: a value, or a Python or NumPy number.
+Number = bool | int | float | complex
+Argument = Value | Constant | Number
+
+_Built = TypeVar("_Built", bound=Operation)
+
+
+class Building:
+    """The part of a function builder that the methods of all instructions share."""
+
+    _regions: list[list[Operation]]
+    _returned: list[tuple[ScalarType, ...]]  # for each open region, the types that its yield gives
+    _names: set[str]
+    _next: int
+
+    def _operand(self, argument: Argument, type: ScalarType) -> Operand:
+        """Return a value as it is, a number as a constant of `type`."""
+        if isinstance(argument, Value | Constant):
+            return argument
+        with self._located():
+            return Constant(convert(_number(argument), type), type, caller())
+
+    def _indices(self, indices: Sequence[Argument]) -> tuple[Operand, ...]:
+        return tuple(self._operand(index, INDEX) for index in indices)
+
+    def _scalar_type(self, type: ScalarType | None, *arguments: Argument | None) -> ScalarType:
+        """Return the given type, or that of the first operand that has one."""
+        if type is not None:
+            return type
+        for argument in arguments:
+            if isinstance(argument, Value | Constant):
+                if isinstance(argument.type, ScalarType):
+                    return argument.type
+                raise self._error(f"a scalar is needed, but {argument} is {describe(argument.type)}", "load an element")
+        raise self._error("no operand is a value, so that the type is unknown", "give the type: type=F32")
+
+    def _memref(self, value: Value) -> MemrefType:
+        if not isinstance(value, Value):
+            raise self._error(f"a memref is needed, but {value!r} given", "give a value that the builder returned")
+        if not isinstance(value.type, MemrefType):
+            hint = "load one memref of the group first" if isinstance(value.type, GroupType) else None
+            raise self._error(f"a memref is needed, but {value} is {describe(value.type)}", hint)
+        return value.type
+
+    def _result(self, type: Type | None, name: str) -> Value:
+        """Return a new value, numbered if it has no name; its type is inferred later if it is None."""
+        if name in self._names:
+            raise self._error(f"%{name} is already defined", "give the value a name of its own")
+        while not name:
+            name, self._next = str(self._next), self._next + 1
+            name = "" if name in self._names else name
+        self._names.add(name)
+        return Value(name, POISON if type is None else type, caller())
+
+    def _add(self, operation: Operation) -> None:
+        self._regions[-1].append(self._check(operation))
+
+    def _add_value(self, operation: Operation) -> Value:
+        """Append an operation whose only result has its type inferred where that follows from the operands."""
+        with self._located():
+            type = operation.result_type()
+        if type is not None:
+            operation = replace(operation, result=replace(operation.results[0], type=type))  # type: ignore[call-arg]
+        self._add(operation)
+        return operation.results[0]
+
+    def _value(self, value: Value) -> Value:
+        """Return a value as it is.  Raises `TLVerifyError` for anything else."""
+        if not isinstance(value, Value):
+            raise self._error(f"{value!r} is no operand", "give a value that the builder returned")
+        return value
+
+    def _check(self, operation: _Built) -> _Built:
+        """Return the operation with the caller's place.  Raises `TLVerifyError` if it breaks a rule."""
+        operation = replace(operation, span=caller())
+        diagnostics = [_diagnostic(error) for error in operation_errors(operation)]
+        if diagnostics:
+            raise TLVerifyError.from_diagnostics(diagnostics)
+        return operation
+
+    @contextmanager
+    def _region(self, types: tuple[ScalarType, ...] = ()) -> Iterator[list[Operation]]:
+        """Collect the operations that are built inside the context; drop them if it ends in an exception."""
+        body: list[Operation] = []
+        self._regions.append(body)
+        self._returned.append(types)
+        try:
+            yield body
+        finally:
+            self._regions.pop()
+            self._returned.pop()
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        """Give a broken rule the caller's place."""
+        try:
+            yield
+        except RuleError as error:
+            raise TLVerifyError.from_diagnostics([_diagnostic(error)]) from None
+
+    def _error(self, message: str, hint: str | None = None) -> TLVerifyError:
+        return TLVerifyError(message, (_diagnostic(RuleError(message, hint)),))
+
+
+def _number(argument: object) -> Number:
+    """Return a Python number for a Python or NumPy number."""
+    match argument:
+        case bool() | int() | float() | complex():
+            return argument
+        case Integral():
+            return int(argument)
+        case Real():
+            return float(argument)
+        case Complex():
+            return complex(argument)
+    raise RuleError(f"{argument!r} is no operand", "give a value that the builder returned, or a number")
+
+
+def _diagnostic(error: RuleError) -> Diagnostic:
+    span = caller()
+    return Diagnostic(error.message, span, error.hint, linecache.getline(span.file, span.line).rstrip() or None)
+
+
+def caller() -> Span:
+    """Return the line of Python code that called the builder."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
+        frame = frame.f_back
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, line).rstrip()
+    first = len(text) - len(text.lstrip()) + 1
+    return Span(file, line, first, line, max(len(text), first) + 1)
+
+
+#: Where the files of the language are, and that of context managers.
+_INTERNAL = (f"{pathlib.Path(__file__).parent}/", contextmanager.__code__.co_filename)

@@ -1,0 +1,396 @@
+"""Instructions with regions: conditions, loops, and what a region yields.
+
+Source: tensor language reference, sections "For", "Foreach", "If" and "Yield".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.language.assembly import listed, operand_text
+from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Region, Value, scalar_type
+from tl_dpnp.language.rule_error import RuleError, counted
+from tl_dpnp.language.rules import scalar_errors
+from tl_dpnp.language.types import Type
+from tl_dpnp.scalars import I1, INDEX, ScalarType
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
+    from tl_dpnp.language.interpreter.machine import WorkGroup
+
+
+@dataclass(frozen=True)
+class Yield(Operation):
+    """``yield a, b : t, t``: the values that a region gives to the operation that contains it."""
+
+    mnemonic = "yield"
+    example = "yield %a, %b : f32, i32"
+
+    values: tuple[Operand, ...] = ()
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        return {"yield_instruction": '"yield" [identifier_or_constant_list] [":" [scalar_type_list]]'}
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        parts = {part.data: part.children for part in tree.children if part is not None}
+        values, types = parts.get("identifier_or_constant_list", []), parts.get("scalar_type_list", [])
+        if len(values) != len(types):
+            message = f"yield names {counted(len(values), 'value')} but {counted(len(types), 'type')}"
+            hint = "write one type for each value: yield %a, %b : f32, i32"
+            elaborator.report(message, elaborator.source.span(tree), hint)
+            return cls(values=(MISSING,))
+        return cls(values=tuple(
+            elaborator.agreed(value, (elaborator.type(type), type)) for value, type in zip(values, types, strict=True)
+        ))
+
+    @property
+    def text(self) -> str:
+        types = ", ".join(str(value.type) for value in self.values)
+        return f"yield {listed(self.values)} : {types}" if self.values else "yield"
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return tuple(map(group.value, self.values))
+
+
+@dataclass(frozen=True)
+class If(Operation):
+    """``if condition -> (types) { ... } else { ... }``; `outputs` are the values it returns."""
+
+    mnemonic = "if"
+    example = "if %condition { ... }"
+    remark = " or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }"
+
+    condition: Operand
+    outputs: tuple[Value, ...]
+    then: Region
+    otherwise: Region | None = None
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.outputs
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        results = '["->" "(" [scalar_type_list] ")"]'  # the parentheses are an extension
+        return {"if_instruction": f'"if" _identifier_or_bool_constant {results} region ["else" region]'}
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        condition, types, then, otherwise = tree.children
+        returned = [] if types is None else [elaborator.type(type) for type in types.children]
+        results = results or elaborator.without_names(len(returned), elaborator.head(tree))
+        if len(returned) != len(results):
+            returns, names = counted(len(returned), "value"), counted(len(results), "name")
+            message = f"the if returns {returns}, but has {names} before it"
+            hint = "write one name for each type: %a, %b = if %c -> (f32, i32) { ... } else { ... }"
+            elaborator.report(message, elaborator.head(tree), hint)
+            results = (*results, MISSING)
+        typed = zip(results, returned, strict=False)
+        outputs = [value if value is MISSING else replace(value, type=type) for value, type in typed]
+        outputs += results[len(returned) :]
+        return cls(
+            condition=elaborator.operand(condition, I1),
+            outputs=tuple(outputs),
+            then=elaborator.region(then),
+            otherwise=None if otherwise is None else elaborator.region(otherwise),
+        )
+
+    @property
+    def text(self) -> str:
+        types = f" -> ({', '.join(str(value.type) for value in self.outputs)})" if self.outputs else ""
+        return f"if {operand_text(self.condition)}{types}"
+
+    def errors(self) -> Iterator[RuleError]:
+        type = self.condition.type
+        if type != I1:
+            hint = "write the result of a comparison, true or false"
+            yield RuleError(f"the condition must have type i1, but has type {type}", hint, 0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        chosen = self.then if group.value(self.condition) else self.otherwise
+        return () if chosen is None else group.run(chosen)
+
+
+@dataclass(frozen=True)
+class For(Operation):
+    """``for %i = start, stop[, step] : type { ... }``: sequential, over [start, stop)."""
+
+    mnemonic = "for"
+    example = "for %i = 0, 16, 2 : index { ... }"
+    remark = "; step and type may be left out"
+
+    variable: Value
+    start: Operand
+    stop: Operand
+    step: Operand
+    body: Region
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (self.body,)
+
+    @property
+    def loop_variables(self) -> tuple[Value, ...]:
+        return (self.variable,)
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        bound = "_identifier_or_int_constant"
+        return {
+            "for_instruction": '"for" LOCAL_IDENTIFIER "=" for_bounds [":" scalar_type] region',
+            "for_bounds": f'{bound} "," {bound} ["," {bound}]',
+        }
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        variable, bounds = _read_loop(elaborator, tree)
+        if len(bounds) == 2:
+            elaborator.place(tree.children[0])
+            type = variable.type if isinstance(variable.type, ScalarType) else POISON
+            bounds += (Constant(1, type, variable.span),)
+        start, stop, step = bounds
+        body = elaborator.region(tree.children[-1], {variable.name: variable})
+        return cls(variable=variable, start=start, stop=stop, step=step, body=body)
+
+    @property
+    def text(self) -> str:
+        default = isinstance(self.step, Constant) and self.step.value == 1
+        bounds = (self.start, self.stop) if default else (self.start, self.stop, self.step)
+        return f"for {self.variable} = {listed(bounds)}{_type_text(self.variable)}"
+
+    def errors(self) -> Iterator[RuleError]:
+        yield from _loop_errors("for", self.variable, dict(enumerate(self.operands)))
+        step = self.step
+        if isinstance(step, Constant) and not isinstance(step.value, complex) and step.value <= 0:
+            yield RuleError(f"the step of a for loop is {step.value}", "write a step of at least 1", 2)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        step = group.index(self.step)
+        if step <= 0:
+            raise group.fault(f"the step of the loop is {step}", "a step must be 1 or more")
+        for value in range(group.index(self.start), group.index(self.stop), step):
+            group.iteration(self.body, ((self.variable, value),))
+        return ()
+
+
+@dataclass(frozen=True)
+class Foreach(Operation):
+    """``foreach (%i, ...) = (start, ...), (stop, ...) { ... }``: each tuple of indices once, in no order.
+
+    The iterations are spread over the work-items.  A loop over one index is ``foreach %i = start, stop : type``.
+    """
+
+    mnemonic = "foreach"
+    example = "foreach %i = 0, 16 : index { ... }"
+    remark = "; the type may be left out"
+    collective = True
+
+    variables: tuple[Value, ...]
+    starts: tuple[Operand, ...]
+    stops: tuple[Operand, ...]
+    body: Region
+
+    @property
+    def ranges(self) -> Iterator[tuple[Value, Operand, Operand]]:
+        """Each variable with its first value and the end of its range."""
+        return zip(self.variables, self.starts, self.stops, strict=True)
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (self.body,)
+
+    @property
+    def loop_variables(self) -> tuple[Value, ...]:
+        return self.variables
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        bounds = '"(" index_list ")" "," "(" index_list ")"'
+        return {
+            "foreach_instruction": '"foreach" LOCAL_IDENTIFIER "=" foreach_bounds [":" scalar_type] region',
+            "foreach_bounds": '_identifier_or_int_constant "," _identifier_or_int_constant',
+            "foreach_modes_instruction": f'"foreach" "(" foreach_names ")" "=" {bounds} [":" scalar_type_list] region',
+            "foreach_names": 'LOCAL_IDENTIFIER ("," LOCAL_IDENTIFIER)*',
+        }
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        """A loop over several indices: one has the type that is written, else that of a bound that is a value."""
+        if tree.data == "foreach_instruction":
+            variable, (start, stop) = _read_loop(elaborator, tree)
+            body = elaborator.region(tree.children[-1], {variable.name: variable})
+            return cls(variables=(variable,), starts=(start,), stops=(stop,), body=body)
+        names, starts, stops, types = ([] if part is None else part.children for part in tree.children[:-1])
+        for what, entries in (("first values", starts), ("ends", stops), ("types", types)):
+            if entries and len(entries) != len(names):
+                message = f"a foreach over {len(names)} indices has {len(entries)} {what}"
+                elaborator.report(message, elaborator.source.span(entries[0]), "give one for each index")
+        indices = list(zip_longest(names, starts, stops, types))[: len(names)]
+
+        def type_of(start: ParseNode, stop: ParseNode, type: ParseNode) -> Type:
+            return elaborator.type_of_bounds(start, stop) if type is None else elaborator.type(type)
+
+        variables = tuple(
+            elaborator.variable(name, type_of(start, stop, type), type or name) for name, start, stop, type in indices
+        )
+
+        def bound(variable: Value, bound: ParseNode, type: ParseNode) -> Operand:
+            if bound is None:  # reported above
+                return Constant(0, POISON)
+            return elaborator.agreed(bound, (variable.type, type or bound), can_be_written=False)
+
+        of_variables = list(zip(variables, indices, strict=True))
+        first = tuple(bound(variable, start, type) for variable, (_, start, _, type) in of_variables)
+        last = tuple(bound(variable, stop, type) for variable, (_, _, stop, type) in of_variables)
+        body = elaborator.region(tree.children[-1], {variable.name: variable for variable in variables})
+        return cls(variables=variables, starts=first, stops=last, body=body)
+
+    @property
+    def text(self) -> str:
+        if len(self.variables) == 1 == len(self.starts) == len(self.stops):
+            (variable,) = self.variables
+            return f"foreach {variable} = {listed((*self.starts, *self.stops))}{_type_text(variable)}"
+        types = ", ".join(str(variable.type) for variable in self.variables)
+        ranges = f"({listed(self.variables)}) = ({listed(self.starts)}), ({listed(self.stops)})"
+        is_plain = all(variable.type == INDEX for variable in self.variables)
+        return f"foreach {ranges}" if is_plain else f"foreach {ranges} : {types}"
+
+    def errors(self) -> Iterator[RuleError]:
+        count = len(self.variables)
+        if not count or {len(self.starts), len(self.stops)} != {count}:
+            yield RuleError(
+                f"a foreach over {count} indices has {len(self.starts)} first values and {len(self.stops)} ends",
+                "give one of each for every index",
+            )
+            return
+        for place, (variable, start, stop) in enumerate(self.ranges):
+            yield from _loop_errors("foreach", variable, {place: start, count + place: stop})
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        ranges = [range(group.index(start), group.index(stop)) for _, start, stop in self.ranges]
+        for number in group.launch.ordered(range(math.prod(map(len, ranges)))):
+            indices = []
+            for entries in ranges:  # the first index runs fastest
+                number, place = divmod(number, len(entries))
+                indices.append(entries[place])
+            group.iteration(self.body, zip(self.variables, indices, strict=True))
+        return ()
+
+
+def _read_loop(elaborator: Elaborator, tree: ParseTree) -> tuple[Value, tuple[Operand, ...]]:
+    """Return the variable and the bounds of a loop over one index."""
+    name, bounds, annotation, _ = tree.children
+    type = INDEX if annotation is None else elaborator.type(annotation)
+    variable = elaborator.variable(name, type, annotation or name)
+    return variable, tuple(
+        elaborator.agreed(bound, (variable.type, annotation or bound)) for bound in bounds.children
+    )
+
+
+def _type_text(variable: Value) -> str:
+    return "" if variable.type == INDEX else f" : {variable.type}"
+
+
+def _loop_errors(name: str, variable: Value, bounds: Mapping[int, Operand]) -> Iterator[RuleError]:
+    """Yield what is wrong with the type of a loop's variable, and with bounds, by their place among the operands."""
+    if not (isinstance(variable.type, ScalarType) and variable.type.is_integer):
+        yield RuleError(f"the variable of a {name} loop has type {variable.type}", "use index or another integer type")
+        return
+    for place, bound in bounds.items():
+        yield from scalar_errors((bound,), variable.type, first=place)
+
+
+@dataclass
+class Branch:
+    """An ``if`` under construction; `results` are the values it returns, of use behind its ``else``."""
+
+    results: tuple[Value, ...]
+    operation: If
+
+
+class ControlMethods(Building):
+    """What a function builder has for instructions with regions."""
+
+    @contextmanager
+    def for_(
+        self, start: Argument, stop: Argument, step: Argument = 1, *, type: ScalarType = INDEX, name: str = ""
+    ) -> Iterator[Value]:
+        """``for`` over [start, stop), as a context; gives the loop variable."""
+        variable = self._result(type, name)
+        bounds = [self._operand(bound, type) for bound in (start, stop, step)]
+        loop = For(variable=variable, start=bounds[0], stop=bounds[1], step=bounds[2], body=Region())
+        loop = self._check(loop)
+        with self._region() as body:
+            yield variable
+        self._regions[-1].append(replace(loop, body=Region(tuple(body))))
+
+    @contextmanager
+    def foreach(self, start: Argument, stop: Argument, *, type: ScalarType = INDEX, name: str = "") -> Iterator[Value]:
+        """``foreach`` over [start, stop), as a context; gives the loop variable."""
+        with self._foreach((self._result(type, name),), (start,), (stop,)) as (variable,):
+            yield variable
+
+    @contextmanager
+    def foreach_modes(
+        self, starts: Sequence[Argument], stops: Sequence[Argument], *, type: ScalarType = INDEX,
+        names: Sequence[str] = (),
+    ) -> Iterator[tuple[Value, ...]]:
+        """``foreach`` over several indices, the first of which runs fastest in memory; gives the loop variables."""
+        padded = [*names, *[""] * (len(starts) - len(names))]
+        with self._foreach(tuple(self._result(type, name) for name in padded), starts, stops) as variables:
+            yield variables
+
+    @contextmanager
+    def _foreach(
+        self, variables: tuple[Value, ...], starts: Sequence[Argument], stops: Sequence[Argument]
+    ) -> Iterator[tuple[Value, ...]]:
+        types = [scalar_type(variable) for variable in variables]
+        first, last = (
+            tuple(self._operand(bound, types[min(place, len(types) - 1)]) for place, bound in enumerate(bounds))
+            for bounds in (starts, stops)
+        )
+        loop = self._check(Foreach(variables=variables, starts=first, stops=last, body=Region()))
+        with self._region() as body:
+            yield variables
+        self._regions[-1].append(replace(loop, body=Region(tuple(body))))
+
+    @contextmanager
+    def if_(self, condition: Argument, *types: ScalarType, names: Sequence[str] = ()) -> Iterator[Branch]:
+        """``if``, as a context; with `types`, it returns values, and both its regions end in `yield_`."""
+        padded = [*names, *[""] * (len(types) - len(names))]
+        outputs = tuple(self._result(type, name) for type, name in zip(types, padded, strict=True))
+        operation = self._check(If(condition=self._operand(condition, I1), outputs=outputs, then=Region()))
+        branch = Branch(outputs, operation)
+        with self._region(types) as body:
+            yield branch
+        branch.operation = replace(operation, then=Region(tuple(body)))
+        self._regions[-1].append(branch.operation)
+
+    @contextmanager
+    def else_(self) -> Iterator[None]:
+        """``else`` of the ``if`` right before it, as a context."""
+        last = self._regions[-1][-1] if self._regions[-1] else None
+        if not isinstance(last, If) or last.otherwise is not None:
+            raise self._error("else_ does not follow an if_", "open it right behind the with block of if_")
+        with self._region(tuple(scalar_type(value) for value in last.outputs)) as body:
+            yield
+        self._regions[-1][-1] = replace(last, otherwise=Region(tuple(body)))
+
+    def yield_(self, *values: Argument) -> None:
+        """``yield``; numbers take the types that the ``if`` returns."""
+        types = self._returned[-1]
+        if len(values) != len(types):
+            raise self._error(f"yield_ gives {counted(len(values), 'value')}, but {len(types)} are returned here")
+        self._add(Yield(values=tuple(map(self._operand, values, types))))

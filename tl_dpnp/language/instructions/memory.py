@@ -1,0 +1,184 @@
+"""Instructions on memory: temporaries, barriers, loads and stores of elements.
+
+Source: tensor language reference, sections "Alloca", "Barrier", "Lifetime stop", "Load" and "Store".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.language.assembly import Element, Indices, Memref, Result, Spelled
+from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.ir import Value, memref_type
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rules import scalar_errors
+from tl_dpnp.language.type_rules import check_index, check_indices, check_type, describe
+from tl_dpnp.language.types import GroupType, MemrefType, Type
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.interpreter.machine import WorkGroup
+
+
+@dataclass(frozen=True)
+class Alloca(Spelled):
+    """``alloca -> memref``: temporary memory of the work-group, freed at the end of the enclosing region."""
+
+    spelling = "alloca -> {result.memref_type}"
+    example = "%m = alloca -> memref<f32x16x8>"
+    collective = True
+    pure = True
+
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        type = self.result.type
+        if not isinstance(type, MemrefType):
+            yield RuleError(f"alloca gives a memref, not {describe(type)}")
+            return
+        if type.element.is_subbyte:
+            message = f"temporary memory of {type.element} could not be written: its elements share bytes"
+            yield RuleError(message, f"write {type.element.in_registers}", 0)
+            return
+        try:
+            check_type(type)
+        except RuleError as error:
+            yield RuleError(error.message, error.hint)
+        if not type.is_static:
+            yield RuleError(
+                f"alloca of {type}, which has a dynamic {'mode' if None in type.shape else 'stride'}",
+                "write constant sizes and strides; only views vary",
+                0,  # an alloca has no operands: the place of its type
+            )
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.memory.allocate(memref_type(self.result)),)
+
+
+@dataclass(frozen=True)
+class LifetimeStop(Spelled):
+    """``lifetime_stop %m``: the temporary is not used after this point."""
+
+    spelling = "lifetime_stop {source}"
+    example = "lifetime_stop %m"
+    collective = True
+
+    source: Memref
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        group.memory.poison(group.value(self.source), memref_type(self.source).element)
+        return ()
+
+
+@dataclass(frozen=True)
+class Barrier(Spelled):
+    """``barrier``: orders all memory accesses of the work-group before it with those after it."""
+
+    spelling = "barrier"
+    example = "barrier"
+    collective = True
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return ()  # operations run one after another: everything before is done
+
+
+@dataclass(frozen=True)
+class Load(Spelled):
+    """``load %m[i, ...] : memref`` gives an element, ``load %g[i] : group`` gives a memref."""
+
+    spelling = "load {source}[{indices}] : {source.memref_or_group_type}"
+    example = "%a = load %m[%i, 0] : memref<f32x4x8>"
+    pure = True
+    gives_subbyte = True
+
+    source: Memref
+    indices: Indices
+    result: Result
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return () if isinstance(self.source.type, GroupType) else (self.source,)
+
+    @property
+    def viewed(self) -> Value | None:
+        return self.source if isinstance(self.source.type, GroupType) else None
+
+    def result_type(self) -> Type:
+        match self.source.type:
+            case MemrefType() as memref:
+                check_indices(memref, self.indices, first=1)
+                return memref.element
+            case GroupType(memref=memref):
+                if len(self.indices) != 1:
+                    message = f"a group takes one index, but {len(self.indices)} are given"
+                    raise RuleError(message, "write one index", min(len(self.indices), 2))
+                value = check_index(self.indices[0], 1)
+                if value is not None and value < 0:
+                    raise RuleError(f"the index {value} is negative", "write an index from 0 on", 1)
+                return memref
+        raise RuleError(f"load needs a memref or a group, but its operand is {describe(self.source.type)}", None, 0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        source, indices = group.value(self.source), list(map(group.index, self.indices))
+        if isinstance(source, group.memory.Group):
+            return (source.load(indices[0]),)
+        place = group.memory.element(source, indices)
+        return (group.scalar.decode(place[()], memref_type(self.source).element),)
+
+
+@dataclass(frozen=True)
+class Store(Spelled):
+    """``store v, %m[i, ...] : memref``."""
+
+    spelling = "store {value}, {target}[{indices}] : {target.memref_type}"
+    example = "store %a, %m[%i, 0] : memref<f32x4x8>"
+
+    value: Element
+    target: Memref
+    indices: Indices
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return (self.target,)
+
+    def errors(self) -> Iterator[RuleError]:
+        if not isinstance(self.target.type, MemrefType):
+            yield RuleError(f"store needs a memref, but its operand is {describe(self.target.type)}", None, 1)
+            return
+        yield from scalar_errors((self.value,), self.target.type.element, first=0)
+        try:
+            check_indices(self.target.type, self.indices, first=2)
+        except RuleError as error:
+            yield error
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        place = group.memory.element(group.value(self.target), list(map(group.index, self.indices)))
+        place[...] = group.scalar.encode(group.value(self.value), memref_type(self.target).element)
+        return ()
+
+
+class MemoryMethods(Building):
+    """What a function builder has for instructions on memory."""
+
+    def alloca(self, type: MemrefType, *, name: str = "") -> Value:
+        """``alloca``"""
+        return self._add_value(Alloca(result=self._result(type, name)))
+
+    def lifetime_stop(self, source: Value) -> None:
+        """``lifetime_stop``"""
+        self._add(LifetimeStop(source=self._value(source)))
+
+    def barrier(self) -> None:
+        """``barrier``"""
+        self._add(Barrier())
+
+    def load(self, source: Value, *indices: Argument, name: str = "") -> Value:
+        """``load``: an element of a memref, or a memref of a group."""
+        source, result = self._value(source), self._result(None, name)
+        return self._add_value(Load(source=source, indices=self._indices(indices), result=result))
+
+    def store(self, value: Argument, target: Value, *indices: Argument) -> None:
+        """``store``"""
+        element = self._memref(target).element
+        self._add(Store(value=self._operand(value, element), target=target, indices=self._indices(indices)))

@@ -1,0 +1,315 @@
+"""Scalar instructions: arithmetic, mathematics, comparisons, casts, and the place in the launch.
+
+Source: tensor language reference, sections "Arithmetic", "Cast", "Comparison", "Group id" and "Group size"; the
+mathematics is this project's extension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
+from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.ir import Constant, Operand, Value, scalar_type
+from tl_dpnp.language.rule_error import RuleError, counted
+from tl_dpnp.language.rules import kind_errors, scalar_errors
+from tl_dpnp.language.type_rules import describe
+from tl_dpnp.scalars import I1, INDEX, ScalarType
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.interpreter.machine import WorkGroup
+
+#: Binary arithmetic: name → the kinds of scalar that it accepts.
+ARITHMETIC: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("add", "sub", "mul", "div"), ("signed", "unsigned", "float", "complex")),
+    "rem": ("signed", "unsigned", "float"),
+    **dict.fromkeys(("shl", "shr"), ("signed", "unsigned")),
+    **dict.fromkeys(("and", "or", "xor"), ("signed", "unsigned", "boolean")),
+}
+#: Unary arithmetic: name → the kinds of scalar that it accepts.
+UNARY: dict[str, tuple[str, ...]] = {
+    "neg": ("signed", "unsigned", "float", "complex"),
+    "not": ("signed", "unsigned", "boolean"),
+}
+
+
+class MathFunction(NamedTuple):
+    """A function of ``math``: the number of its operands, the kinds of scalar that it accepts, and its meaning.
+
+    `meaning` takes NumPy, which this module does not import, and operands in f64, and its result is rounded to the
+    type; if `is_exact`, it takes operands of the type and stays in it.
+    """
+
+    operands: int
+    kinds: tuple[str, ...]
+    meaning: Callable[..., Any]
+    is_exact: bool = False
+
+
+_FLOATS, _REALS = ("float",), ("signed", "unsigned", "float")
+
+
+def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a · b + c, exact before its rounding to f64."""
+    plain = a * b + c
+    exact = all(map(math.isfinite, (a, b, c)))
+    if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
+        return plain  # carries NaN, infinities and the sign of zero
+    try:
+        return np.float64(float(total))
+    except OverflowError:
+        return np.float64(math.inf if total > 0 else -math.inf)
+
+
+#: Scalar mathematics (an extension).  As in C, min and max of a number and NaN give the number.
+MATHEMATICS: dict[str, MathFunction] = {
+    "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
+    "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
+    "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
+    "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
+    "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
+    "cos": MathFunction(1, _FLOATS, lambda np, x: np.cos(x)),
+    "tanh": MathFunction(1, _FLOATS, lambda np, x: np.tanh(x)),
+    "abs": MathFunction(1, _REALS, lambda np, x: np.abs(x), is_exact=True),
+    "min": MathFunction(2, _REALS, lambda np, x, y: np.fmin(x, y), is_exact=True),
+    "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
+    "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
+}
+COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
+
+
+@dataclass(frozen=True)
+class Arith(Spelled):
+    """``arith.<kind> a, b : type`` — both operands and the result have one scalar type; `kind` is in `ARITHMETIC`."""
+
+    spelling = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
+    example = "%c = arith.add %a, %b : f32"
+    kinds = tuple(ARITHMETIC)
+    older = ("add", "sub", "mul", "div", "rem")
+    pure = True
+
+    kind: Kind
+    lhs: Operand
+    rhs: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        yield from kind_errors(f"arith.{self.kind}", self.result.type, ARITHMETIC.get(self.kind))
+        yield from scalar_errors((self.lhs, self.rhs), self.result.type, first=0)
+        divisor = self.rhs
+        if self.kind in ("div", "rem") and isinstance(divisor, Constant) and divisor.type.is_integer and (
+            divisor.value == 0
+        ):
+            yield RuleError("integer division by zero", "write a divisor other than 0", 1)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        lhs, rhs = group.value(self.lhs), group.value(self.rhs)
+        return (group.scalar.arith(self.kind, scalar_type(self.result), lhs, rhs, group.debug),)
+
+
+@dataclass(frozen=True)
+class Unary(Spelled):
+    """``arith.neg`` and ``arith.not``; `kind` is in `UNARY`."""
+
+    spelling = "arith{kind} {operand} : {result.scalar_type}"
+    example = "%b = arith.neg %a : f32"
+    kinds = tuple(UNARY)
+    older = ("neg",)
+    pure = True
+
+    kind: Kind
+    operand: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        yield from kind_errors(f"arith.{self.kind}", self.result.type, UNARY.get(self.kind))
+        yield from scalar_errors((self.operand,), self.result.type, first=0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.unary(self.kind, scalar_type(self.result), group.value(self.operand)),)
+
+
+@dataclass(frozen=True)
+class Math(Spelled):
+    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`."""
+
+    spelling = "math{kind} {arguments} : {result.scalar_type}"
+    example = "%b = math.exp %a : f32"
+    kinds = tuple(MATHEMATICS)
+    pure = True
+
+    kind: Kind
+    arguments: Arguments
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        given, function = len(self.arguments), MATHEMATICS.get(self.kind)
+        count = given if function is None else function.operands
+        yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
+        if given != count:
+            message = f"math.{self.kind} takes {counted(count, 'operand')}, but {given} given"
+            yield RuleError(message, f"write {counted(count, 'operand')}", min(given - 1, count))
+        yield from scalar_errors(self.arguments, self.result.type, first=0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.kind]
+        return (group.scalar.mathematics(function.meaning, scalar_type(self.result), values, function.is_exact),)
+
+
+@dataclass(frozen=True)
+class Cast(Spelled):
+    """``cast a : from -> to``; a cast to i1 asks whether the value differs from zero."""
+
+    spelling = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    example = "%b = cast %a : i32 -> f32"
+    pure = True
+    takes_subbyte = True
+
+    operand: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        source, target = self.operand.type, self.result.type
+        if not isinstance(source, ScalarType) or not isinstance(target, ScalarType):
+            yield RuleError(f"cast works on scalars, not on {describe(source)}", None, 0)
+        elif source.is_complex and not (target.is_complex or target.is_boolean):
+            message = f"{source} does not cast to {target}: its imaginary part would be lost"
+            yield RuleError(message, "cast it to c32, c64 or i1", 0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        source, target = scalar_type(self.operand), scalar_type(self.result)
+        return (group.scalar.convert(group.value(self.operand), source, target, group.debug),)
+
+
+@dataclass(frozen=True)
+class Compare(Spelled):
+    """``cmp.<kind> a, b : type``; the result is i1; `kind` is in `COMPARISONS`."""
+
+    spelling = "cmp{kind} {lhs}, {rhs} : {lhs.scalar_type}"
+    example = "%c = cmp.lt %a, %b : i32"
+    kinds = COMPARISONS
+    pure = True
+
+    kind: Kind
+    lhs: Operand
+    rhs: Operand
+    result: Result
+
+    def result_type(self) -> ScalarType:
+        return I1
+
+    def errors(self) -> Iterator[RuleError]:
+        type = self.lhs.type
+        if self.kind not in COMPARISONS:
+            yield RuleError(f"there is no instruction cmp.{self.kind}")
+        if not isinstance(type, ScalarType):
+            yield RuleError(f"cmp.{self.kind} works on scalars, not on {describe(type)}", None, 0)
+            return
+        if type.is_complex and self.kind not in ("eq", "ne"):
+            message = f"cmp.{self.kind} does not work on {type}: complex numbers have no order"
+            yield RuleError(message, "use cmp.eq or cmp.ne")
+        yield from scalar_errors((self.rhs,), type, first=1)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.compare(self.kind, group.value(self.lhs), group.value(self.rhs)),)
+
+
+@dataclass(frozen=True)
+class GroupId(Spelled):
+    """``group_id``: index of this work-group, from 0 to ``group_size`` − 1."""
+
+    spelling = "group_id"
+    example = "%i = group_id"
+    pure = True
+
+    result: Result
+
+    def result_type(self) -> ScalarType:
+        return INDEX
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.from_python(group.group, INDEX),)
+
+
+@dataclass(frozen=True)
+class GroupSize(Spelled):
+    """``group_size``: number of work-groups of the launch."""
+
+    spelling = "group_size"
+    example = "%n = group_size"
+    pure = True
+
+    result: Result
+
+    def result_type(self) -> ScalarType:
+        return INDEX
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.from_python(group.launch.group_size, INDEX),)
+
+
+class ScalarMethods(Building):
+    """What a function builder has for scalar instructions."""
+
+    def arith(
+        self, kind: str, lhs: Argument, rhs: Argument | None = None, *, type: ScalarType | None = None, name: str = ""
+    ) -> Value:
+        """``arith.<kind>``, binary or unary; `type` is needed where no operand is a value."""
+        scalar = self._scalar_type(type, lhs, rhs)
+        left, result = self._operand(lhs, scalar), self._result(scalar, name)
+        if rhs is None:
+            return self._add_value(Unary(kind=kind, operand=left, result=result))
+        return self._add_value(Arith(kind=kind, lhs=left, rhs=self._operand(rhs, scalar), result=result))
+
+    def add(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+        """``arith.add``"""
+        return self.arith("add", lhs, rhs, name=name)
+
+    def sub(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+        """``arith.sub``"""
+        return self.arith("sub", lhs, rhs, name=name)
+
+    def mul(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+        """``arith.mul``"""
+        return self.arith("mul", lhs, rhs, name=name)
+
+    def div(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+        """``arith.div``"""
+        return self.arith("div", lhs, rhs, name=name)
+
+    def rem(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+        """``arith.rem``"""
+        return self.arith("rem", lhs, rhs, name=name)
+
+    def neg(self, operand: Argument, *, name: str = "") -> Value:
+        """``arith.neg``"""
+        return self.arith("neg", operand, name=name)
+
+    def math(self, kind: str, *arguments: Argument, type: ScalarType | None = None, name: str = "") -> Value:
+        """``math.<kind>``; `type` is needed where no operand is a value."""
+        scalar = self._scalar_type(type, *arguments)
+        values = tuple(self._operand(argument, scalar) for argument in arguments)
+        return self._add_value(Math(kind=kind, arguments=values, result=self._result(scalar, name)))
+
+    def cmp(self, kind: str, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
+        """``cmp.<kind>``; `type` is needed where no operand is a value."""
+        scalar = self._scalar_type(type, lhs, rhs)
+        left, right = self._operand(lhs, scalar), self._operand(rhs, scalar)
+        return self._add_value(Compare(kind=kind, lhs=left, rhs=right, result=self._result(I1, name)))
+
+    def cast(self, operand: Argument, type: ScalarType, *, source: ScalarType | None = None, name: str = "") -> Value:
+        """``cast`` to `type`; `source` is the type of the operand, needed where that is a number."""
+        value = self._operand(operand, self._scalar_type(source, operand))
+        return self._add_value(Cast(operand=value, result=self._result(type, name)))
+
+    def group_id(self, *, name: str = "") -> Value:
+        """``group_id``"""
+        return self._add_value(GroupId(result=self._result(INDEX, name)))
+
+    def group_size(self, *, name: str = "") -> Value:
+        """``group_size``"""
+        return self._add_value(GroupSize(result=self._result(INDEX, name)))

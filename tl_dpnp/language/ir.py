@@ -1,0 +1,280 @@
+"""The intermediate representation of the whole compiler: values, operations, regions, functions.
+
+An operation is a frozen dataclass that holds its operands, its results and the span of its source text.  Operands
+are `Value` objects (a name and a type; names are unique where they are visible) or typed `Constant` objects.
+Two operations are equal when they say the same; the span takes no part in it.  The classes of operations, one for
+each instruction, are in `tl_dpnp.language.instructions`; all names are together in `tl_dpnp.language.ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tl_dpnp.errors import Span
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.scalars import ScalarType
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.elaborate import Elaborator, ParseTree
+    from tl_dpnp.language.interpreter.machine import WorkGroup
+
+__all__ = [
+    "MISSING", "NO_SPAN", "POISON", "Constant", "Function", "Module", "Operand", "Operation", "Region", "Slice",
+    "Value", "memref_type", "scalar_type",
+]
+
+NO_SPAN = Span("<builder>", 0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A local identifier: ``%name``.  Unnamed identifiers have digits for a name."""
+
+    name: str
+    type: Type
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"%{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A literal with the type that the instruction annotates; `value` is exact in that type.
+
+    bool for i1, int for integers, float for floats (rounded to the type), complex for complex types.
+    Constants are equal when they are the same bits: NaN equals NaN, and 0.0 differs from -0.0.
+    """
+
+    value: bool | int | float | complex
+    type: ScalarType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, str, ScalarType]:
+        return self.value.__class__, repr(self.value), self.type
+
+
+Operand = Value | Constant
+
+#: Type of a value whose definition is wrong: no rule is applied to it, so that one mistake gives one diagnostic.
+POISON = ScalarType("<error>", 0, "signed", "void")
+#: Stands for a value that the source leaves out by mistake; it has no name.
+MISSING = Value("", POISON)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One entry of a subview: ``offset`` alone (`is_index`; removes the mode) or ``offset : size``.
+
+    `size` is None for ``?``: what is left of the mode after the offset.  A plain colon is ``0 : ?``.
+    """
+
+    offset: Operand
+    size: Operand | None = None
+    is_index: bool = False
+
+
+@dataclass(frozen=True)
+class Region:
+    """An ordered list of operations between braces."""
+
+    operations: tuple[Operation, ...] = ()
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.operations)
+
+    def walk(self) -> Iterator[Operation]:
+        """Yield every operation, those of nested regions included, in source order."""
+        for operation in self.operations:
+            yield operation
+            for region in operation.regions:
+                yield from region.walk()
+
+
+#: The names of the fields that hold what an operation defines: results, and the variables of loops.
+_DEFINITIONS = frozenset(("result", "outputs", "variable", "variables"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """Base of all operations: what is asked of an instruction, and what follows from its fields.
+
+    Fields named `result` and `outputs` are results, `variable` and `variables` what a loop defines for its body;
+    in all others, values and constants are operands, in order, and regions are regions.
+
+    `collective` operations distribute their work over the work-items of a work-group and may not stand inside
+    ``foreach``; all others are replicated (tensor language reference, section "Execution model").  A `pure` one does
+    nothing but give its results.
+    """
+
+    #: The word that the instruction begins with, how it is written, as a complete example, and what hints say of that.
+    mnemonic: ClassVar[str]
+    example: ClassVar[str]
+    remark: ClassVar[str] = ""
+    #: The words that may follow it behind a dot, as in ``arith.add``, and those that the older reference begins with.
+    kinds: ClassVar[tuple[str, ...]] = ()
+    older: ClassVar[tuple[str, ...]] = ()
+    collective: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
+    #: Whether operands, or results, may be integers below 8 bits, which are for memory.
+    takes_subbyte: ClassVar[bool] = False
+    gives_subbyte: ClassVar[bool] = False
+
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    # --- what follows from the fields --------------------------------------------------------------------------------
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that the operation defines."""
+        result = getattr(self, "result", None)
+        return () if result is None else (result,)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The values and constants that the operation uses, not those used inside its regions."""
+        found: tuple[Operand, ...] | None = self.__dict__.get("_operands")
+        if found is None:
+            collected: list[Operand] = []
+            _collect([self.__dict__[name] for name in _names_of_uses(type(self))], collected)
+            found = self.__dict__["_operands"] = tuple(collected)
+        return found
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions that the operation contains."""
+        return ()
+
+    @property
+    def loop_variables(self) -> tuple[Value, ...]:
+        """The variables that a loop defines for its body."""
+        return ()
+
+    # --- effects -----------------------------------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The memrefs whose elements the operation reads, without those of its regions."""
+        return ()
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        """The memrefs whose elements the operation writes, without those of its regions."""
+        return ()
+
+    @property
+    def viewed(self) -> Value | None:
+        """The memref or group whose memory the result refers to; None if the result refers to none, or to its own."""
+        return None
+
+    @classmethod
+    def result_count(cls) -> int | None:
+        """Return how many results all operations of the class have; None if that varies."""
+        names = {f.name for f in fields(cls)}
+        return None if "outputs" in names else int("result" in names)
+
+    # --- the language ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        """Return the rules of the grammar by name; those named ``..._instruction`` are spellings of the instruction."""
+        raise NotImplementedError(f"{cls.__name__} has no grammar")
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        """Return the operation of a parse tree of one of the rules; the types of `results` are not known yet."""
+        raise NotImplementedError(f"{cls.__name__} cannot be read")
+
+    @property
+    def text(self) -> str:
+        """The operation as text of the language, without its results and regions."""
+        raise TypeError(f"{type(self).__name__} is no operation of the tensor language")
+
+    def result_type(self) -> Type | None:
+        """Return the type of the operation's only result where its operands determine it, else None.
+
+        Raises `RuleError` where the operation is not defined for its operands.
+        """
+        return None
+
+    def errors(self) -> Iterator[RuleError]:
+        """Yield an error for every rule that the operation breaks on its own, other than those of `result_type`.
+
+        Rules that need the surroundings of an operation (names, regions, lifetimes) are in `verifier`.
+        """
+        yield from ()
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        """Do the operation for a work-group of the interpreter; return the values of the results.
+
+        This is the meaning of the instruction.  No compiler's code takes part in it.
+        """
+        raise NotImplementedError(f"the interpreter does not know {type(self).__name__}")
+
+
+_uses: dict[type[Operation], tuple[str, ...]] = {}
+
+
+def _names_of_uses(kind: type[Operation]) -> tuple[str, ...]:
+    """Return the fields of a class that may hold operands."""
+    if kind not in _uses:
+        _uses[kind] = tuple(f.name for f in fields(kind) if f.name != "span" and f.name not in _DEFINITIONS)
+    return _uses[kind]
+
+
+def _collect(entries: Sequence[object], found: list[Operand]) -> None:
+    """Append the operands among the values of fields."""
+    for entry in entries:
+        if isinstance(entry, (Value, Constant)):
+            found.append(entry)
+        elif isinstance(entry, tuple):
+            _collect(entry, found)
+        elif isinstance(entry, Slice):
+            _collect((entry.offset, entry.size), found)
+
+
+# --- functions and modules -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel: its parameters, its attributes (None where the compiler chooses) and its body."""
+
+    name: str
+    parameters: tuple[Value, ...]
+    body: Region
+    work_group_size: tuple[int, int] | None = None
+    subgroup_size: int | None = None
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Module:
+    """The functions of one source text, in order."""
+
+    functions: tuple[Function, ...]
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self.functions)
+
+
+def memref_type(value: Value) -> MemrefType:
+    """Return the type of `value`, which the verifier has proved to be a memref."""
+    assert isinstance(value.type, MemrefType), value
+    return value.type
+
+
+def scalar_type(operand: Operand) -> ScalarType:
+    """Return the type of `operand`, which the verifier has proved to be a scalar."""
+    assert isinstance(operand.type, ScalarType), operand
+    return operand.type

@@ -1,0 +1,80 @@
+"""Instructions that are lowered to other instructions, before any other pass.
+
+A contraction needs nothing here where its loop nest follows from its shapes (`contraction.has_loop_nest`).  Of any
+other instruction on memrefs, a function of this module builds what it is lowered to, with the builder of the language;
+scalar instructions and those with regions are written by `body.writer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tl_dpnp.errors import Diagnostic, LoweringError
+from tl_dpnp.language import ops
+from tl_dpnp.language.builder import FunctionBuilder
+from tl_dpnp.lowering.contraction import has_loop_nest
+from tl_dpnp.lowering.rewrite import replace_body, with_regions
+from tl_dpnp.scalars import INDEX
+
+__all__ = ["decompose", "lowers", "no_lowering"]
+
+_Function = TypeVar("_Function", bound=Callable[..., None])
+
+#: From the class of an instruction to the function that builds what it is lowered to.
+_DECOMPOSITIONS: dict[type[ops.Operation], Callable[[FunctionBuilder, Any], None]] = {}
+
+
+def lowers(kind: type[ops.Operation]) -> Callable[[_Function], _Function]:
+    """Mark the function that is called with a builder and an instruction of a class, and builds what replaces it."""
+    def mark(function: _Function) -> _Function:
+        _DECOMPOSITIONS[kind] = function
+        return function
+
+    return mark
+
+
+def decompose(function: ops.Function) -> ops.Function:
+    """Return a function without the instructions that are lowered to others.
+
+    Raises LoweringError, with its place, at linear algebra that has no loop nest and is not lowered to others.
+    """
+    if not any(type(operation) in _DECOMPOSITIONS or _lacks_loops(operation) for operation in function.body.walk()):
+        return function
+    taken = {parameter.name for parameter in function.parameters}
+    for operation in function.body.walk():
+        taken.update(value.name for value in (*operation.results, *operation.loop_variables))
+    return replace_body(function, _decomposed(function.body, taken))
+
+
+def _lacks_loops(operation: ops.Operation) -> bool:
+    return isinstance(operation, ops.LinearAlgebra) and not has_loop_nest(operation)
+
+
+def _decomposed(region: ops.Region, taken: Set[str]) -> Iterator[ops.Operation]:
+    for operation in region:
+        build = _DECOMPOSITIONS.get(type(operation))
+        if build is not None:
+            # Parameters of these names keep the builder from giving them to other values.
+            builder = FunctionBuilder("decomposition", dict.fromkeys(taken, INDEX))
+            build(builder, operation)
+            yield from _placed(builder.function().body, operation)
+        elif _lacks_loops(operation):
+            raise no_lowering(operation)
+        else:
+            yield with_regions(operation, [ops.Region(tuple(_decomposed(r, taken))) for r in operation.regions])
+
+
+def _placed(region: ops.Region, origin: ops.Operation) -> Iterator[ops.Operation]:
+    """Yield what was built for an instruction, at the place of that."""
+    for operation in region:
+        regions = [ops.Region(tuple(_placed(inner, origin))) for inner in operation.regions]
+        yield replace(with_regions(operation, regions), span=origin.span)
+
+
+def no_lowering(operation: ops.Operation) -> LoweringError:
+    """Return the error for an instruction that the compiler has nothing for."""
+    message = f"the instruction {operation.mnemonic} has no lowering: it runs on the reference target only"
+    hint = 'use target="reference", or write it with other instructions'
+    return LoweringError(message, [] if operation.span == ops.NO_SPAN else [Diagnostic(message, operation.span, hint)])
