@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +18,13 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
+from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.forking import cut_off_word
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["ARRAY", "GROUP", "INTEGER", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record", "Word",
-           "describe_scalar", "machine_code", "native_function"]
+           "describe_group", "describe_scalar", "machine_code", "native_function"]
 
 #: Kinds of parameters: an array; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32 or as f64;
 #: an array of a package whose arrays are looked at in another way.
@@ -30,6 +32,8 @@ ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT = range(6)
 
 Word = ctypes.c_int64
 _HIGHEST = (1 << 63) - 1
+#: The attribute that tells groups apart; the name lives as long as the process.
+_SERIAL = sys.intern("serial")
 
 
 class Parameter(ctypes.Structure):
@@ -74,6 +78,8 @@ class CallEmitter:
     def __init__(self) -> None:
         self.module = ir.Module("direct")
         self.function = ir.Function(self.module, ir.FunctionType(I64, [I64, I64]), "launch")
+        # Python ends daemon threads where they ask for the interpreter, by unwinding their stacks.
+        self.function.attributes.add("uwtable")
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.refused = self.function.append_basic_block("refused")
 
@@ -256,11 +262,18 @@ def _address(function: Any) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-def describe_scalar(entry: Parameter, value: Any, scalar: ScalarType) -> bool:
-    """Write which numbers go to the kernel as they are; returns False for another type of values, or of parameters."""
-    usual, least, most = usual_values(scalar)
-    if type(value) is not usual:
+def describe_group(entry: Parameter, group: Any) -> bool:
+    """Write which group it is; returns False for a list of arrays, whose tables the next call has anew."""
+    entry.kind, entry.type, entry.attribute = GROUP, id(type(group)), id(_SERIAL)
+    if type(group) is not Group:
         return False
+    entry.least = group.serial
+    return True
+
+
+def describe_scalar(entry: Parameter, scalar: ScalarType) -> bool:
+    """Write which numbers go to the kernel as they are; returns False for types of parameters where none do."""
+    usual, least, most = usual_values(scalar)
     entry.type = id(usual)
     if scalar in (F32, F64):
         entry.kind, entry.highest = NARROW if scalar == F32 else WIDE, most

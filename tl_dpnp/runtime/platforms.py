@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda.direct import DirectCalls
+    from tl_dpnp.runtime.sycl.host_calls import HostCalls
     from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
     from tl_dpnp.runtime.store.cache import DiskCache
     from tl_dpnp.runtime.sycl.recent import RecentCalls
@@ -98,8 +99,8 @@ class Platform(Protocol):
     def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
         """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""
 
-    def direct_calls(self) -> DirectCalls | None:
-        """Return a memory of functions that check and launch calls by themselves, None where there are none."""
+    def direct_calls(self) -> DirectCalls | HostCalls:
+        """Return a memory of functions that check and launch calls by themselves."""
 
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""

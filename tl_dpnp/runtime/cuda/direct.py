@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
-from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.cuda.arrays import is_aligned
 from tl_dpnp.runtime.cuda.direct_code import CudaEmitter, CudaParameter, CudaRecord
-from tl_dpnp.runtime.native_calls import ARRAY, GROUP, OBJECT, describe_scalar, native_function
+from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, describe_group, describe_scalar, native_function
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["DirectCalls", "Exchange", "LaunchFacts", "direct_call", "exchange_of"]
@@ -168,13 +167,11 @@ def direct_call(
                 describe = _describe_array if exchange.tensor_of else _describe_object
                 known = describe(entry, argument, exchange, device, keep)
             case GroupType():
-                known = type(argument) is Group
-                if known:
-                    entry.kind, entry.least, entry.attribute = GROUP, argument.serial, id(_interned("serial", keep))
+                known = describe_group(entry, argument)
             case scalar_type:
                 assert isinstance(scalar_type, ScalarType)
                 entry.place = scalars[position]
-                known = describe_scalar(entry, argument, scalar_type)
+                known = describe_scalar(entry, scalar_type) and entry.type == id(type(argument))
         if not known:
             return None
     values = (ctypes.c_int64 * len(flat.values))()

@@ -1,0 +1,250 @@
+"""Machine code of the host that checks the arguments of a call and runs the machine code of a kernel itself.
+
+Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited for
+first, as every call does: SYCL does not tell whether there is anything.
+Sources: dpctl's C API (``dpctl_capi.h``, ``dpctl_sycl_queue_interface.h``); Intel 64 and IA-32 Architectures Software
+Developer's Manual, volume 1, section 10.2.3, "MXCSR Control and Status Register".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I8, I32, I64, counted_loop, if_then, index
+from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
+from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
+
+__all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
+
+#: Calls in a row that took too long, after which the function refuses all others.
+MOST_SLOW = 3
+#: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing over
+#: the interpreter takes longer than a small kernel where another thread wants it.
+_WORTH_RELEASING = 20_000
+#: The control register of vector instructions as a thread has it at its start: what OpenCL's threads compute with.
+_MXCSR = 0x1F80
+_MONOTONIC = 1  # CLOCK_MONOTONIC of <time.h>
+
+
+class HostParameter(Parameter):
+    """What an argument must be.
+
+    An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
+    that it must have, and `orders`, the flags of the orders (C, Fortran) that those strides have: dpctl need not keep
+    the strides of an array in one of them.  A value's `place` is in bytes.
+    """
+
+    _fields_ = [("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("orders", Word)]
+
+
+class Pair(ctypes.Structure):
+    """Two arrays that may not overlap: the places of their addresses, and where each ends and begins, in bytes."""
+
+    _fields_ = [(name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high")]
+
+
+class HostRecord(Record):
+    """A launch.
+
+    `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
+    `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
+    The kernel's function for a work-group is at `kernel`; there are `items` work-groups.  `longest` is how many
+    nanoseconds a call may take, `taken` how many the last one took, and `slow` counts those in a row that took longer.
+    """
+
+    _fields_ = [(name, Word) for name in (
+        "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
+        "longest", "taken", "slow",
+    )]
+
+
+class HostEmitter(CallEmitter):
+    """Adds arrays of dpctl and dpnp, and the launch."""
+
+    record_type, parameter_type = HostRecord, HostParameter
+
+    def ways(self) -> dict[int, Callable[[ir.Value, ir.Value], ir.Value]]:
+        """See `CallEmitter`: dpctl's arrays are `ARRAY`, dpnp's `OBJECT`."""
+        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, **super().ways()}
+
+    def begin(self) -> None:
+        """Make room for references to the arrays: other threads may let go of them while the kernel runs."""
+        self.count = self.field("count")
+        self.held = self.memory(self.count)
+
+        def clear(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.store(index(0), self.held, number)
+            return []
+
+        counted_loop(self.builder, index(0), self.count, index(1), [], clear)
+        self.require(self.builder.icmp_signed("<", self.field("slow"), index(MOST_SLOW)))
+
+    def end(self) -> None:
+        """Let go of the arrays."""
+        builder = self.builder
+
+        def let_go(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            array = self.load(self.held, number)
+            if_then(builder, builder.icmp_signed("!=", array, index(0)), lambda: self.python("Py_DecRef", array))
+            return []
+
+        counted_loop(builder, index(0), self.count, index(1), [], let_go)
+
+    # --- arguments -------------------------------------------------------------------------------------------------
+
+    def array_of_dpnp(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of an array of dpnp, which holds one of dpctl."""
+        array = self.attribute(given, self.field("array"))
+        self.store(array, self.held, self.number_of_argument)
+        self.require(self.builder.icmp_signed("==", self.type_of(array), self.field("array_type")))
+        return self.address(at, array)
+
+    def array(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of an array of dpctl."""
+        self.python("Py_IncRef", given)
+        self.store(given, self.held, self.number_of_argument)
+        return self.address(at, given)
+
+    def address(self, at: ir.Value, array: ir.Value) -> ir.Value:
+        """Return the address of an array that looks as expected."""
+        builder = self.builder
+
+        def same(function: str, field: str) -> None:
+            found = builder.sext(self.dpctl(function, I32, array), I64)
+            self.require(builder.icmp_signed("==", found, self.of(at, field)))
+
+        same("UsmNDArray_GetNDim", "modes")
+        same("UsmNDArray_GetTypenum", "form")
+        flags, required = builder.sext(self.dpctl("UsmNDArray_GetFlags", I32, array), I64), self.of(at, "flags")
+        self.require(builder.icmp_signed("==", builder.and_(flags, required), required))
+        dims, modes = self.of(at, "dims"), self.of(at, "modes")
+        self._same_words(self.dpctl("UsmNDArray_GetShape", I64, array), dims, modes)
+        strides = self.dpctl("UsmNDArray_GetStrides", I64, array)
+        are_given = builder.icmp_signed("!=", strides, index(0))
+        expected = builder.add(dims, builder.mul(modes, index(8)))
+        if_then(builder, are_given, lambda: self._same_words(strides, expected, modes))
+
+        def require_order() -> None:
+            in_c, in_fortran = (builder.and_(flags, index(flag)) for flag in native_interface().orders)
+            order = builder.select(builder.icmp_signed("!=", in_c, index(0)), in_c, in_fortran)
+            self.require(builder.icmp_signed("!=", builder.and_(order, self.of(at, "orders")), index(0)))
+
+        if_then(builder, builder.not_(are_given), require_order)
+        queue = self.dpctl("UsmNDArray_GetQueueRef", I64, array)
+        is_same = self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, self.field("queue"))
+        self.require(is_same)
+        return self.dpctl("UsmNDArray_GetData", I64, array)
+
+    def _same_words(self, given: ir.Value, expected: ir.Value, count: ir.Value) -> None:
+        builder = self.builder
+
+        def compare(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.require(builder.icmp_signed("==", self.load(given, number), self.load(expected, number)))
+            return []
+
+        counted_loop(builder, index(0), count, index(1), [], compare)
+
+    def put(self, value: ir.Value, kind: int, place: ir.Value) -> None:
+        """See `CallEmitter`."""
+        builder, address = self.builder, self.builder.add(self.values, place)
+        if kind == NARROW:
+            builder.store(builder.trunc(value, I32), builder.inttoptr(address, I32.as_pointer()))
+        else:
+            self.store(value, address, index(0))
+
+    # --- the launch ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Wait for the queue, run the work-groups, and return True."""
+        builder = self.builder
+        self._require_apart()
+        self._wait()
+        releases = builder.icmp_signed(">=", self.field("taken"), index(_WORTH_RELEASING))
+        state = self.memory(index(1))
+        if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
+        begin = self._nanoseconds()
+        self._with_usual_control(self._run)
+        taken = builder.sub(self._nanoseconds(), begin)
+        if_then(builder, releases, lambda: self.python("PyEval_RestoreThread", self.load(state, index(0))))
+        self._set("taken", taken)
+        is_slow = builder.icmp_signed(">", taken, self.field("longest"))
+        self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
+        self.end()
+        builder.ret(self.python("PyBool_FromLong", index(1)))
+
+    def _require_apart(self) -> None:
+        """Refuse arrays that may overlap: there is a warning to be given."""
+        builder, words = self.builder, ctypes.sizeof(Pair) // 8
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            at = builder.mul(number, index(words))
+            first, second, low, high, other_low, other_high = (
+                self.load(self.field("pairs"), builder.add(at, index(word))) for word in range(words))
+            addresses = [self.load(builder.add(self.values, place), index(0)) for place in (first, second)]
+            apart = builder.sub(*addresses)
+            before = builder.icmp_signed(">=", other_low, builder.add(apart, high))
+            behind = builder.icmp_signed(">=", builder.add(apart, low), other_high)
+            self.require(builder.or_(before, behind))
+            return []
+
+        counted_loop(builder, index(0), self.field("pair_count"), index(1), [], look)
+
+    def _wait(self) -> None:
+        """Wait for the queue, in turns with other threads."""
+        builder, turn = self.builder, self.field("turn")
+        acquired = self.result(turn, self.field("acquire"))
+        failed = self.function.append_basic_block("interrupted")
+        following = self.function.append_basic_block("acquired")
+        builder.cbranch(builder.icmp_signed("==", acquired, index(0)), failed, following)
+        builder.position_at_end(failed)  # a signal handler raised while another thread had its turn
+        self.end()
+        builder.ret(index(0))
+        builder.position_at_end(following)
+        self.python("Py_DecRef", acquired)
+        state = self.python("PyEval_SaveThread")
+        self.dpctl("DPCTLQueue_Wait", ir.VoidType(), self.field("queue"))
+        self.python("PyEval_RestoreThread", state)
+        self.python("Py_DecRef", self.result(turn, self.field("release")))
+
+    def _run(self) -> None:
+        """Run the work-groups one after another."""
+        builder, kernel, group = self.builder, self.field("kernel"), self.memory(index(3))
+        for number in (1, 2):
+            self.store(index(0), group, index(number))
+
+        def run(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.store(number, group, index(0))
+            self.call(kernel, ir.VoidType(), [self.values, group, index(0)])
+            return []
+
+        counted_loop(builder, index(0), self.field("items"), index(1), [], run)
+
+    def _with_usual_control(self, run: Callable[[], None]) -> None:
+        """Compute as OpenCL's threads do, whatever this thread was told about rounding and denormal numbers."""
+        builder = self.builder
+        slot = builder.alloca(I32, 2)
+        kept, usual = (builder.bitcast(builder.gep(slot, [ir.Constant(I32, place)]), I8.as_pointer()) for place in (0, 1))
+        builder.store(ir.Constant(I32, _MXCSR), builder.bitcast(usual, I32.as_pointer()))
+        type_ = ir.FunctionType(ir.VoidType(), [I8.as_pointer()])
+        store, load = (ir.Function(self.module, type_, f"llvm.x86.sse.{name}mxcsr") for name in ("st", "ld"))
+        builder.call(store, [kept])
+        builder.call(load, [usual])
+        run()
+        builder.call(load, [kept])
+
+    def _nanoseconds(self) -> ir.Value:
+        """Return the time."""
+        builder = self.builder
+        time = self.memory(index(2))
+        self.call(index(native_interface().clock_gettime), I32, [ir.Constant(I32, _MONOTONIC), time])
+        return builder.add(builder.mul(self.load(time, index(0)), index(10**9)), self.load(time, index(1)))
+
+    def _set(self, name: str, value: ir.Value) -> None:
+        self.store(value, self.record, index(getattr(HostRecord, name).offset // 8))
+
+    def dpctl(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        """Call a function of dpctl."""
+        return self.call(index(getattr(native_interface(), name)), result, arguments)

@@ -1,0 +1,262 @@
+"""Short calls on CPUs: those whose machine code the calling thread runs itself, without OpenCL.
+
+Which calls are short is measured: those of a launch go to OpenCL at first, and once it has been fast often enough, its
+machine code is loaded and called from then on, until that takes too long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import operator
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dpctl.tensor import usm_ndarray
+
+from tl_dpnp import config
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.flattening import FlatArguments
+from tl_dpnp.runtime.call.overlap import Footprint
+from tl_dpnp.runtime.call.scalar_arguments import carrying_type
+from tl_dpnp.runtime.native_calls import ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, native_interface
+from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
+from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
+from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
+from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
+
+__all__ = ["HostCalls", "ShortCalls", "why_not_called"]
+
+#: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, and the first one of a process 60 ms.
+CALLS_BEFORE = 24
+#: Seconds that a call may take to be short.  OpenCL's other threads begin 10 µs (EPYC, 2 cores) to 80 µs (Xeon of the
+#: Sapphire Rapids class, 2 cores) after the first, and what takes much longer is worth their help.
+_LONGEST = 100e-6
+#: Bytes of its thread's stack that a work-group may take: Python's threads have at least 32 KiB (`threading.stack_size`)
+#: and 8 MiB by default.
+_MOST_STACK = 1 << 18
+_TOO_LONG = "its calls take too long"
+
+Function = Callable[[tuple[Any, ...]], bool]
+
+
+#: Names that machine code looks attributes up by; they live as long as the process.
+_NAMES = tuple(map(sys.intern, ("acquire", "release", ARRAY_ATTRIBUTE)))
+
+_codes_lock = threading.Lock()
+_codes: weakref.WeakKeyDictionary[KernelHandle, HostCode | str] = weakref.WeakKeyDictionary()
+
+
+def _code_of(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | str:
+    """Return the loaded machine code of a kernel, or why there is none."""
+    with _codes_lock:
+        if handle not in _codes:
+            _codes[handle] = _load(handle, entry, types)
+        return _codes[handle]
+
+
+def _load(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | str:
+    stack = handle.kernel.private_mem_size
+    if stack > _MOST_STACK:
+        return f"a work-group takes {stack} bytes of its thread's stack"
+    try:
+        return load(binary_of(handle), entry, types)
+    except (HostCodeError, ProgramError) as problem:
+        return str(problem)
+
+
+def why_not_called(handle: KernelHandle) -> str | None:
+    """Return why the machine code of a kernel is not called, None if it is, or if nobody has asked yet."""
+    found = _codes.get(handle)
+    return found if isinstance(found, str) else None
+
+
+class ShortCalls:
+    """What is known of how long the calls of one launch take, and the function that runs them if they are short.
+
+    The function takes a tuple, of the addresses of the arrays for memrefs and then the scalars, and returns False for
+    those that it does not take.
+    """
+
+    def __init__(self, handle: KernelHandle, plan: LaunchPlan) -> None:
+        self._handle, self._plan = handle, plan
+        self._calls, self._shortest = 0, float("inf")
+        self._record: HostRecord | None = None
+        self._lock = threading.Lock()
+        #: The function, None where there is none yet, or none any more.
+        self.function: Function | None = None
+        #: Why there is no function and will be none.
+        self.problem: str | None = None
+        self._was_asked = False
+        self._function_of_call: Function | None = None
+        if not config.get("SHORT_CALLS"):
+            self.problem = "TL_DPNP_SHORT_CALLS is off"
+        elif plan.form not in ("vector", "divided"):
+            self.problem = f"the {plan.form} form may use barriers and local memory"
+
+    def copy(self) -> ShortCalls:
+        """Return what is known of a launch of the same kernel of which nothing is known."""
+        return ShortCalls(self._handle, self._plan)
+
+    def note(self, launch: Any, begin: float) -> None:
+        """Note that OpenCL has run the launch since `begin`, and waited for nothing else."""
+        self._shortest = min(self._shortest, time.perf_counter() - begin)
+        self._calls += 1
+        if self._record is not None:
+            if self._record.slow >= MOST_SLOW:
+                self.problem, self.function = _TOO_LONG, None
+        elif self._calls >= CALLS_BEFORE:
+            with self._lock:
+                if self._record is None and self.problem is None:
+                    self._decide(launch)
+
+    def _decide(self, launch: Any) -> None:
+        if self._shortest > _LONGEST:
+            self.problem = _TOO_LONG
+            return
+        code = _code_of(self._handle, self._plan.entry, _types(launch.flat))
+        if isinstance(code, str):
+            self.problem = code
+            return
+        made = _function_of_addresses(launch, code)
+        if made is None:
+            self.problem = "it takes scalars that are rounded before"
+        else:
+            self._record, self.function = made
+
+    def function_of_call(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
+        """Return a function that checks the arguments of calls like the first one and runs them; None without any.
+
+        There is one for a launch: calls with arrays of other classes take another way.
+        """
+        if not self._was_asked:
+            self._was_asked = True
+            code = _code_of(self._handle, self._plan.entry, _types(launch.flat))
+            assert isinstance(code, HostCode)
+            self._function_of_call = _function_of_arguments(binding, launch, code, arguments)
+        return self._function_of_call
+
+
+def _types(flat: FlatArguments) -> list[Any]:
+    """Return the ctypes types of a kernel's arguments."""
+    types = [ctypes.c_longlong if value is None else type(value) for value in flat.values]
+    for scalar in flat.scalars:
+        types[scalar.place] = carrying_type(scalar.type)
+    return types
+
+
+def _function_of_addresses(launch: Any, code: HostCode) -> tuple[HostRecord, Function] | None:
+    flat = launch.flat
+    parameters = (HostParameter * (len(flat.addresses) + len(flat.scalars)))()
+    offsets, _ = argument_offsets(_types(flat))
+    for place, entry in zip(flat.addresses, parameters, strict=False):
+        entry.kind, entry.type, entry.place, entry.most = INTEGER, id(int), offsets[place], (1 << 63) - 1
+    for scalar, entry in zip(flat.scalars, parameters[len(flat.addresses):], strict=True):
+        if not describe_scalar(entry, scalar.type):
+            return None
+        entry.place = offsets[scalar.place]
+    return _function(launch, code, parameters, (), [])
+
+
+def _function_of_arguments(
+    binding: Binding, launch: Any, code: HostCode, arguments: Sequence[Any]
+) -> Function | None:
+    flat, keep = launch.flat, []
+    footprint = Footprint(binding.bind(arguments), binding.program.usage.written)
+    if footprint.is_beside_groups:
+        return None
+    parameters = (HostParameter * len(arguments))()
+    offsets, _ = argument_offsets(_types(flat))
+    places, scalars = iter(flat.addresses), {scalar.position: scalar for scalar in flat.scalars}
+    for position, (argument, parameter, entry) in enumerate(
+            zip(arguments, binding.parameters, parameters, strict=True)):
+        match parameter.type:
+            case MemrefType():
+                entry.place = offsets[next(places)]
+                is_known = _describe_array(entry, argument, position in binding.program.usage.written, keep)
+            case GroupType():
+                is_known = describe_group(entry, argument)
+            case _:
+                scalar = scalars[position]
+                entry.place = offsets[scalar.place]
+                is_known = describe_scalar(entry, scalar.type) and entry.type == id(type(argument))
+        if not is_known:
+            return None
+    pairs = [(offsets[flat.addresses[first]], offsets[flat.addresses[second]], *extents)
+             for first, second, *extents in footprint.pairs]
+    return _function(launch, code, parameters, pairs, keep)[1]
+
+
+def _function(
+    launch: Any, code: HostCode, parameters: Any, pairs: Sequence[tuple[int, ...]], keep: list[Any]
+) -> tuple[HostRecord, Function]:
+    """Return the record of a launch, and the function for it."""
+    flat = launch.flat
+    offsets, size = argument_offsets(_types(flat))
+    values = (ctypes.c_int64 * (size // 8))()
+    for offset, value in zip(offsets, flat.values, strict=True):
+        if value is not None:
+            ctypes.memmove(ctypes.addressof(values) + offset, ctypes.addressof(value), ctypes.sizeof(value))
+    apart = (Pair * len(pairs))(*pairs)
+    record = HostRecord(
+        ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
+        launch.queue.addressof_ref(), id(launch.turn), *map(id, _NAMES), id(usm_ndarray), ctypes.addressof(apart),
+        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9), 0, 0,
+    )
+    alive = (parameters, values, apart, keep, code, launch.queue, launch.turn, launch.keep)
+    return record, native_function(HostEmitter, record, alive)
+
+
+def _describe_array(entry: HostParameter, array: Any, is_written: bool, keep: list[Any]) -> bool:
+    """Write what an array looks like; returns False for one of a class of the user's."""
+    entry.type = id(type(array))
+    if type(array) is usm_ndarray:
+        entry.kind = ARRAY
+    elif is_plain_dpnp_array(array):
+        entry.kind, array = OBJECT, usm_array_of(array)
+    else:
+        return False
+    strides = tuple(array.strides)
+    dims = (ctypes.c_int64 * (2 * array.ndim))(*array.shape, *strides)
+    keep.append(dims)
+    entry.form, entry.dims, entry.modes = array.dtype.num, ctypes.addressof(dims), array.ndim
+    entry.flags = native_interface().writable if is_written else 0
+    in_c, in_fortran = native_interface().orders
+    entry.orders = (in_c * (strides == _in_order(array.shape[::-1])[::-1])
+                    | in_fortran * (strides == _in_order(array.shape)))
+    return True
+
+
+def _in_order(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of an array whose first mode is contiguous, as dpctl gives them where it keeps none."""
+    return tuple(itertools.accumulate(shape[:-1], operator.mul, initial=1)) if shape else ()
+
+
+class HostCalls:
+    """The functions for the short calls that a kernel repeated last."""
+
+    MOST_FUNCTIONS = 4
+
+    def __init__(self) -> None:
+        #: Each returns False for arguments of another form.
+        self.functions: tuple[Function, ...] = ()
+
+    def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
+        """Note that a launch was run with arguments that no function took."""
+        short = launch.short
+        if short is None or short.function is None:
+            return
+        function = short.function_of_call(binding, launch, arguments)
+        if function is not None and function not in self.functions:
+            self.functions = (function, *self.functions[: self.MOST_FUNCTIONS - 1])
+
+    def clear(self) -> None:
+        """Forget all functions."""
+        self.functions = ()
