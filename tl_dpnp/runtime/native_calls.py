@@ -23,12 +23,13 @@ from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.forking import cut_off_word
 from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["ARRAY", "GROUP", "INTEGER", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record", "Word",
+__all__ = ["ANY", "ARRAY", "GROUP", "INTEGER", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record", "Word",
            "describe_group", "describe_scalar", "machine_code", "native_function"]
 
 #: Kinds of parameters: an array; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32 or as f64;
-#: an array of a package whose arrays are looked at in another way.
-ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT = range(6)
+#: an array of a package whose arrays are looked at in another way; anything of one class, which the kernel does not
+#: take.
+ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT, ANY = range(7)
 
 Word = ctypes.c_int64
 _HIGHEST = (1 << 63) - 1

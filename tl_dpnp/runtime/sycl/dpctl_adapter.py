@@ -241,7 +241,7 @@ def allocation_of(array: Any) -> tuple[Any, int]:
 
 
 _ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
-_QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Wait")
+_QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Wait", "DPCTLUSM_GetPointerType")
 
 
 @functools.cache

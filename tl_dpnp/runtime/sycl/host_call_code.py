@@ -33,11 +33,12 @@ class HostParameter(Parameter):
     """What an argument must be.
 
     An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
-    that it must have, and `orders`, the flags of the orders (C, Fortran) that those strides have: dpctl need not keep
+    of those in `mask`, the number of its `usm_type` or 0 for any, and `orders`, the flags of the orders (C, Fortran) that those strides have: dpctl need not keep
     the strides of an array in one of them.  A value's `place` is in bytes.
     """
 
-    _fields_ = [("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("orders", Word)]
+    _fields_ = [("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("usm_type", Word),
+                ("orders", Word)]
 
 
 class Pair(ctypes.Structure):
@@ -53,11 +54,14 @@ class HostRecord(Record):
     `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
     The kernel's function for a work-group is at `kernel`; there are `items` work-groups.  `longest` is how many
     nanoseconds a call may take, `taken` how many the last one took, and `slow` counts those in a row that took longer.
+
+    Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same object.
+    `context` is the address of the ``sycl::context`` of the queue.
     """
 
     _fields_ = [(name, Word) for name in (
         "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
-        "longest", "taken", "slow",
+        "longest", "taken", "slow", "context",
     )]
 
 
@@ -118,8 +122,8 @@ class HostEmitter(CallEmitter):
 
         same("UsmNDArray_GetNDim", "modes")
         same("UsmNDArray_GetTypenum", "form")
-        flags, required = builder.sext(self.dpctl("UsmNDArray_GetFlags", I32, array), I64), self.of(at, "flags")
-        self.require(builder.icmp_signed("==", builder.and_(flags, required), required))
+        flags = builder.sext(self.dpctl("UsmNDArray_GetFlags", I32, array), I64)
+        self.require(builder.icmp_signed("==", builder.and_(flags, self.of(at, "mask")), self.of(at, "flags")))
         dims, modes = self.of(at, "dims"), self.of(at, "modes")
         self._same_words(self.dpctl("UsmNDArray_GetShape", I64, array), dims, modes)
         strides = self.dpctl("UsmNDArray_GetStrides", I64, array)
@@ -136,7 +140,14 @@ class HostEmitter(CallEmitter):
         queue = self.dpctl("UsmNDArray_GetQueueRef", I64, array)
         is_same = self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, self.field("queue"))
         self.require(is_same)
-        return self.dpctl("UsmNDArray_GetData", I64, array)
+        data, usm_type = self.dpctl("UsmNDArray_GetData", I64, array), self.of(at, "usm_type")
+
+        def require_type() -> None:
+            found = self.dpctl("DPCTLUSM_GetPointerType", I32, data, self.field("context"))
+            self.require(builder.icmp_signed("==", builder.sext(found, I64), usm_type))
+
+        if_then(builder, builder.icmp_signed("!=", usm_type, index(0)), require_type)
+        return data
 
     def _same_words(self, given: ir.Value, expected: ir.Value, count: ir.Value) -> None:
         builder = self.builder
@@ -160,6 +171,7 @@ class HostEmitter(CallEmitter):
     def start(self) -> None:
         """Wait for the queue, run the work-groups, and return True."""
         builder = self.builder
+        if_then(builder, builder.icmp_signed("==", self.field("kernel"), index(0)), self._only_looked)
         self._require_apart()
         self._wait()
         releases = builder.icmp_signed(">=", self.field("taken"), index(_WORTH_RELEASING))
@@ -174,6 +186,25 @@ class HostEmitter(CallEmitter):
         self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
         self.end()
         builder.ret(self.python("PyBool_FromLong", index(1)))
+
+    def _only_looked(self) -> None:
+        """Return True if all arguments are different objects."""
+        builder, arguments = self.builder, self.function.args[1]
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            given = self.python("PyTuple_GetItem", arguments, number)
+
+            def compare(other: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+                self.require(builder.icmp_signed("!=", self.python("PyTuple_GetItem", arguments, other), given))
+                return []
+
+            counted_loop(builder, index(0), number, index(1), [], compare)
+            return []
+
+        counted_loop(builder, index(0), self.count, index(1), [], look)
+        self.end()
+        builder.ret(self.python("PyBool_FromLong", index(1)))
+        builder.position_at_end(builder.append_basic_block("unreachable"))
 
     def _require_apart(self) -> None:
         """Refuse arrays that may overlap: there is a warning to be given."""

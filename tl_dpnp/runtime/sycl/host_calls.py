@@ -25,14 +25,14 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
-from tl_dpnp.runtime.native_calls import ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
-from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, native_interface
+from tl_dpnp.runtime.native_calls import ANY, ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, address_of, native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
 from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
 
-__all__ = ["HostCalls", "ShortCalls", "why_not_called"]
+__all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "looks_function", "why_not_called"]
 
 #: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, and the first one of a process 60 ms.
 CALLS_BEFORE = 24
@@ -208,7 +208,7 @@ def _function(
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
         launch.queue.addressof_ref(), id(launch.turn), *map(id, _NAMES), id(usm_ndarray), ctypes.addressof(apart),
-        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9), 0, 0,
+        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9),
     )
     alive = (parameters, values, apart, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
@@ -227,7 +227,8 @@ def _describe_array(entry: HostParameter, array: Any, is_written: bool, keep: li
     dims = (ctypes.c_int64 * (2 * array.ndim))(*array.shape, *strides)
     keep.append(dims)
     entry.form, entry.dims, entry.modes = array.dtype.num, ctypes.addressof(dims), array.ndim
-    entry.flags = native_interface().writable if is_written else 0
+    if is_written:
+        entry.flags = entry.mask = native_interface().writable
     in_c, in_fortran = native_interface().orders
     entry.orders = (in_c * (strides == _in_order(array.shape[::-1])[::-1])
                     | in_fortran * (strides == _in_order(array.shape)))
@@ -237,6 +238,30 @@ def _describe_array(entry: HostParameter, array: Any, is_written: bool, keep: li
 def _in_order(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides of an array whose first mode is contiguous, as dpctl gives them where it keeps none."""
     return tuple(itertools.accumulate(shape[:-1], operator.mul, initial=1)) if shape else ()
+
+
+def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:
+    """Return a function that says whether the arguments of a call look as these do; None where some cannot be compared.
+
+    Arrays, of dpnp itself or dpctl, are compared by shape, strides, dtype, USM type, queue, and whether they are
+    writable, all else by its class.  No two arguments may be the same object.
+    """
+    keep: list[Any] = []
+    parameters = (HostParameter * len(arguments))()
+    native, context = native_interface(), queue.sycl_context
+    type_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(native.DPCTLUSM_GetPointerType)
+    for argument, entry in zip(arguments, parameters, strict=True):
+        if not _describe_array(entry, argument, False, keep):
+            entry.kind = ANY
+            continue
+        array = usm_array_of(argument) if entry.kind == OBJECT else argument
+        entry.mask, entry.flags = native.writable, native.writable * bool(array.flags.writable)
+        entry.usm_type = type_of(address_of(array), context.addressof_ref())
+        if array.sycl_queue != queue or not entry.usm_type:
+            return None
+    record = HostRecord(ctypes.addressof(parameters), len(parameters), queue=queue.addressof_ref(), array=id(_NAMES[2]),
+                        array_type=id(usm_ndarray), context=context.addressof_ref())
+    return native_function(HostEmitter, record, (parameters, keep, queue, context))
 
 
 class HostCalls:
