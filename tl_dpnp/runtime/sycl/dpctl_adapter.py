@@ -242,11 +242,12 @@ def allocation_of(array: Any) -> tuple[Any, int]:
 
 _ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
 _QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Wait", "DPCTLUSM_GetPointerType")
+_SYSTEM_FUNCTIONS = ("clock_gettime", "sched_yield", "syscall")
 
 
 @functools.cache
 def native_interface() -> SimpleNamespace:
-    """Return the addresses of C functions by their names: dpctl's of arrays and queues, and ``clock_gettime``.
+    """Return the addresses of C functions by their names: dpctl's of arrays and queues, and some of the C library.
 
     With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and `writable`.
     """
@@ -263,7 +264,8 @@ def native_interface() -> SimpleNamespace:
     library = ctypes.CDLL("libDPCTLSyclInterface.so.0", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     for name in _QUEUE_FUNCTIONS:
         setattr(found, name, ctypes.cast(library[name], ctypes.c_void_p).value)
-    found.clock_gettime = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+    for name in _SYSTEM_FUNCTIONS:
+        setattr(found, name, ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value)
     *found.orders, found.writable = (
         ctypes.c_int.from_address(content(f"USM_ARRAY_{name}")).value
         for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITABLE"))

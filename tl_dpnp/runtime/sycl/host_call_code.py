@@ -2,8 +2,7 @@
 
 Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited for
 first, as every call does: SYCL does not tell whether there is anything.
-Sources: dpctl's C API (``dpctl_capi.h``, ``dpctl_sycl_queue_interface.h``); Intel 64 and IA-32 Architectures Software
-Developer's Manual, volume 1, section 10.2.3, "MXCSR Control and Status Register".
+Source: dpctl's C API (``dpctl_capi.h``, ``dpctl_sycl_queue_interface.h``).
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I8, I32, I64, counted_loop, if_then, index
+from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
 from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
+from tl_dpnp.runtime.sycl.helper_code import MONOTONIC, STATE, State, emit_helpers, with_usual_control
 
 __all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
 
@@ -24,9 +24,15 @@ MOST_SLOW = 3
 #: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing over
 #: the interpreter takes longer than a small kernel where another thread wants it.
 _WORTH_RELEASING = 20_000
-#: The control register of vector instructions as a thread has it at its start: what OpenCL's threads compute with.
-_MXCSR = 0x1F80
-_MONOTONIC = 1  # CLOCK_MONOTONIC of <time.h>
+#: Calls that are timed on one thread before any is shared; the shortest counts.
+_CALLS_ALONE = 4
+#: Calls' worth of time that sharing may lose, where other programs want the cores, and calls that are not shared then.
+_CALLS_TO_LOSE, _CALLS_AFTER_LOSS = 4, 500
+#: Nanoseconds on one thread from which on a call is shared, and those from which on sleeping helpers are woken for it;
+#: for a shorter one they are if it soon follows another, and help with the next.
+_WORTH_SHARING, _WORTH_WAKING = 5_000, 20_000
+#: Work-items of a shared call for each thread, so that the load can be balanced, and nanoseconds that each should take.
+_ITEMS_PER_THREAD, _LEAST_WORK = 4, 1_000
 
 
 class HostParameter(Parameter):
@@ -52,8 +58,11 @@ class HostRecord(Record):
 
     `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
     `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
-    The kernel's function for a work-group is at `kernel`; there are `items` work-groups.  `longest` is how many
-    nanoseconds a call may take, `taken` how many the last one took, and `slow` counts those in a row that took longer.
+    The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the values
+    at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least time on one
+    thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved lately.  `longest` is
+    how many nanoseconds a call may take on one thread, `slow` counts those in a row that took longer, and `taken` is how
+    many the last one took, shared or not.
 
     Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same object.
     `context` is the address of the ``sycl::context`` of the queue.
@@ -62,6 +71,7 @@ class HostRecord(Record):
     _fields_ = [(name, Word) for name in (
         "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
         "longest", "taken", "slow", "context",
+        "groups", "chunk", "alone", "counted", "gained",
     )]
 
 
@@ -69,6 +79,10 @@ class HostEmitter(CallEmitter):
     """Adds arrays of dpctl and dpnp, and the launch."""
 
     record_type, parameter_type = HostRecord, HostParameter
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = emit_helpers(self.module, native_interface())
 
     def ways(self) -> dict[int, Callable[[ir.Value, ir.Value], ir.Value]]:
         """See `CallEmitter`: dpctl's arrays are `ARRAY`, dpnp's `OBJECT`."""
@@ -178,12 +192,10 @@ class HostEmitter(CallEmitter):
         state = self.memory(index(1))
         if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
         begin = self._nanoseconds()
-        self._with_usual_control(self._run)
+        with_usual_control(builder, lambda: self._run(begin))
         taken = builder.sub(self._nanoseconds(), begin)
         if_then(builder, releases, lambda: self.python("PyEval_RestoreThread", self.load(state, index(0))))
         self._set("taken", taken)
-        is_slow = builder.icmp_signed(">", taken, self.field("longest"))
-        self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
         self.end()
         builder.ret(self.python("PyBool_FromLong", index(1)))
 
@@ -240,8 +252,72 @@ class HostEmitter(CallEmitter):
         self.python("PyEval_RestoreThread", state)
         self.python("Py_DecRef", self.result(turn, self.field("release")))
 
-    def _run(self) -> None:
-        """Run the work-groups one after another."""
+    def _run(self, begin: ir.Value) -> None:
+        """Run the work-items, with helpers where that is worth it."""
+        builder = self.builder
+        alone = self.field("alone")
+        helpers = self._of_state("helpers")
+        is_shared = builder.and_(
+            builder.and_(builder.icmp_signed(">", helpers, index(0)),
+                         builder.icmp_signed(">=", self.field("counted"), index(_CALLS_ALONE))),
+            builder.icmp_signed(">=", alone, index(_WORTH_SHARING)))
+        with builder.if_else(is_shared) as (then, otherwise):
+            with then:
+                self._run_shared(begin, alone, helpers)
+            with otherwise:
+                self._run_alone(begin, alone)
+
+    def _run_shared(self, begin: ir.Value, alone: ir.Value, helpers: ir.Value) -> None:
+        """Divide the work-groups of the language among work-items anew, and run those with helpers if they are free."""
+        builder, groups = self.builder, self.field("groups")
+        most = builder.mul(builder.add(helpers, index(1)), index(_ITEMS_PER_THREAD))
+        items = builder.sdiv(alone, index(_LEAST_WORK))
+        items = builder.select(builder.icmp_signed("<", items, most), items, most)
+        chunk = self._quotient(groups, items)
+        # Kernels may run two work-groups at once.
+        even = builder.and_(builder.add(chunk, index(1)), index(-2))
+        chunk = builder.select(builder.icmp_signed(">", chunk, index(1)), even, chunk)
+        items = self._quotient(groups, chunk)
+        self.store(chunk, builder.add(self.values, self.field("chunk")), index(0))
+        since = builder.sub(begin, self._of_state("last"))
+        follows = builder.icmp_signed("<", since, self._of_state("spin"))
+        wakes = builder.zext(builder.or_(follows, builder.icmp_signed(">=", alone, index(_WORTH_WAKING))), I64)
+        self.store(begin, index(ctypes.addressof(STATE) + State.last.offset), index(0))
+        ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
+        if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
+        gained = builder.add(self.field("gained"), builder.sub(alone, builder.sub(self._nanoseconds(), begin)))
+        most = builder.mul(alone, index(_CALLS_TO_LOSE))
+        self._set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
+
+        def stop() -> None:
+            self._set("gained", index(0))
+            self._set("counted", index(_CALLS_ALONE - _CALLS_AFTER_LOSS))
+
+        if_then(builder, builder.icmp_signed("<", gained, builder.sub(index(0), most)), stop)
+
+    def _of_state(self, name: str) -> ir.Value:
+        """Return a word of what the helpers know."""
+        return self.load(index(ctypes.addressof(STATE) + getattr(State, name).offset), index(0))
+
+    def _quotient(self, number: ir.Value, divisor: ir.Value) -> ir.Value:
+        """Return a quotient, rounded up."""
+        builder = self.builder
+        return builder.sdiv(builder.add(number, builder.sub(divisor, index(1))), divisor)
+
+    def _run_alone(self, begin: ir.Value, alone: ir.Value) -> None:
+        """Run the work-items on this thread, and see how long that takes."""
+        builder = self.builder
+        self._run_items(self.field("items"))
+        taken = builder.sub(self._nanoseconds(), begin)
+        first = builder.icmp_signed("==", alone, index(0))
+        less = builder.or_(first, builder.icmp_signed("<", taken, alone))
+        self._set("alone", builder.select(less, taken, alone))
+        self._set("counted", builder.add(self.field("counted"), index(1)))
+        is_slow = builder.icmp_signed(">", taken, self.field("longest"))
+        self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
+
+    def _run_items(self, items: ir.Value) -> None:
+        """Run the work-items one after another."""
         builder, kernel, group = self.builder, self.field("kernel"), self.memory(index(3))
         for number in (1, 2):
             self.store(index(0), group, index(number))
@@ -251,26 +327,13 @@ class HostEmitter(CallEmitter):
             self.call(kernel, ir.VoidType(), [self.values, group, index(0)])
             return []
 
-        counted_loop(builder, index(0), self.field("items"), index(1), [], run)
-
-    def _with_usual_control(self, run: Callable[[], None]) -> None:
-        """Compute as OpenCL's threads do, whatever this thread was told about rounding and denormal numbers."""
-        builder = self.builder
-        slot = builder.alloca(I32, 2)
-        kept, usual = (builder.bitcast(builder.gep(slot, [ir.Constant(I32, place)]), I8.as_pointer()) for place in (0, 1))
-        builder.store(ir.Constant(I32, _MXCSR), builder.bitcast(usual, I32.as_pointer()))
-        type_ = ir.FunctionType(ir.VoidType(), [I8.as_pointer()])
-        store, load = (ir.Function(self.module, type_, f"llvm.x86.sse.{name}mxcsr") for name in ("st", "ld"))
-        builder.call(store, [kept])
-        builder.call(load, [usual])
-        run()
-        builder.call(load, [kept])
+        counted_loop(builder, index(0), items, index(1), [], run)
 
     def _nanoseconds(self) -> ir.Value:
         """Return the time."""
         builder = self.builder
         time = self.memory(index(2))
-        self.call(index(native_interface().clock_gettime), I32, [ir.Constant(I32, _MONOTONIC), time])
+        self.call(index(native_interface().clock_gettime), I32, [ir.Constant(I32, MONOTONIC), time])
         return builder.add(builder.mul(self.load(time, index(0)), index(10**9)), self.load(time, index(1)))
 
     def _set(self, name: str, value: ir.Value) -> None:

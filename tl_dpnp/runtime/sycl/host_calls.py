@@ -28,6 +28,7 @@ from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.native_calls import ANY, ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, address_of, native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
+from tl_dpnp.runtime.sycl import helpers
 from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
@@ -36,12 +37,14 @@ __all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "looks_function", "why_not
 
 #: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, and the first one of a process 60 ms.
 CALLS_BEFORE = 24
-#: Seconds that a call may take to be short.  OpenCL's other threads begin 10 µs (EPYC, 2 cores) to 80 µs (Xeon of the
-#: Sapphire Rapids class, 2 cores) after the first, and what takes much longer is worth their help.
-_LONGEST = 100e-6
+#: Seconds that a call may take on one thread to be short.  On two cores of a Xeon of the Sapphire Rapids class OpenCL's
+#: second thread takes no part in what is done in 160 µs.
+_LONGEST = 160e-6
 #: Bytes of its thread's stack that a work-group may take: Python's threads have at least 32 KiB (`threading.stack_size`)
 #: and 8 MiB by default.
 _MOST_STACK = 1 << 18
+#: Seconds by OpenCL, 3 to 7 µs of which it takes itself, from which on threads are started to help.
+_WORTH_HELP = 8e-6
 _TOO_LONG = "its calls take too long"
 
 Function = Callable[[tuple[Any, ...]], bool]
@@ -130,6 +133,8 @@ class ShortCalls:
             self.problem = "it takes scalars that are rounded before"
         else:
             self._record, self.function = made
+            if self._shortest > _WORTH_HELP:
+                helpers.start(launch.queue.sycl_device.max_compute_units)
 
     def function_of_call(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
         """Return a function that checks the arguments of calls like the first one and runs them; None without any.
@@ -208,7 +213,7 @@ def _function(
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
         launch.queue.addressof_ref(), id(launch.turn), *map(id, _NAMES), id(usm_ndarray), ctypes.addressof(apart),
-        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9),
+        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9), groups=flat.values[-3].value, chunk=offsets[-2],
     )
     alive = (parameters, values, apart, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
