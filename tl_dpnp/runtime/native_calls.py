@@ -302,7 +302,8 @@ def machine_code(emitter: type[CallEmitter]) -> tuple[Any, _MethodDefinition]:
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(emitter().emit())
     module.verify()
-    engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(opt=2))
+    # Optimised code takes five times as long to make, and as long to run.
+    engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(opt=0))
     engine.finalize_object()
     address = engine.get_function_address("launch")
     return engine, _MethodDefinition(b"launch", address, _ONE_ARGUMENT, b"Launch a kernel, or return False.")

@@ -102,6 +102,9 @@ class Platform(Protocol):
     def direct_calls(self) -> DirectCalls | HostCalls:
         """Return a memory of functions that check and launch calls by themselves."""
 
+    def call_remarks(self, handle: Any) -> list[str]:
+        """Return lines about how the calls of a loaded kernel are run, where there is a choice."""
+
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""
 

@@ -87,6 +87,9 @@ class CudaPlatform:
         lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
 
+    def call_remarks(self, handle: Any) -> list[str]:
+        return []
+
     def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
         event.keep = objects
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I8, I32, I64, if_then, index
 
-__all__ = ["HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emit_helpers", "with_usual_control"]
+__all__ = ["GROUP_WORDS", "HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emit_helpers", "with_usual_control"]
 
 #: Names of the functions: what a helping thread runs, and what shares the work-items of a call.
 HELPER, SHARE = "help", "share"
@@ -26,6 +26,9 @@ _MXCSR = 0x1F80
 MONOTONIC = 1  # CLOCK_MONOTONIC of <time.h>
 _SYS_FUTEX, _WAIT, _WAKE = 202, 128, 129  # private ones, on x86-64
 _EVERYONE = (1 << 31) - 1
+#: Words that a work-group is told by: its three numbers, the address of memory for what is private to it, 0 for its
+#: thread's stack, and room for what other versions of the runtime may add.
+GROUP_WORDS = 8
 _LINE = 8  # words of a cache line
 #: How often to look at a word before looking at the clock, or giving way to another thread.
 _LOOKS = 64
@@ -93,9 +96,9 @@ class _Emitter:
     def run_what_is_left(self) -> ir.Value:
         """Run work-items of the call as long as there are some; returns how many."""
         builder = self.builder
-        count, group, is_left = self.variable(), self.variable(3), self.variable()
+        count, group, is_left = self.variable(), self.variable(GROUP_WORDS), self.variable()
         builder.store(index(0), count)
-        for place in range(3):
+        for place in range(GROUP_WORDS):
             builder.store(index(0), builder.gep(group, [index(place)]))
         builder.store(index(1), is_left)
 

@@ -15,7 +15,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
 from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
-from tl_dpnp.runtime.sycl.helper_code import MONOTONIC, STATE, State, emit_helpers, with_usual_control
+from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
 
 __all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
 
@@ -318,8 +318,8 @@ class HostEmitter(CallEmitter):
 
     def _run_items(self, items: ir.Value) -> None:
         """Run the work-items one after another."""
-        builder, kernel, group = self.builder, self.field("kernel"), self.memory(index(3))
-        for number in (1, 2):
+        builder, kernel, group = self.builder, self.field("kernel"), self.memory(index(GROUP_WORDS))
+        for number in range(1, GROUP_WORDS):
             self.store(index(0), group, index(number))
 
         def run(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:

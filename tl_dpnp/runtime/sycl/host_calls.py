@@ -11,8 +11,8 @@ import itertools
 import operator
 import sys
 import threading
-import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,7 +33,7 @@ from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostPara
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
 
-__all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "looks_function", "why_not_called"]
+__all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "call_remarks", "looks_function"]
 
 #: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, and the first one of a process 60 ms.
 CALLS_BEFORE = 24
@@ -45,7 +45,7 @@ _LONGEST = 160e-6
 _MOST_STACK = 1 << 18
 #: Seconds by OpenCL, 3 to 7 µs of which it takes itself, from which on threads are started to help.
 _WORTH_HELP = 8e-6
-_TOO_LONG = "its calls take too long"
+_TOO_LONG = "they take too long"
 
 Function = Callable[[tuple[Any, ...]], bool]
 
@@ -55,6 +55,8 @@ _NAMES = tuple(map(sys.intern, ("acquire", "release", ARRAY_ATTRIBUTE)))
 
 _codes_lock = threading.Lock()
 _codes: weakref.WeakKeyDictionary[KernelHandle, HostCode | str] = weakref.WeakKeyDictionary()
+#: What became of the launches of a kernel: how many have a function (None), and how many have none for a reason.
+_outcomes: weakref.WeakKeyDictionary[KernelHandle, Counter[str | None]] = weakref.WeakKeyDictionary()
 
 
 def _code_of(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | str:
@@ -75,10 +77,13 @@ def _load(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | 
         return str(problem)
 
 
-def why_not_called(handle: KernelHandle) -> str | None:
-    """Return why the machine code of a kernel is not called, None if it is, or if nobody has asked yet."""
-    found = _codes.get(handle)
-    return found if isinstance(found, str) else None
+def call_remarks(handle: KernelHandle) -> list[str]:
+    """Return lines about the launches of a kernel that were called often enough: how many are called here, and why not.
+    """
+    outcomes = _outcomes.get(handle, {})
+    return [f"short calls: for {count} {'kind' if count == 1 else 'kinds'} of arguments " +
+            ("the machine code is called without OpenCL" if problem is None else f"OpenCL runs them, because {problem}")
+            for problem, count in outcomes.items() if count]
 
 
 class ShortCalls:
@@ -100,41 +105,41 @@ class ShortCalls:
         self._was_asked = False
         self._function_of_call: Function | None = None
         if not config.get("SHORT_CALLS"):
-            self.problem = "TL_DPNP_SHORT_CALLS is off"
+            self.problem = "TL_DPNP_SHORT_CALLS is 0"
         elif plan.form not in ("vector", "divided"):
             self.problem = f"the {plan.form} form may use barriers and local memory"
 
-    def copy(self) -> ShortCalls:
-        """Return what is known of a launch of the same kernel of which nothing is known."""
-        return ShortCalls(self._handle, self._plan)
-
-    def note(self, launch: Any, begin: float) -> None:
-        """Note that OpenCL has run the launch since `begin`, and waited for nothing else."""
-        self._shortest = min(self._shortest, time.perf_counter() - begin)
+    def note(self, launch: Any, seconds: float) -> None:
+        """Note that OpenCL has run the launch in so much time."""
+        self._shortest = min(self._shortest, seconds)
         self._calls += 1
-        if self._record is not None:
-            if self._record.slow >= MOST_SLOW:
-                self.problem, self.function = _TOO_LONG, None
-        elif self._calls >= CALLS_BEFORE:
-            with self._lock:
-                if self._record is None and self.problem is None:
-                    self._decide(launch)
-
-    def _decide(self, launch: Any) -> None:
-        if self._shortest > _LONGEST:
-            self.problem = _TOO_LONG
+        if self._record is None and self._calls < CALLS_BEFORE:
             return
+        with self._lock:
+            if self.problem is not None:
+                return
+            outcomes = _outcomes.setdefault(self._handle, Counter())
+            if self._record is None:
+                self.problem = self._refusal(launch)
+                outcomes[self.problem] += 1
+            elif self._record.slow >= MOST_SLOW:
+                self.problem, self.function = _TOO_LONG, None
+                outcomes.update({None: -1, self.problem: 1})
+
+    def _refusal(self, launch: Any) -> str | None:
+        """Make the function, or return why there is none."""
+        if self._shortest > _LONGEST:
+            return _TOO_LONG
         code = _code_of(self._handle, self._plan.entry, _types(launch.flat))
         if isinstance(code, str):
-            self.problem = code
-            return
+            return code
         made = _function_of_addresses(launch, code)
         if made is None:
-            self.problem = "it takes scalars that are rounded before"
-        else:
-            self._record, self.function = made
-            if self._shortest > _WORTH_HELP:
-                helpers.start(launch.queue.sycl_device.max_compute_units)
+            return "it takes scalars that are rounded before"
+        self._record, self.function = made
+        if self._shortest > _WORTH_HELP:
+            helpers.start(launch.queue.sycl_device.max_compute_units)
+        return None
 
     def function_of_call(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
         """Return a function that checks the arguments of calls like the first one and runs them; None without any.

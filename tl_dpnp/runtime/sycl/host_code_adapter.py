@@ -5,8 +5,9 @@ Intel's runtime, and checked here before it is relied on, is the form of a progr
 
 - it is an ELF file with the sections ``.ocl.ver``, ``.ocl.meta`` and ``.ocl.obj``;
 - ``.ocl.obj`` is an object file in ELF whose function with the kernel's name is that of a work-group: it takes the
-  address of the arguments, the address of the work-group's three numbers (64 bits each), and one of the runtime's
-  services, which kernels without barriers, local memory and ``printf`` do not use;
+  address of the arguments, that of four words (the work-group's three numbers, and the address of memory for what is
+  private to it, 0 for its thread's stack), and one of the runtime's services, which kernels without barriers, local
+  memory and ``printf`` do not use;
 - ``.ocl.meta`` has, in a row, the number of arguments, four 32-bit integers for each (kind, size, 0, offset), their
   size together and their largest alignment.  Arguments have C's alignment.
 

@@ -117,6 +117,10 @@ class Launch:
         with self.turn:
             event.wait()
 
+    def run_on_device(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
+        """Run the kernel as `run`, through the driver in any case."""
+        self.run(arguments, addresses)
+
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
         return self._submit(self.flat.filled(arguments, addresses), depends)
@@ -153,22 +157,31 @@ class DirectLaunch(Launch):
         launch = super().fixed(arguments, addresses, owners)
         assert isinstance(launch, DirectLaunch)
         launch._direct, launch._addresses, launch._lock = None, (), threading.Lock()
-        launch.short = None if self.short is None else self.short.copy()
+        launch.short = None
         return launch
 
     def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
         short = self.short
-        if short is not None and short.function is not None:
-            scalars_given = [arguments[position] for _, position, _, _ in self.flat.scalars]
-            if short.function((*addresses, *scalars_given)):
+        function = None if short is None else short.function
+        if function is not None:
+            if self.flat.scalars:
+                addresses = [*addresses, *[arguments[position] for _, position, _, _ in self.flat.scalars]]
+            if function(tuple(addresses)):
                 return
+            addresses = addresses[: len(self.flat.addresses)]
+        seconds = self.run_on_device(arguments, addresses)
+        if short is not None and short.problem is None and seconds:
+            short.note(self, seconds)
+
+    def run_on_device(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> float:
+        """Have OpenCL run the kernel, as `run`, and return the seconds that it took, waiting before aside."""
         scalars = [(place, convert(arguments[position])) for place, position, _, convert in self.flat.scalars]
         kernel = self._direct or self.direct
         with self.turn:
             self.queue.wait()
-        if self.global_range[0] == 0:
-            return
+        if self.is_empty:
+            return 0.0
         try:
             lane = kernel.lanes.take()
             begin = time.perf_counter()
@@ -187,8 +200,7 @@ class DirectLaunch(Launch):
         except LaunchError as problem:
             raise self._refused(problem) from problem
         kernel.lanes.put_back(lane)
-        if short is not None and short.problem is None:
-            short.note(self, begin)
+        return time.perf_counter() - begin
 
     @property
     def direct(self) -> DirectKernel:
