@@ -108,6 +108,8 @@ class ShortCalls:
             self.problem = "TL_DPNP_SHORT_CALLS is 0"
         elif plan.form not in ("vector", "divided"):
             self.problem = f"the {plan.form} form may use barriers and local memory"
+        if self.problem is not None:
+            _outcomes.setdefault(handle, Counter())[self.problem] += 1
 
     def note(self, launch: Any, seconds: float) -> None:
         """Note that OpenCL has run the launch in so much time."""

@@ -8,6 +8,8 @@ Intel's runtime, and checked here before it is relied on, is the form of a progr
   address of the arguments, that of four words (the work-group's three numbers, and the address of memory for what is
   private to it, 0 for its thread's stack), and one of the runtime's services, which kernels without barriers, local
   memory and ``printf`` do not use;
+- it may call functions of C, and functions of vectors (``__ocl_svml_…``), which are in a
+  library of that runtime that the process has loaded;
 - ``.ocl.meta`` has, in a row, the number of arguments, four 32-bit integers for each (kind, size, 0, offset), their
   size together and their largest alignment.  Arguments have C's alignment.
 
@@ -18,6 +20,7 @@ kernel as before.
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import threading
 from collections.abc import Sequence
@@ -28,6 +31,10 @@ import llvmlite.binding as llvm
 __all__ = ["HostCode", "HostCodeError", "argument_offsets", "load", "refusal"]
 
 _VERSION = 20
+#: Functions of the C library that LLVM makes of loops; the loader finds them.
+_FUNCTIONS_OF_C = (b"memcpy", b"memmove", b"memset")
+#: What the names of functions of vectors begin with, and those of the files that have them.
+_VECTOR_FUNCTIONS, _LIBRARY = b"__ocl_svml_", "/__ocl_svml_"
 _X86_64, _LITTLE_64, _RELOCATABLE = 62, b"\x7fELF\x02\x01", 1
 _SYMBOLS, _STRINGS, _RELOCATIONS, _RELOCATIONS_WITHOUT_ADDEND = 2, 3, 4, 9
 _UNDEFINED, _FUNCTION = 0, 2
@@ -136,10 +143,36 @@ def _refusal_of_object(code: bytes, entry: str) -> str | None:
             names = sections[section.link].content
             for number, (name, info, _, defined_in, _, _) in enumerate(struct.iter_unpack("<IBBHQQ", section.content)):
                 text = _text_at(names, name)
-                if number and defined_in == _UNDEFINED:
-                    return f"the machine code calls {text.decode(errors='replace')}, which the runtime has"
+                if number and defined_in == _UNDEFINED and not _is_known_function(text):
+                    return f"the machine code calls {text.decode(errors='replace')}, which is the runtime's own"
                 is_there |= text == entry.encode() and info & 15 == _FUNCTION
     return None if is_there else f"the machine code has no function {entry}"
+
+
+def _is_known_function(name: bytes) -> bool:
+    """Return whether a function is C's, or one of vectors, which is made known to LLVM's loader if it is there."""
+    if name in _FUNCTIONS_OF_C:
+        return True
+    if not name.startswith(_VECTOR_FUNCTIONS):
+        return False
+    for library in _loaded_libraries():
+        try:
+            function = ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)[name.decode()]
+        except (OSError, AttributeError):
+            continue
+        llvm.add_symbol(name.decode(), ctypes.cast(function, ctypes.c_void_p).value)
+        return True
+    return False
+
+
+def _loaded_libraries() -> list[str]:
+    """Return the files of the libraries of vector functions that this process has loaded."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+            paths = {line.split(maxsplit=5)[5].strip() for line in file if _LIBRARY in line}
+    except OSError:
+        return []
+    return sorted(paths)
 
 
 def _object_of(binary: bytes) -> bytes:
