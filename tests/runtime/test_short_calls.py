@@ -471,7 +471,7 @@ def test_a_binary_of_another_form_is_refused(binary):
 def test_truncated_binaries_are_refused(binary):
     content, entry, types = binary
     pick = chance.Random(0)
-    for size in [*range(0, 64), *(pick.randrange(64, len(content) - 64) for _ in range(200))]:
+    for size in [*range(64), *(pick.randrange(64, len(content) - 64) for _ in range(200))]:
         assert host_code_adapter.refusal(content[:size], entry, types)
 
 

@@ -315,8 +315,8 @@ def native_function(
     """Return a function of the tuple of arguments that launches what `record` describes.
 
     It returns False, and does nothing, where the arguments are others than the record expects, in a process that was
-    forked from one that had used a device, and where the launch is refused.  It keeps the record and `keep` alive, which
-    is what the record refers to.
+    forked from one that had used a device, and where the launch is refused.  It keeps the record and `keep` alive,
+    which is what the record refers to.
     """
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     engine, definition = machine_code(emitter)

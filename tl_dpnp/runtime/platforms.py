@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda.direct import DirectCalls
-    from tl_dpnp.runtime.sycl.host_calls import HostCalls
     from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
     from tl_dpnp.runtime.store.cache import DiskCache
+    from tl_dpnp.runtime.sycl.host_calls import HostCalls
     from tl_dpnp.runtime.sycl.recent import RecentCalls
 
 __all__ = ["FixedLaunch", "Launch", "Platform", "Together"]

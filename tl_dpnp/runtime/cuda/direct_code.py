@@ -24,7 +24,7 @@ class CudaParameter(Parameter):
     the address of those `modes` attributes whose names the record has first.
     """
 
-    _fields_ = [("form", Word), ("dims", Word), ("modes", Word), ("aligned", Word)]
+    _fields_ = (("form", Word), ("dims", Word), ("modes", Word), ("aligned", Word))
 
 
 class CudaRecord(Record):
@@ -37,10 +37,10 @@ class CudaRecord(Record):
     and of the device and the address of that.
     """
 
-    _fields_ = [(name, Word) for name in (
+    _fields_ = tuple((name, Word) for name in (
         "device", "tensor_of", "stream_of", "false_attribute", "false_method", "context_of", "launch", "context",
         "function", "grid", "x", "y", "z", "local_memory", "stream", "names",
-    )]
+    ))
 
 
 #: ``DLTensor``: data, device, number of modes and element type, sizes, strides, offset in bytes.

@@ -9,8 +9,8 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 ``SyclQueue._submit_keep_args_alive`` is not used: its host task takes the interpreter's lock.  It waits for ever where
 a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
 
-``native_interface`` gives the addresses of functions of dpctl's C API (``dpctl_capi.h``), which Cython keeps in capsules
-whose names are their signatures, and of those of ``libDPCTLSyclInterface``.
+``native_interface`` gives the addresses of functions of dpctl's C API (``dpctl_capi.h``), which Cython keeps in
+capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
@@ -249,7 +249,8 @@ _SYSTEM_FUNCTIONS = ("clock_gettime", "sched_yield", "syscall")
 def native_interface() -> SimpleNamespace:
     """Return the addresses of C functions by their names: dpctl's of arrays and queues, and some of the C library.
 
-    With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and `writable`.
+    With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and
+    `writable`.
     """
     python, found = ctypes.pythonapi, SimpleNamespace()
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))

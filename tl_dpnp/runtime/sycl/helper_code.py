@@ -1,9 +1,9 @@
 """Machine code of threads that help with the work-items of short calls, and of the thread that shares them.
 
 Work-items are claimed by taking one from a word that holds how many are left, and above them the number of the call:
-a thread that comes late finds none left of the call that it knew, and never one of the next by mistake.  What a call is,
-it reads only once it has one of its work-items, because the calling thread then waits for it.
-Source: futex(2) and the LLVM language reference, "Atomic Memory Ordering Constraints".
+a thread that comes late finds none left of the call that it knew, and never one of the next by mistake.  What a call
+is, it reads only once it has one of its work-items, because the calling thread then waits for it.  Source: futex(2) and
+the LLVM language reference, "Atomic Memory Ordering Constraints".
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["GROUP_WORDS", "HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emi
 
 #: Names of the functions: what a helping thread runs, and what shares the work-items of a call.
 HELPER, SHARE = "help", "share"
-#: The control register of vector instructions as a thread has it at its start (Intel 64 and IA-32 Architectures Software
-#: Developer's Manual, volume 1, section 10.2.3): what OpenCL's threads compute with.
+#: The control register of vector instructions as a thread has it at its start (Intel 64 and IA-32 Architectures
+#: Software Developer's Manual, volume 1, section 10.2.3): what OpenCL's threads compute with.
 _MXCSR = 0x1F80
 MONOTONIC = 1  # CLOCK_MONOTONIC of <time.h>
 _SYS_FUTEX, _WAIT, _WAKE = 202, 128, 129  # private ones, on x86-64
@@ -37,10 +37,11 @@ _LOOKS = 64
 class State(ctypes.Structure):
     """What the threads share: words that they write are on cache lines of their own.
 
-    `ticket` holds the number of the call and below it, in 32 bits, the work-items that are left; `done` counts those that
-    helpers have done.  `bell` is what sleeping helpers wait for, `sleepers` how many do, `quit` whether they are to end.
-    `busy` is 1 while a call is shared, `kernel` and `values` are its function and arguments.  `helpers` is the number of
-    threads, `spin` how many nanoseconds they look for work before they sleep, `last` when the last call began.
+    `ticket` holds the number of the call and below it, in 32 bits, the work-items that are left; `done` counts those
+    that helpers have done.  `bell` is what sleeping helpers wait for, `sleepers` how many do, `quit` whether they are
+    to end.  `busy` is 1 while a call is shared, `kernel` and `values` are its function and arguments.  `helpers` is the
+    number of threads, `spin` how many nanoseconds they look for work before they sleep, `last` when the last call
+    began.
     """
 
     _fields_ = [field for name in ("ticket", "done", "bell", "sleepers", "quit", "busy", "kernel", "helpers")
@@ -153,10 +154,12 @@ class _Emitter:
 
 
 def emit_helpers(module: ir.Module, addresses: SimpleNamespace) -> ir.Function:
-    """Add both functions to a module and return the first; `addresses` are those of ``syscall``, ``sched_yield`` and ``clock_gettime``.
+    """Add both functions to a module and return the first.
 
-    ``share(kernel, values, items, wakes)`` runs the work-items of a kernel with other threads, waking those that sleep if
-    `wakes` is not 0; it returns 0, and does nothing, while another call is shared.  ``help(nothing)`` is a thread.
+    `addresses` are those of ``syscall``, ``sched_yield`` and ``clock_gettime``.
+
+    ``share(kernel, values, items, wakes)`` runs the work-items of a kernel with other threads, waking those that sleep
+    if `wakes` is not 0; it returns 0, and does nothing, while another call is shared.  ``help(nothing)`` is a thread.
     """
     type_ = ir.FunctionType(I64, [I64] * 4)
     share = _function(module, type_, SHARE)

@@ -1,7 +1,7 @@
 """The threads that help with short calls: one for each core but the first.
 
-They run machine code only and know nothing of Python.  After a call they look for another for a moment, then they sleep.
-They end with the process, before Python does.  A process that was forked has none, and uses no device either.
+They run machine code only and know nothing of Python.  After a call they look for another for a moment, then they
+sleep.  They end with the process, before Python does.  A process that was forked has none, and uses no device either.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Machine code of the host that checks the arguments of a call and runs the machine code of a kernel itself.
 
-Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited for
-first, as every call does: SYCL does not tell whether there is anything.
-Source: dpctl's C API (``dpctl_capi.h``, ``dpctl_sycl_queue_interface.h``).
+Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited
+for first, as every call does: SYCL does not tell whether there is anything.  Source: dpctl's C API (``dpctl_capi.h``,
+``dpctl_sycl_queue_interface.h``).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
 
 #: Calls in a row that took too long, after which the function refuses all others.
 MOST_SLOW = 3
-#: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing over
-#: the interpreter takes longer than a small kernel where another thread wants it.
+#: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing
+#: over the interpreter takes longer than a small kernel where another thread wants it.
 _WORTH_RELEASING = 20_000
 #: Calls that are timed on one thread before any is shared; the shortest counts.
 _CALLS_ALONE = 4
@@ -39,18 +39,18 @@ class HostParameter(Parameter):
     """What an argument must be.
 
     An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
-    of those in `mask`, the number of its `usm_type` or 0 for any, and `orders`, the flags of the orders (C, Fortran) that those strides have: dpctl need not keep
-    the strides of an array in one of them.  A value's `place` is in bytes.
+    of those in `mask`, the number of its `usm_type` or 0 for any, and `orders`, the flags of the orders (C, Fortran)
+    that those strides have: dpctl need not keep the strides of an array in one of them.  A value's `place` is in bytes.
     """
 
-    _fields_ = [("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("usm_type", Word),
-                ("orders", Word)]
+    _fields_ = (("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("usm_type", Word),
+                ("orders", Word))
 
 
 class Pair(ctypes.Structure):
     """Two arrays that may not overlap: the places of their addresses, and where each ends and begins, in bytes."""
 
-    _fields_ = [(name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high")]
+    _fields_ = tuple((name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high"))
 
 
 class HostRecord(Record):
@@ -58,21 +58,21 @@ class HostRecord(Record):
 
     `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
     `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
-    The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the values
-    at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least time on one
-    thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved lately.  `longest` is
-    how many nanoseconds a call may take on one thread, `slow` counts those in a row that took longer, and `taken` is how
-    many the last one took, shared or not.
+    The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
+    values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
+    time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
+    lately.  `longest` is how many nanoseconds a call may take on one thread, `slow` counts those in a row that took
+    longer, and `taken` is how many the last one took, shared or not.
 
     Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same object.
     `context` is the address of the ``sycl::context`` of the queue.
     """
 
-    _fields_ = [(name, Word) for name in (
+    _fields_ = tuple((name, Word) for name in (
         "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
         "longest", "taken", "slow", "context",
         "groups", "chunk", "alone", "counted", "gained",
-    )]
+    ))
 
 
 class HostEmitter(CallEmitter):

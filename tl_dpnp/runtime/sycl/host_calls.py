@@ -26,9 +26,9 @@ from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.native_calls import ANY, ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
+from tl_dpnp.runtime.sycl import helpers
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, address_of, native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
-from tl_dpnp.runtime.sycl import helpers
 from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
@@ -40,8 +40,8 @@ CALLS_BEFORE = 24
 #: Seconds that a call may take on one thread to be short.  On two cores of a Xeon of the Sapphire Rapids class OpenCL's
 #: second thread takes no part in what is done in 160 µs.
 _LONGEST = 160e-6
-#: Bytes of its thread's stack that a work-group may take: Python's threads have at least 32 KiB (`threading.stack_size`)
-#: and 8 MiB by default.
+#: Bytes of its thread's stack that a work-group may take: Python's threads have at least 32 KiB
+#: (`threading.stack_size`) and 8 MiB by default.
 _MOST_STACK = 1 << 18
 #: Seconds by OpenCL, 3 to 7 µs of which it takes itself, from which on threads are started to help.
 _WORTH_HELP = 8e-6
@@ -220,7 +220,8 @@ def _function(
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
         launch.queue.addressof_ref(), id(launch.turn), *map(id, _NAMES), id(usm_ndarray), ctypes.addressof(apart),
-        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9), groups=flat.values[-3].value, chunk=offsets[-2],
+        len(apart), code.address, launch.global_range[0], round(_LONGEST * 1e9),
+        groups=flat.values[-3].value, chunk=offsets[-2],
     )
     alive = (parameters, values, apart, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
