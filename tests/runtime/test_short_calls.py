@@ -282,6 +282,24 @@ def test_arrays_are_neither_kept_nor_let_go(axpy):
     assert (sys.getrefcount(usm), sys.getrefcount(x), sys.getrefcount(y)) == before
 
 
+def test_calls_leave_no_memory_behind(axpy):
+    kernel, x, y = axpy
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    def call(count):
+        for _ in range(count):
+            kernel(1.0, x, y)
+            kernel._direct.functions[0]((1.0, x, None))
+
+    call(2000)
+    before = resident()
+    call(50_000)
+    assert resident() - before < 50_000 * 4  # a single object takes 16 bytes and more
+
+
 # --- order -----------------------------------------------------------------------------------------------------------
 
 

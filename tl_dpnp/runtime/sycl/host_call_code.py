@@ -153,6 +153,7 @@ class HostEmitter(CallEmitter):
         if_then(builder, builder.not_(are_given), require_order)
         queue = self.dpctl("UsmNDArray_GetQueueRef", I64, array)
         is_same = self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, self.field("queue"))
+        self.dpctl("DPCTLQueue_Delete", ir.VoidType(), queue)
         self.require(is_same)
         data, usm_type = self.dpctl("UsmNDArray_GetData", I64, array), self.of(at, "usm_type")
 
