@@ -196,7 +196,6 @@ class _World:
         import dpctl
 
         import tl_dpnp
-
         from tl_dpnp.graph import recent
         from tl_dpnp.runtime.sycl import helpers, host_calls
 

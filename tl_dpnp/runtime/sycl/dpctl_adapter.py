@@ -10,8 +10,8 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
 
 ``native_interface`` gives the addresses of functions of dpctl's C API (``dpctl_capi.h``), which Cython keeps in
-capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``.  ``UsmNDArray_GetQueueRef`` gives a copy of the
-``sycl::queue``, which the caller deletes.
+capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``.  ``UsmNDArray_GetQueueRef`` gives
+a copy of the ``sycl::queue``, which the caller deletes.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
