@@ -89,6 +89,20 @@ def test_numbers_are_those_of_the_call():
             assert np.array_equal(dpnp.asnumpy(scaled(x, factor, times)), dpnp.asnumpy(x) * float(factor) ** times)
 
 
+def test_an_argument_that_the_function_reshapes_is_no_pattern():
+    @tl_dpnp.fuse(recompile_limit=100)
+    def reshaped(a):
+        result = a * 2
+        a.shape = (a.size,)
+        return result
+
+    for _ in range(CALLS + 2):
+        assert reshaped(numbers(2, 3)).shape == (2, 3)
+    for _ in range(CALLS + 2):
+        assert reshaped(numbers(6)).shape == (6,)
+        assert reshaped(numbers(3, 2)).shape == (3, 2)
+
+
 SHIFT = 1.0
 
 

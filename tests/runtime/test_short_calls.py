@@ -271,6 +271,25 @@ def test_arrays_that_overlap_give_their_warning(axpy):
         kernel(1.0, memory[:12], memory[8:])
 
 
+@pytest.mark.parametrize("change", [(7,), (3, 4), (12,)])
+def test_an_argument_that_changes_meanwhile_makes_no_stale_function(change, monkeypatch):
+    """As if another thread gave it another shape after the launch was found, and before its looks are written down."""
+    make = host_calls._function_of_arguments
+
+    def changed(binding, launch, code, arguments, parts):
+        other = [dpnp.ones(change, dtype="float32") for _ in range(2)]
+        function = make(binding, launch, code, (1.0, *other), parts)
+        assert (function is not None) == (change == (12,))
+        return function
+
+    monkeypatch.setattr(host_calls, "_function_of_arguments", changed)
+    kernel = tl_dpnp.compile(AXPY)
+    for _ in range(4):
+        x, y = dpnp.ones(12, dtype="float32"), dpnp.ones(12, dtype="float32")
+        kernel(1.0, x, y)
+        assert dpnp.asnumpy(y).tolist() == [2] * 12
+
+
 def test_arrays_are_neither_kept_nor_let_go(axpy):
     kernel, x, y = axpy
     usm = x._array_obj

@@ -70,4 +70,10 @@ def _recent_plan(key: CallKey, specialization: Specialization, arguments: Sequen
     if not arrays or len(arrays) + len(scalars) < len(arguments) or len({*map(id, arguments)}) < len(arguments):
         return None
     looks = looks_function(arguments, key.arrays[0].sycl_queue)
+    now = CallKey()
+    for value in arguments:
+        now.add(value)
+    now.finish()
+    if now.parts != key.parts:  # an argument has changed since its key was taken
+        return None
     return None if looks is None else RecentPlan(looks, specialization, arrays, scalars)

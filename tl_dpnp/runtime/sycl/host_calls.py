@@ -19,16 +19,21 @@ from typing import Any
 from dpctl.tensor import usm_ndarray
 
 from tl_dpnp import config
+from tl_dpnp.errors import TLError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.call.flattening import FlatArguments
+from tl_dpnp.runtime.call.flattening import FlatArguments, flatten
+from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.native_calls import ANY, ARRAY, INTEGER, OBJECT, describe_group, describe_scalar, native_function
 from tl_dpnp.runtime.sycl import helpers
-from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, address_of, native_interface
-from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
+from tl_dpnp.runtime.sycl.arrays import view_of
+from tl_dpnp.runtime.sycl.dpctl_adapter import ExecutionPlacementError, KernelHandle, native_interface
+from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array
 from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
@@ -152,7 +157,7 @@ class ShortCalls:
             self._was_asked = True
             code = _code_of(self._handle, self._plan.entry, _types(launch.flat))
             assert isinstance(code, HostCode)
-            self._function_of_call = _function_of_arguments(binding, launch, code, arguments)
+            self._function_of_call = _function_of_arguments(binding, launch, code, arguments, self._plan.parts)
         return self._function_of_call
 
 
@@ -178,11 +183,18 @@ def _function_of_addresses(launch: Any, code: HostCode) -> tuple[HostRecord, Fun
 
 
 def _function_of_arguments(
-    binding: Binding, launch: Any, code: HostCode, arguments: Sequence[Any]
+    binding: Binding, launch: Any, code: HostCode, arguments: Sequence[Any], parts: int
 ) -> Function | None:
     flat, keep = launch.flat, []
-    footprint = Footprint(binding.bind(arguments), binding.program.usage.written)
-    if footprint.is_beside_groups:
+    if any(isinstance(parameter.type, GroupType) and type(argument) is not Group
+           for parameter, argument in zip(binding.parameters, arguments, strict=True)):
+        return None  # the next call with a list has tables of its own
+    try:
+        call = binding.bind(arguments)
+    except (TLError, ExecutionPlacementError):  # another thread has changed an argument: the next call says so
+        return None
+    footprint = Footprint(call, binding.program.usage.written)
+    if footprint.is_beside_groups or not _is_for(launch, binding, call, parts):
         return None
     parameters = (HostParameter * len(arguments))()
     offsets, _ = argument_offsets(_types(flat))
@@ -192,7 +204,10 @@ def _function_of_arguments(
         match parameter.type:
             case MemrefType():
                 entry.place = offsets[next(places)]
-                is_known = _describe_array(entry, argument, position in binding.program.usage.written, keep)
+                view = call.arguments[position].views[0]
+                is_known = _describe_array(entry, argument, view, keep)
+                if position in binding.program.usage.written:
+                    entry.flags = entry.mask = native_interface().writable
             case GroupType():
                 is_known = describe_group(entry, argument)
             case _:
@@ -204,6 +219,15 @@ def _function_of_arguments(
     pairs = [(offsets[flat.addresses[first]], offsets[flat.addresses[second]], *extents)
              for first, second, *extents in footprint.pairs]
     return _function(launch, code, parameters, pairs, keep)[1]
+
+
+def _is_for(launch: Any, binding: Binding, call: BoundCall, parts: int) -> bool:
+    """Return whether a launch is that of a call: an argument may have changed since the launch was found."""
+    def plain(values: Sequence[Any]) -> list[Any]:
+        return [None if value is None else value.value for value in values]
+
+    values = [*plain(flatten(binding, call, launch.queue).values), call.groups * parts]
+    return call.queue in (None, launch.queue) and plain(launch.flat.values[: len(values)]) == values
 
 
 def _function(
@@ -227,24 +251,18 @@ def _function(
     return record, native_function(HostEmitter, record, alive)
 
 
-def _describe_array(entry: HostParameter, array: Any, is_written: bool, keep: list[Any]) -> bool:
-    """Write what an array looks like; returns False for one of a class of the user's."""
+def _describe_array(entry: HostParameter, array: Any, view: ArrayView, keep: list[Any]) -> bool:
+    """Write what an array looks like, as its view has it; returns False for one of a class of the user's."""
     entry.type = id(type(array))
-    if type(array) is usm_ndarray:
-        entry.kind = ARRAY
-    elif is_plain_dpnp_array(array):
-        entry.kind, array = OBJECT, usm_array_of(array)
-    else:
+    if type(array) is not usm_ndarray and not is_plain_dpnp_array(array):
         return False
-    strides = tuple(array.strides)
-    dims = (ctypes.c_int64 * (2 * array.ndim))(*array.shape, *strides)
+    entry.kind = ARRAY if type(array) is usm_ndarray else OBJECT
+    shape, strides = tuple(view.shape), tuple(view.strides)
+    dims = (ctypes.c_int64 * (2 * len(shape)))(*shape, *strides)
     keep.append(dims)
-    entry.form, entry.dims, entry.modes = array.dtype.num, ctypes.addressof(dims), array.ndim
-    if is_written:
-        entry.flags = entry.mask = native_interface().writable
+    entry.form, entry.dims, entry.modes = view.dtype.num, ctypes.addressof(dims), len(shape)
     in_c, in_fortran = native_interface().orders
-    entry.orders = (in_c * (strides == _in_order(array.shape[::-1])[::-1])
-                    | in_fortran * (strides == _in_order(array.shape)))
+    entry.orders = in_c * (strides == _in_order(shape[::-1])[::-1]) | in_fortran * (strides == _in_order(shape))
     return True
 
 
@@ -264,13 +282,14 @@ def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:
     native, context = native_interface(), queue.sycl_context
     type_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(native.DPCTLUSM_GetPointerType)
     for argument, entry in zip(arguments, parameters, strict=True):
-        if not _describe_array(entry, argument, False, keep):
-            entry.kind = ANY
+        if type(argument) is not usm_ndarray and not is_plain_dpnp_array(argument):
+            entry.kind, entry.type = ANY, id(type(argument))
             continue
-        array = usm_array_of(argument) if entry.kind == OBJECT else argument
-        entry.mask, entry.flags = native.writable, native.writable * bool(array.flags.writable)
-        entry.usm_type = type_of(address_of(array), context.addressof_ref())
-        if array.sycl_queue != queue or not entry.usm_type:
+        view = view_of(argument)
+        _describe_array(entry, argument, view, keep)
+        entry.mask, entry.flags = native.writable, native.writable * view.writable
+        entry.usm_type = type_of(view.address, context.addressof_ref())
+        if view.queue != queue or not entry.usm_type:
             return None
     record = HostRecord(ctypes.addressof(parameters), len(parameters), queue=queue.addressof_ref(), array=id(_NAMES[2]),
                         array_type=id(usm_ndarray), context=context.addressof_ref())
