@@ -19,7 +19,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import OverlapWarning, TLBindingError, TLError, TLTypeError, config
-from tl_dpnp.runtime.sycl import helpers, host_calls, host_code_adapter
+from tl_dpnp.runtime.sycl import helpers, host_calls, host_code_adapter, host_functions
 from tl_dpnp.runtime.sycl.helper_code import STATE
 from tl_dpnp.runtime.sycl.launch import DirectLaunch
 
@@ -274,15 +274,15 @@ def test_arrays_that_overlap_give_their_warning(axpy):
 @pytest.mark.parametrize("change", [(7,), (3, 4), (12,)])
 def test_an_argument_that_changes_meanwhile_makes_no_stale_function(change, monkeypatch):
     """As if another thread gave it another shape after the launch was found, and before its looks are written down."""
-    make = host_calls._function_of_arguments
+    make = host_functions._function_of_arguments
 
-    def changed(binding, launch, code, arguments, parts):
+    def changed(functions, binding, launch, arguments):
         other = [dpnp.ones(change, dtype="float32") for _ in range(2)]
-        function = make(binding, launch, code, (1.0, *other), parts)
+        function = make(functions, binding, launch, (1.0, *other))
         assert (function is not None) == (change == (12,))
         return function
 
-    monkeypatch.setattr(host_calls, "_function_of_arguments", changed)
+    monkeypatch.setattr(host_functions, "_function_of_arguments", changed)
     kernel = tl_dpnp.compile(AXPY)
     for _ in range(4):
         x, y = dpnp.ones(12, dtype="float32"), dpnp.ones(12, dtype="float32")
@@ -380,11 +380,11 @@ def shared_with_helpers(monkeypatch):
     if not STATE.helpers:
         pytest.skip("this process may use one core")
 
-    class Shared(host_calls.HostRecord):
+    class Shared(host_functions.HostRecord):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options, alone=10**12, counted=100)
 
-    monkeypatch.setattr(host_calls, "HostRecord", Shared)
+    monkeypatch.setattr(host_functions, "HostRecord", Shared)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -456,7 +456,7 @@ def test_calls_that_become_long_go_to_opencl(on_opencl):
     for _ in range(4):
         kernel(x, 1)
     assert len(on_opencl) == 2
-    record = next(iter(kernel._memo._launches.values())).launch.short._record
+    record = next(iter(kernel._memo._launches.values())).launch.short._made.record
     record.longest = 1
     function = kernel._direct.functions
     kernel._direct.functions = ()  # the other function has a record of its own
@@ -483,7 +483,7 @@ def binary():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(host_calls, "CALLS_BEFORE", 1)
-        patch.setattr(host_calls, "load", noted)
+        patch.setattr(host_functions, "load", noted)
         tl_dpnp.compile(AXPY)(1.0, dpnp.ones(5, dtype="float32"), dpnp.ones(5, dtype="float32"))
     return found[0]
 
@@ -514,14 +514,14 @@ def test_truncated_binaries_are_refused(binary):
 
 def test_machine_code_goes_with_its_kernel():
     gc.collect()
-    before = len(host_calls._codes)
+    before = len(host_functions._codes)
     kernel, x = tl_dpnp.compile(COUNT), dpnp.zeros(4, dtype="int64")
     for _ in range(4):
         kernel(x, 1)
-    assert len(host_calls._codes) == before + 1
+    assert len(host_functions._codes) == before + 1
     del kernel
     gc.collect()
-    assert len(host_calls._codes) == before
+    assert len(host_functions._codes) == before
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

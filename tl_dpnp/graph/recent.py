@@ -17,7 +17,7 @@ from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
-from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE, looks_function
+from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
 __all__ = ["RecentPlan", "RecentPlans"]
 
@@ -69,6 +69,8 @@ def _recent_plan(key: CallKey, specialization: Specialization, arguments: Sequen
     scalars = tuple(place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS)
     if not arrays or len(arrays) + len(scalars) < len(arguments) or len({*map(id, arguments)}) < len(arguments):
         return None
+    from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM
+
     looks = looks_function(arguments, key.arrays[0].sycl_queue)
     now = CallKey()
     for value in arguments:
