@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "call_remarks"]
 
-#: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, and the first one of a process 60 ms.
+#: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, the first time
+#: in a process 0.1 to 0.2 s.
 CALLS_BEFORE = 24
 #: Seconds that a call may take on one thread to be short.  On two cores of a Xeon of the Sapphire Rapids class OpenCL's
 #: second thread takes no part in what is done in 160 µs.
