@@ -120,6 +120,9 @@ SETTINGS: dict[str, Setting] = {
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
         _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
         _several("LOGS", LOGS, "What fused functions print: where fusion ends, and why they are traced again."),
+        _flag("SHORT_CALLS", True, "Run small kernels on CPUs by calling their machine code, without OpenCL."),
+        _count("SPIN_US", 200, "µs", "How long threads that help with small kernels look for the next one before they "
+               "sleep; 0 for no such threads."),
         _count("POOL_MIB", 256, "MiB", "Memory that fused functions may keep to use again for results."),
         _choice("TARGET", "sycl", ("sycl", "cuda", "reference"), "What to compile for when compile() does not say."),
         _choice(

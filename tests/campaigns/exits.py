@@ -116,6 +116,23 @@ def daemon_thread(work: Work) -> None:
     work.pause(0.2)
 
 
+def calling_threads(work: Work) -> None:
+    """Daemon threads that call, without OpenCL and with helpers, while others of them submit."""
+    from tl_dpnp.runtime.sycl import helpers, host_calls
+
+    host_calls.CALLS_BEFORE, host_calls._LONGEST = 2, 1e3
+    helpers.start(os.cpu_count() or 1)
+
+    def forever(run: Callable[[], Any]) -> NoReturn:
+        while True:
+            run()
+
+    ways = [partial(work._kernel, *work._arrays)] * 4 + [partial(work.submit, 1)]
+    for way in work.rng.sample(ways, work.rng.randint(1, 5)):
+        threading.Thread(target=forever, args=(way,), daemon=True).start()
+    work.pause(0.3)
+
+
 def pool(work: Work) -> None:
     with ThreadPoolExecutor(4) as executor:
         for _ in range(8):
@@ -254,7 +271,7 @@ KINDS = {kind.act.__name__.replace("_", "-"): kind for kind in (
     Kind(interrupted, -signal.SIGINT), Kind(interrupted_twice, -signal.SIGINT),
     Kind(interrupted_at_exit, -signal.SIGINT), Kind(terminated, -signal.SIGTERM), Kind(exit_in_handler, STATUS),
     Kind(exit_after_handler, STATUS), Kind(exit_in_timer), Kind(exit_in_callback), Kind(exit_with_status, STATUS),
-    Kind(raised, 1), Kind(submitted_at_exit),
+    Kind(raised, 1), Kind(submitted_at_exit), Kind(calling_threads),
 )}
 
 

@@ -12,6 +12,7 @@ import pytest
 import tl_dpnp
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
 from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call, exchange_of
+from tl_dpnp.scalars import F32, F64, U8
 
 SOURCE = """
 func @f(%alpha: f32, %x: memref<f32x?x?>, %n: u8, %A: group<memref<f32x4>>, %beta: f64) {
@@ -114,7 +115,7 @@ def group(monkeypatch):
         def __init__(self, serial):
             self.serial = serial
 
-    monkeypatch.setattr("tl_dpnp.runtime.cuda.direct.Group", Group)
+    monkeypatch.setattr("tl_dpnp.runtime.native_calls.Group", Group)
     return Group
 
 
@@ -128,7 +129,7 @@ def function(driver, package, given):
     """The function for a launch whose values are: alpha, x, two sizes, n, a table, beta, and the end."""
     binding = tl_dpnp.compile(SOURCE, target="cuda")._binding
     values = [None, None, Int64(5), Int64(3), None, Int64(99), None, Int64(-1)]
-    flat = FlatArguments(values, (1,), (Scalar(0, 0, None), Scalar(4, 2, None), Scalar(6, 4, None)), ())
+    flat = FlatArguments(values, (1,), (Scalar(0, 0, F32, None), Scalar(4, 2, U8, None), Scalar(6, 4, F64, None)), ())
     driver.size = len(values)
     return direct_call(binding, flat, facts_of(driver), given, {package})
 

@@ -31,6 +31,7 @@ from tl_dpnp.graph.placeholders import placeholders
 from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
+from tl_dpnp.graph.recent import RecentPlans
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
@@ -73,6 +74,7 @@ class FusedFunction(FunctionWrapper):
         self._varying = Varying(dynamic)
         self.enabled: bool = config.get("FUSE")
         self._plans = PlanStore()
+        self._recent = RecentPlans()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
         self._history = History(self.name)
@@ -108,10 +110,18 @@ class FusedFunction(FunctionWrapper):
         if not self.enabled:
             self._history.dpnp_calls += 1
             return self.function(*arguments, **keywords)
+        if not keywords:
+            for recent in self._recent.plans:
+                if recent.looks(arguments):
+                    fits, result = recent.specialization.run(recent.key(arguments), arguments, keywords)
+                    if fits:
+                        return result
         key = self._key(arguments, keywords)
         for specialization in self._plans.of(key):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
+                if not keywords and not self._plans.deciding(key):
+                    self._recent.note(key, specialization, arguments)
                 return result
         return self._trace_call(key, arguments, keywords, False)[0]
 
@@ -153,6 +163,7 @@ class FusedFunction(FunctionWrapper):
         """Forget all plans and counts, and release what they hold; a kernel stays for other functions that need it."""
         with self._lock:
             self._plans = PlanStore()
+            self._recent.clear()
             self._again = OrderedDict()
             self._interceptors = []
             self._history = History(self.name)
@@ -259,6 +270,7 @@ class FusedFunction(FunctionWrapper):
 
     def _keep_plan(self, key: CallKey, specialization: Specialization, kind: CallKind) -> None:
         """Keep a plan for later calls; the lock is held."""
+        self._recent.clear()  # plans that are there may go
         if self._plans.add(key, specialization) >= _MANY_VALUES:
             names = kind.number_names()
             self._history.many_values(_MANY_VALUES, [names[place] for place in self._plans.deciding(key)])

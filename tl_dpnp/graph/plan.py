@@ -6,6 +6,7 @@ dpnp.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -41,12 +42,6 @@ class Place:
 Registers = list[Any]
 
 
-def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], usm_type: str, queue: Any) -> Any:
-    """Return an uninitialised `usm_ndarray` in C order."""
-    nbytes = dtype.itemsize * max(prod(shape), 1)
-    return usm_ndarray(shape, dtype=dtype, buffer=_POOL.take(nbytes, usm_type, queue))
-
-
 def array_at(place: Place, registers: Registers) -> Any:
     """Return the `usm_ndarray` of a place."""
     array = registers[place.slot]
@@ -64,6 +59,20 @@ class Allocation:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     usm_type: str
+
+    @functools.cached_property
+    def nbytes(self) -> int:
+        """The bytes of its elements, at least of one."""
+        return self.dtype.itemsize * max(prod(self.shape), 1)
+
+    @functools.cached_property
+    def _type(self) -> str:
+        """The name of the dtype, which takes dpctl less time than the dtype."""
+        return self.dtype.str
+
+    def made(self, queue: Any) -> Any:
+        """Return an uninitialised `usm_ndarray`."""
+        return usm_ndarray(self.shape, dtype=self._type, buffer=_POOL.take(self.nbytes, self.usm_type, queue))
 
 
 @dataclass
@@ -84,9 +93,10 @@ class KernelStep:
     def run(self, registers: Registers, scalars: Sequence[float]) -> None:
         """Allocate the results and run the kernel."""
         for result in self.allocations:
-            registers[result.slot] = allocate(result.shape, result.dtype, result.usm_type, self.queue)
+            registers[result.slot] = result.made(self.queue)
         addresses = [address_of(registers[slot]) + offset for slot, offset in self.operands]
-        self.launch.run([*self.fixed, *[round(scalars[i]) for i, round in self.scalars]], addresses)
+        values = [*self.fixed, *[round(scalars[i]) for i, round in self.scalars]] if self.scalars else self.fixed
+        self.launch.run(values, addresses)
 
 
 @dataclass
@@ -100,7 +110,7 @@ class AllocateStep:
     def run(self, registers: Registers, scalars: Sequence[float]) -> None:
         """Allocate the results."""
         for result in self.allocations:
-            registers[result.slot] = allocate(result.shape, result.dtype, result.usm_type, self.queue)
+            registers[result.slot] = result.made(self.queue)
 
 
 @dataclass
@@ -150,14 +160,21 @@ class Plan:
     tape: ScalarTape | None
     calls: int = 0
 
+    @functools.cached_property
+    def _inputs_come_first(self) -> bool:
+        return self.inputs == tuple(range(len(self.inputs)))
+
     def run(
         self, arrays: Sequence[Any], originals: Sequence[Any], scalars: Sequence[float], arguments: Sequence[Any],
         keywords: dict[str, Any],
     ) -> Any:
         """Run the steps for the arrays of a call and return the function's result."""
         registers: Registers = [None] * self.slots
-        for slot, array in zip(self.inputs, arrays, strict=True):
-            registers[slot] = array
+        if self._inputs_come_first:
+            registers[: len(arrays)] = arrays
+        else:
+            for slot, array in zip(self.inputs, arrays, strict=True):
+                registers[slot] = array
         for step in self.steps:
             step.run(registers, scalars)
         return self.make(Call(registers, originals, scalars, arguments, keywords))

@@ -6,6 +6,7 @@ launches waits for ever for threads that are not there.  dpnp and dpctl do not n
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -13,15 +14,17 @@ import warnings
 
 from tl_dpnp.errors import TLError
 
-__all__ = ["check_process", "install", "note_use", "process"]
+__all__ = ["check_process", "cut_off_word", "install", "note_use", "process"]
 
 
 class _Process:
     """What is known of this process: whether it used a device, and whether it was forked from one that had."""
 
-    __slots__ = ("cut_off", "used", "warned", "watched")
+    __slots__ = ("cut_off", "used", "warned", "watched", "word")
 
     def __init__(self) -> None:
+        #: 1 in a process that is cut off, for machine code.
+        self.word = ctypes.c_int64(0)
         self.used = self.cut_off = self.warned = self.watched = False
 
 
@@ -32,6 +35,11 @@ process = _Process()
 def note_use() -> None:
     """Note that this process uses a device from now on."""
     process.used = True
+
+
+def cut_off_word() -> int:
+    """Return the address of a 64-bit integer that is not 0 where `check_process` raises."""
+    return ctypes.addressof(process.word)
 
 
 def check_process() -> None:
@@ -62,6 +70,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     process.cut_off = process.cut_off or process.used
     process.used = False
+    process.word.value = process.cut_off
 
 
 def _has_arrays() -> bool:

@@ -260,6 +260,8 @@ class Inspection:
         yield from _variant_lines(overloads, overload)
         how = "read from the disk cache" if compiled.from_cache else "compiled"
         yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {_CODE[self.options.target]}"
+        for handle in [*overload.handles.values()]:
+            yield from (f"  {remark}" for remark in overloads.platform.call_remarks(handle))
         tuned = overloads.tuned(overload.device)
         if tuned is not None:
             yield f"  tuned, {tuned.gain:.2f} times as fast as the default when measured: {tuned.summary}"

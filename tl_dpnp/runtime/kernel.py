@@ -46,8 +46,7 @@ class Kernel(Inspection):
             self._recent = None if written is None else self._platform.recent_calls(written)
             self._direct = self._platform.direct_calls()
             overloads = Overloads(program, options, self._platform, queue)
-            # What checks and launches calls by itself knows the program as it is written only.
-            if options.specializes and self._direct is None:
+            if options.specializes:
                 specializations = Specializations(program, options, self._platform, queue)
         super().__init__(program, options, overloads, specializations)
         self._queue = queue
@@ -94,7 +93,7 @@ class Kernel(Inspection):
             launch, addresses, _arrays = self._launch(arguments, group_size)
             launch.run(arguments, addresses)
             if direct is not None:
-                direct.notice(self._binding, launch, arguments)
+                direct.notice(launch.binding, launch, arguments)
 
     def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.

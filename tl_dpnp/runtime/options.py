@@ -33,8 +33,11 @@ class KernelOptions:
 
     @property
     def specializes(self) -> bool:
-        """Whether calls may have kernels for their sizes: the device and the call decide how a work-group runs."""
-        return self.specialize and self.form is None and not self.debug and not self.schedules
+        """Whether calls may have kernels for their sizes: where the device and the call decide how a work-group runs.
+
+        Not for CUDA devices, where nobody has measured it.
+        """
+        return self.target == "sycl" and self.specialize and self.form is None and not self.debug and not self.schedules
 
     @property
     def lowering(self) -> LoweringOptions:

@@ -70,7 +70,9 @@ class Overloads:
         if overload is None or context not in overload.handles:
             overload = with_room(self._loaded_for, binding, call, device, queue, context)
         handle = overload.handles[context]
-        return self.platform.prepare(binding, call, queue, handle, overload.compiled.plan, device)
+        launch = self.platform.prepare(binding, call, queue, handle, overload.compiled.plan, device)
+        launch.binding = binding
+        return launch
 
     def _loaded_for(
         self, binding: Binding, call: BoundCall, device: DeviceDescription, queue: Any, context: Hashable

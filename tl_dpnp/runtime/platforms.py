@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.cuda.direct import DirectCalls
     from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
     from tl_dpnp.runtime.store.cache import DiskCache
+    from tl_dpnp.runtime.sycl.host_calls import HostCalls
     from tl_dpnp.runtime.sycl.recent import RecentCalls
 
 __all__ = ["FixedLaunch", "Launch", "Platform", "Together"]
@@ -26,10 +27,12 @@ __all__ = ["FixedLaunch", "Launch", "Platform", "Together"]
 class Launch(Protocol):
     """A kernel with its arguments in place but for addresses and scalars, which come with each call.
 
-    `addresses` are those of the arrays for the memrefs, in order.
+    `addresses` are those of the arrays for the memrefs, in order.  `binding` checks arguments for its program, which is
+    not the kernel's where that was specialized.
     """
 
     queue: Any
+    binding: Binding
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Run the kernel as a call does; whether that waits for its end is up to the platform."""
@@ -98,8 +101,11 @@ class Platform(Protocol):
     def recent_calls(self, written: Sequence[int]) -> RecentCalls | RecentCudaCalls:
         """Return a memory of calls by the identity of their arrays; `written` are the positions of those written."""
 
-    def direct_calls(self) -> DirectCalls | None:
-        """Return a memory of functions that check and launch calls by themselves, None where there are none."""
+    def direct_calls(self) -> DirectCalls | HostCalls:
+        """Return a memory of functions that check and launch calls by themselves."""
+
+    def call_remarks(self, handle: Any) -> list[str]:
+        """Return lines about how the calls of a loaded kernel are run, where there is a choice."""
 
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         """Hold references to `objects` until `event` is complete."""

@@ -24,10 +24,11 @@ Int64 = ctypes.c_longlong
 
 
 class Scalar(NamedTuple):
-    """A scalar among the flattened arguments: its place there, the position of its parameter, and its conversion."""
+    """A scalar among the flattened arguments: its place there, its parameter's position and type, its conversion."""
 
     place: int
     position: int
+    type: ScalarType
     convert: Callable[[Any], Any]
 
 
@@ -47,7 +48,7 @@ class FlatArguments(NamedTuple):
         values = self.values.copy()
         for place, address in zip(self.addresses, addresses, strict=True):
             values[place] = Int64(address)
-        for place, position, convert in self.scalars:
+        for place, position, _, convert in self.scalars:
             values[place] = convert(arguments[position])
         return values
 
@@ -78,8 +79,9 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
                     flat.append(Int64(elements.offset))
                 if table.dope is not None:
                     flat.append(Int64(table.dope.address))
-            case _:
-                scalars.append(Scalar(len(flat), position, _converter(binding, position)))
+            case scalar_type, _:
+                assert isinstance(scalar_type, ScalarType)
+                scalars.append(Scalar(len(flat), position, scalar_type, _converter(binding, position)))
                 flat.append(None)
     return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables))
 

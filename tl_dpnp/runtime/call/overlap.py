@@ -108,7 +108,9 @@ class Footprint:
     def __init__(self, call: BoundCall, written: Collection[int]) -> None:
         memrefs = [(*extent(argument.view), position in written) for position, argument in enumerate(call.arguments)
                    if isinstance(argument, MemrefArgument)]
-        self._pairs = [
+        #: The memrefs that may not come near one another: two numbers, and where the memory of the first begins and
+        #: ends, and that of the second, in bytes from its address.
+        self.pairs = [
             (first, second, *memrefs[first][:2], *memrefs[second][:2])
             for first, second in itertools.combinations(range(len(memrefs)), 2)
             if memrefs[first][2] or memrefs[second][2]
@@ -124,11 +126,16 @@ class Footprint:
     @property
     def is_empty(self) -> bool:
         """Whether no memref can come near another argument that matters."""
-        return not (self._pairs or self._beside)
+        return not (self.pairs or self._beside)
+
+    @property
+    def is_beside_groups(self) -> bool:
+        """Whether memrefs may come near the arrays of groups."""
+        return bool(self._beside)
 
     def may_overlap(self, addresses: Sequence[int]) -> bool:
         """Whether an array that is written, or a group, comes near another argument; `addresses` are the memrefs'."""
-        for first, second, low, high, other_low, other_high in self._pairs:
+        for first, second, low, high, other_low, other_high in self.pairs:
             apart = addresses[first] - addresses[second]
             if apart + low < other_high and other_low < apart + high:
                 return True

@@ -11,7 +11,7 @@ import numpy as np
 
 from tl_dpnp.scalars import BF16, F16, ScalarType, rounded_number
 
-__all__ = ["carrier_of", "scalar_value", "usual_values"]
+__all__ = ["carrier_of", "carrying_type", "scalar_value", "usual_values"]
 
 #: Scalars that travel as themselves, or not at all; every other one is a 64-bit integer.
 _CARRIERS: dict[str, Any] = {
@@ -28,6 +28,11 @@ def carrier_of(scalar_type: ScalarType) -> Any:
     if scalar_type in (F16, BF16):
         return lambda value: ctypes.c_float(rounded_number(scalar_type, value))
     return _CARRIERS.get(scalar_type.name, ctypes.c_longlong)
+
+
+def carrying_type(scalar_type: ScalarType) -> Any:
+    """Return the ctypes type of what carries a scalar to a kernel, or None where there is none."""
+    return ctypes.c_float if scalar_type in (F16, BF16) else _CARRIERS.get(scalar_type.name, ctypes.c_longlong)
 
 
 def usual_values(scalar_type: ScalarType) -> tuple[type, Any, Any]:

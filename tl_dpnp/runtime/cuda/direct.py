@@ -16,27 +16,15 @@ from typing import Any, NamedTuple
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
-from tl_dpnp.runtime.call.group import Group
-from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.cuda.arrays import is_aligned
-from tl_dpnp.runtime.cuda.direct_code import (
-    ARRAY,
-    GROUP,
-    INTEGER,
-    NARROW,
-    OBJECT,
-    WIDE,
-    Parameter,
-    Record,
-    direct_function,
-)
-from tl_dpnp.scalars import F32, F64, ScalarType
+from tl_dpnp.runtime.cuda.direct_code import CudaEmitter, CudaParameter, CudaRecord
+from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, describe_group, describe_scalar, native_function
+from tl_dpnp.scalars import ScalarType
 
 __all__ = ["DirectCalls", "Exchange", "LaunchFacts", "direct_call", "exchange_of"]
 
 _CUDA = 2  # kDLCUDA
 _VERSION = 1
-_HIGHEST = (1 << 63) - 1
 _API_NAME = b"dlpack_exchange_api"
 #: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and an attribute and a method without
 #: arguments that must be false of an array.
@@ -169,7 +157,7 @@ def direct_call(
     scalars = {scalar.position: scalar.place for scalar in flat.scalars}
     device = facts.ordinal << 32 | _CUDA
     keep: list[Any] = []
-    parameters = (Parameter * len(arguments))()
+    parameters = (CudaParameter * len(arguments))()
     for position, (argument, parameter) in enumerate(zip(arguments, binding.parameters, strict=True)):
         entry = parameters[position]
         entry.type = id(type(argument))
@@ -179,13 +167,11 @@ def direct_call(
                 describe = _describe_array if exchange.tensor_of else _describe_object
                 known = describe(entry, argument, exchange, device, keep)
             case GroupType():
-                known = type(argument) is Group
-                if known:
-                    entry.kind, entry.least, entry.attribute = GROUP, argument.serial, id(_interned("serial", keep))
+                known = describe_group(entry, argument)
             case scalar_type:
                 assert isinstance(scalar_type, ScalarType)
                 entry.place = scalars[position]
-                known = _describe_scalar(entry, argument, scalar_type)
+                known = describe_scalar(entry, scalar_type) and entry.type == id(type(argument))
         if not known:
             return None
     values = (ctypes.c_int64 * len(flat.values))()
@@ -196,15 +182,15 @@ def direct_call(
         *(id(_interned(name, keep)) for name in exchange.compared + exchange.memory))
     attribute, method = (0 if name is None else id(_interned(name, keep))
                          for name in (exchange.false_attribute, exchange.false_method))
-    record = Record(
+    record = CudaRecord(
         ctypes.addressof(parameters), len(arguments), ctypes.addressof(values), len(values), device,
         exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.launch, facts.context,
         facts.function, facts.grid, *facts.block, facts.local_memory, id(facts.stream), ctypes.addressof(names),
     )
-    return direct_function(record, (parameters, values, names, keep, flat.tables, facts))
+    return native_function(CudaEmitter, record, (parameters, values, names, keep, flat.tables, facts))
 
 
-def _describe_array(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
+def _describe_array(entry: CudaParameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
     """Write what an array looks like; returns False for one that is not on the device."""
     tensor = _Tensor()
     look = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange.tensor_of)
@@ -224,7 +210,7 @@ def _describe_array(entry: Parameter, array: Any, exchange: Exchange, device: in
     return True
 
 
-def _describe_object(entry: Parameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
+def _describe_object(entry: CudaParameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
     """Write which attributes an array has; returns False for one that is not on the device."""
     memory, place, address = exchange.memory
     if getattr(getattr(array, memory), place) != device >> 32:
@@ -234,20 +220,6 @@ def _describe_object(entry: Parameter, array: Any, exchange: Exchange, device: i
     keep += [values, dims]
     entry.kind, entry.dims, entry.modes = OBJECT, ctypes.addressof(dims), len(values)
     entry.aligned = is_aligned(getattr(getattr(array, memory), address))
-    return True
-
-
-def _describe_scalar(entry: Parameter, value: Any, scalar: ScalarType) -> bool:
-    """Write which numbers go to the kernel as they are; returns False for another type of values, or of parameters."""
-    usual, least, most = usual_values(scalar)
-    if type(value) is not usual:
-        return False
-    if scalar in (F32, F64):
-        entry.kind, entry.highest = NARROW if scalar == F32 else WIDE, most
-        return True
-    if scalar.is_float or scalar.is_complex:
-        return False
-    entry.kind, entry.least, entry.most = INTEGER, least, min(most, _HIGHEST)
     return True
 
 

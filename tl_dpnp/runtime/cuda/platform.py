@@ -88,6 +88,9 @@ class CudaPlatform:
         lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
 
+    def call_remarks(self, handle: Any) -> list[str]:
+        return []
+
     def keep_alive(self, queue: CudaDevice, objects: tuple[object, ...], event: driver.Event) -> None:
         event.keep = objects
 
@@ -146,6 +149,7 @@ class CudaLaunch:
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
     maps = 0
     waits = False
+    binding: Binding
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
@@ -202,7 +206,7 @@ class CudaLaunch:
                 for place, address in zip(flat.addresses, addresses, strict=True):
                     parameters.words[place] = address
                 self._addresses = addresses
-            for number, (place, position, convert) in enumerate(flat.scalars):
+            for number, (place, position, _, convert) in enumerate(flat.scalars):
                 value = arguments[position]
                 if value is not self._scalars[number]:
                     parameters.set(place, convert(value))

@@ -13,7 +13,7 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
 
@@ -93,10 +93,10 @@ def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArgu
     counts = [-(-size // part) for size, part in ((m, shape.rows), (n, shape.columns), (k, tiles.depth))]
     values: list[Any] = [*map(Int64, (number, *counts, call.groups))]
     scalars = []
-    converters = {scalar.position: scalar.convert for scalar in flat.scalars}
+    given = {scalar.position: scalar for scalar in flat.scalars}
     for factor in (tiles.alpha, tiles.beta):
         if isinstance(factor, int):
-            scalars.append(Scalar(len(values), factor, converters[factor]))
+            scalars.append(given[factor]._replace(place=len(values)))
         values.append(None if isinstance(factor, int) else ctypes.c_float(factor))
     maps = (tiles.left, tiles.right, tiles.result)
     matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))

@@ -9,6 +9,10 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 ``SyclQueue._submit_keep_args_alive`` is not used: its host task takes the interpreter's lock.  It waits for ever where
 a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
 
+``native_interface`` gives the addresses of functions of dpctl's C API (``dpctl_capi.h``), which Cython keeps in
+capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``.  ``UsmNDArray_GetQueueRef`` gives
+a copy of the ``sycl::queue``, which the caller deletes.
+
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
 """
@@ -16,6 +20,8 @@ floats do, and the address of USM memory may come as a 64-bit integer.
 from __future__ import annotations
 
 import atexit
+import ctypes
+import functools
 import os
 import threading
 import weakref
@@ -24,11 +30,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import dpctl
 import dpctl.memory
 import dpctl.program
+import dpctl.tensor._usmarray as dpctl_arrays
 import numpy as np
 from dpctl.utils import ExecutionPlacementError
 
@@ -38,7 +46,7 @@ from tl_dpnp.runtime.call.arrays import DeviceTable
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
     "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
-    "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
+    "native_interface", "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
 ]
 
 #: What `submit_async` raises for a launch that the driver refuses.
@@ -231,3 +239,36 @@ def allocation_of(array: Any) -> tuple[Any, int]:
     """Return the memory object that a `usm_ndarray` lies in, and the offset of its first element there, in bytes."""
     memory = array.usm_data
     return memory, address_of(array) - memory._pointer
+
+
+_ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
+_QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Delete", "DPCTLQueue_Wait", "DPCTLUSM_GetPointerType")
+_SYSTEM_FUNCTIONS = ("clock_gettime", "sched_yield", "syscall")
+
+
+@functools.cache
+def native_interface() -> SimpleNamespace:
+    """Return the addresses of C functions by their names: dpctl's of arrays and queues, and some of the C library.
+
+    With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and
+    `writable`.
+    """
+    python, found = ctypes.pythonapi, SimpleNamespace()
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
+    content_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", python))
+
+    def content(name: str) -> int:
+        capsule = dpctl_arrays.__pyx_capi__[name]
+        return int(content_of(capsule, name_of(capsule)))
+
+    for name in _ARRAY_FUNCTIONS:
+        setattr(found, f"UsmNDArray_{name}", content(f"UsmNDArray_{name}"))
+    library = ctypes.CDLL("libDPCTLSyclInterface.so.0", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    for name in _QUEUE_FUNCTIONS:
+        setattr(found, name, ctypes.cast(library[name], ctypes.c_void_p).value)
+    for name in _SYSTEM_FUNCTIONS:
+        setattr(found, name, ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value)
+    *found.orders, found.writable = (
+        ctypes.c_int.from_address(content(f"USM_ARRAY_{name}")).value
+        for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITABLE"))
+    return found

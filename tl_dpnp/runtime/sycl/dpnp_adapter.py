@@ -13,7 +13,17 @@ from typing import Any
 
 from dpctl.tensor import usm_ndarray
 
-__all__ = ["is_dpnp_array", "usm_array_of", "usm_arrays_of"]
+__all__ = ["ARRAY_ATTRIBUTE", "is_dpnp_array", "is_plain_dpnp_array", "usm_array_of", "usm_arrays_of"]
+
+
+#: Where a dpnp array has its `usm_ndarray`.
+ARRAY_ATTRIBUTE = "_array_obj"
+
+
+def is_plain_dpnp_array(value: object) -> bool:
+    """Return whether `value` is a dpnp array itself, and of no class that is derived from that."""
+    dpnp = sys.modules.get("dpnp")
+    return dpnp is not None and type(value) is dpnp.ndarray
 
 
 def is_dpnp_array(value: object) -> bool:

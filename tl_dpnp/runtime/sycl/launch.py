@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
+from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 
 __all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepare"]
@@ -77,6 +79,10 @@ class Launch:
     for the memrefs, in order.
     """
 
+    #: What is known of short calls, where the device has them.
+    short: ShortCalls | None = None
+    binding: Binding
+
     def __init__(
         self, kernel: Any, queue: Any, flat: FlatArguments, global_range: list[int], local_range: list[int],
         keep: tuple[object, ...],
@@ -112,6 +118,12 @@ class Launch:
         with self.turn:
             event.wait()
 
+    def run_on_device(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> float:
+        """Run the kernel as `run`, through the driver in any case; returns the seconds that it took."""
+        begin = time.perf_counter()
+        self.run(arguments, addresses)
+        return time.perf_counter() - begin
+
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Submit the kernel to its queue and return its `dpctl.SyclEvent`."""
         return self._submit(self.flat.filled(arguments, addresses), depends)
@@ -136,8 +148,9 @@ class DirectLaunch(Launch):
     kernel after.
     """
 
-    def __init__(self, *parts: Any) -> None:
+    def __init__(self, *parts: Any, short: ShortCalls | None = None) -> None:
         super().__init__(*parts)
+        self.short = short
         self._direct: DirectKernel | None = None
         self._addresses: Sequence[int] = ()
         self._lock = threading.Lock()
@@ -147,18 +160,34 @@ class DirectLaunch(Launch):
         launch = super().fixed(arguments, addresses, owners)
         assert isinstance(launch, DirectLaunch)
         launch._direct, launch._addresses, launch._lock = None, (), threading.Lock()
+        launch.short = None
         return launch
 
     def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
-        scalars = [(place, convert(arguments[position])) for place, position, convert in self.flat.scalars]
+        short = self.short
+        function = None if short is None else short.function
+        if function is not None:
+            if self.flat.scalars:
+                addresses = [*addresses, *[arguments[position] for _, position, _, _ in self.flat.scalars]]
+            if function(tuple(addresses)):
+                return
+            addresses = addresses[: len(self.flat.addresses)]
+        seconds = self.run_on_device(arguments, addresses)
+        if short is not None and short.problem is None and seconds:
+            short.note(self, seconds)
+
+    def run_on_device(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> float:
+        """Have OpenCL run the kernel, as `run`, and return the seconds that it took, waiting before aside."""
+        scalars = [(place, convert(arguments[position])) for place, position, _, convert in self.flat.scalars]
         kernel = self._direct or self.direct
         with self.turn:
             self.queue.wait()
-        if self.global_range[0] == 0:
-            return
+        if self.is_empty:
+            return 0.0
         try:
             lane = kernel.lanes.take()
+            begin = time.perf_counter()
             try:
                 with self._lock:
                     if addresses != self._addresses:
@@ -174,6 +203,7 @@ class DirectLaunch(Launch):
         except LaunchError as problem:
             raise self._refused(problem) from problem
         kernel.lanes.put_back(lane)
+        return time.perf_counter() - begin
 
     @property
     def direct(self) -> DirectKernel:
@@ -240,7 +270,7 @@ def prepare(
     if plan.checks:
         lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
         return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths)
-    return DirectLaunch(*parts) if supports(queue) else Launch(*parts)
+    return DirectLaunch(*parts, short=ShortCalls(handle, plan)) if supports(queue) else Launch(*parts)
 
 
 class SyclTogether:

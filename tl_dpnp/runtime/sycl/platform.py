@@ -16,6 +16,7 @@ from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.sycl import dpctl_adapter
 from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
 from tl_dpnp.runtime.sycl.devices import describe
+from tl_dpnp.runtime.sycl.host_calls import HostCalls, call_remarks
 from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, busy_without_sharing, prepare
 from tl_dpnp.runtime.sycl.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.sycl.recent import RecentCalls
@@ -61,8 +62,11 @@ class SyclPlatform:
     def recent_calls(self, written: Sequence[int]) -> RecentCalls:
         return RecentCalls(written)
 
-    def direct_calls(self) -> None:
-        return None
+    def direct_calls(self) -> HostCalls:
+        return HostCalls()
+
+    def call_remarks(self, handle: Any) -> list[str]:
+        return call_remarks(handle)
 
     def keep_alive(self, queue: Any, objects: tuple[object, ...], event: Any) -> None:
         dpctl_adapter.in_flight.add(queue, objects, event)
@@ -86,7 +90,7 @@ class SyclPlatform:
 
     def timed(self, launch: Launch, arguments: Sequence[Any], addresses: Sequence[int]) -> float:
         start = time.perf_counter()
-        launch.run(arguments, addresses)
+        launch.run_on_device(arguments, addresses)  # all candidates in one way
         return time.perf_counter() - start
 
     def keep_machine_code(

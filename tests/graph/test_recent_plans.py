@@ -1,0 +1,159 @@
+"""Plans that machine code finds again by the looks of arguments: never one for other arguments."""
+
+from __future__ import annotations
+
+import dpctl
+import dpctl.tensor as dpt
+import dpnp
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tl_dpnp import config
+from tl_dpnp.graph import recent
+
+CALLS = 3
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(recent, "CALLS_BEFORE", CALLS)
+
+
+def remembered(function, *arguments):
+    """Call a function until its plan is found by machine code."""
+    for _ in range(CALLS + 2):
+        function(*arguments)
+    assert len(function._recent.plans) >= 1
+    return function
+
+
+def numbers(*shape, dtype="float64"):
+    return dpnp.asarray(np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape).astype(dtype))
+
+
+def test_arrays_of_other_kinds_are_other_calls():
+    @tl_dpnp.fuse(recompile_limit=100)
+    def step(a, b):
+        return a * b + a
+
+    x, y = numbers(6, 4), numbers(6, 4) - 3
+    remembered(step, x, y)
+    plain = step.function
+    writable = dpnp.asarray(dpt.ones((6, 4)))
+    writable._array_obj.flags.writable = False
+    for a, b in (
+        (x, y), (y, x), (x, x), (numbers(6, 4, dtype="float32"), y), (numbers(4, 6).T, y), (x[::2], y[::2]),
+        (numbers(4), y), (x[:, :1], y), (numbers(6, 4, dtype="int64"), y), (writable, y), (x[:0], y[:0]),
+        (dpnp.asarray(numbers(6, 4), usm_type="shared"), y), (dpnp.asarray(x, order="F"), y),
+        (dpt.asarray(dpnp.asnumpy(x)), dpt.asarray(dpnp.asnumpy(y))),
+    ):
+        for _ in range(CALLS + 2):
+            result, expected = step(a, b), plain(a, b)
+            assert type(result) is type(expected)
+            assert result.dtype == expected.dtype
+            assert result.usm_type == expected.usm_type
+            assert np.array_equal(np.asarray(dpt.to_numpy(getattr(result, "_array_obj", result))),
+                                  np.asarray(dpt.to_numpy(getattr(expected, "_array_obj", expected))))
+
+
+def test_arrays_on_another_queue_are_another_call():
+    @tl_dpnp.fuse
+    def double(a):
+        return a + a
+
+    x = numbers(5)
+    remembered(double, x)
+    queue = dpctl.SyclQueue(x.sycl_device)
+    other = dpnp.asarray(np.arange(5.0), sycl_queue=queue)
+    result = double(other)
+    assert result.sycl_queue == queue
+    assert dpnp.asnumpy(result).tolist() == [0, 2, 4, 6, 8]
+    mixed = tl_dpnp.fuse(lambda a, b: a + b)
+    with pytest.raises(dpctl.utils.ExecutionPlacementError):
+        mixed(x, other)
+
+
+def test_numbers_are_those_of_the_call():
+    @tl_dpnp.fuse
+    def scaled(a, factor, times):
+        for _ in range(times):
+            a = a * factor
+        return a
+
+    x = numbers(7)
+    for _ in range(CALLS + 2):
+        scaled(x, 2.0, 1)
+    for factor, times in ((2.0, 1), (3.0, 1), (3.0, 2), (np.float32(0.5), 1), (2, 1), (True, 2), (-0.0, 1)):
+        for _ in range(CALLS + 2):
+            assert np.array_equal(dpnp.asnumpy(scaled(x, factor, times)), dpnp.asnumpy(x) * float(factor) ** times)
+
+
+def test_an_argument_that_the_function_reshapes_is_no_pattern():
+    @tl_dpnp.fuse(recompile_limit=100)
+    def reshaped(a):
+        result = a * 2
+        a.shape = (a.size,)
+        return result
+
+    for _ in range(CALLS + 2):
+        assert reshaped(numbers(2, 3)).shape == (2, 3)
+    for _ in range(CALLS + 2):
+        assert reshaped(numbers(6)).shape == (6,)
+        assert reshaped(numbers(3, 2)).shape == (3, 2)
+
+
+SHIFT = 1.0
+
+
+def shifted(a):
+    return a + SHIFT
+
+
+def test_what_is_read_from_outside_is_looked_at(monkeypatch):
+    function = remembered(tl_dpnp.fuse(shifted), numbers(3))
+    monkeypatch.setattr(f"{__name__}.SHIFT", 5.0)
+    for _ in range(CALLS + 2):
+        assert dpnp.asnumpy(function(numbers(3))).tolist() == [6, 7, 8]
+    monkeypatch.setattr(f"{__name__}.SHIFT", 1.0)
+    assert dpnp.asnumpy(function(numbers(3))).tolist() == [2, 3, 4]
+
+
+def test_arrays_that_overlap_are_another_call():
+    @tl_dpnp.fuse
+    def write(a, b):
+        a[...] = b[::-1] + 1
+
+    def run(function):
+        x = numbers(8)
+        function(x[:5], x[3:])
+        return dpnp.asnumpy(x).tolist()
+
+    remembered(write, numbers(5), numbers(5))
+    for _ in range(CALLS + 2):
+        assert run(write) == run(write.function)
+
+
+def test_keywords_and_clearing_take_the_other_way():
+    @tl_dpnp.fuse
+    def step(a, b):
+        return a - b
+
+    x, y = numbers(4), numbers(4) * 2
+    remembered(step, x, y)
+    assert dpnp.asnumpy(step(b=x, a=y)).tolist() == [1, 2, 3, 4]
+    step.clear()
+    assert step._recent.plans == ()
+    assert dpnp.asnumpy(step(x, y)).tolist() == [-1, -2, -3, -4]
+
+
+def test_a_setting_leaves_it_away():
+    with config.scope(SHORT_CALLS=False):
+        @tl_dpnp.fuse
+        def twice(a):
+            return a + a
+
+        x = numbers(4)
+        for _ in range(CALLS + 2):
+            twice(x)
+    assert twice._recent.plans == ()

@@ -1,0 +1,281 @@
+"""Machine code of threads that help with the work-items of short calls, and of the thread that shares them.
+
+Work-items are claimed by taking one from a word that holds how many are left, and above them the number of the call:
+a thread that comes late finds none left of the call that it knew, and never one of the next by mistake.  What a call
+is, it reads only once it has one of its work-items, because the calling thread then waits for it.  Source: futex(2) and
+the LLVM language reference, "Atomic Memory Ordering Constraints".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I8, I32, I64, if_then, index
+
+__all__ = ["GROUP_WORDS", "HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emit_helpers", "with_usual_control"]
+
+#: Names of the functions: what a helping thread runs, and what shares the work-items of a call.
+HELPER, SHARE = "help", "share"
+#: The control register of vector instructions as a thread has it at its start (Intel 64 and IA-32 Architectures
+#: Software Developer's Manual, volume 1, section 10.2.3): what OpenCL's threads compute with.
+_MXCSR = 0x1F80
+MONOTONIC = 1  # CLOCK_MONOTONIC of <time.h>
+_SYS_FUTEX, _WAIT, _WAKE = 202, 128, 129  # private ones, on x86-64
+_EVERYONE = (1 << 31) - 1
+#: Words that a work-group is told by: its three numbers, the address of memory for what is private to it, 0 for its
+#: thread's stack, and room for what other versions of the runtime may add.
+GROUP_WORDS = 8
+_LINE = 8  # words of a cache line
+#: How often to look at a word before looking at the clock, or giving way to another thread.
+_LOOKS = 64
+
+
+class State(ctypes.Structure):
+    """What the threads share: words that they write are on cache lines of their own.
+
+    `ticket` holds the number of the call and below it, in 32 bits, the work-items that are left; `done` counts those
+    that helpers have done.  `bell` is what sleeping helpers wait for, `sleepers` how many do, `quit` whether they are
+    to end.  `busy` is 1 while a call is shared, `kernel` and `values` are its function and arguments.  `helpers` is the
+    number of threads, `spin` how many nanoseconds they look for work before they sleep, `last` when the last call
+    began.
+    """
+
+    _fields_ = [field for name in ("ticket", "done", "bell", "sleepers", "quit", "busy", "kernel", "helpers")
+                for field in ((name, ctypes.c_int64), (f"_{name}", ctypes.c_int64 * (_LINE - 1)))] + [
+        ("values", ctypes.c_int64), ("spin", ctypes.c_int64), ("last", ctypes.c_int64)]
+
+
+_memory = (ctypes.c_char * (ctypes.sizeof(State) + 8 * _LINE))()
+#: The state of this process, at the beginning of a cache line.
+STATE = State.from_buffer(_memory, -ctypes.addressof(_memory) % (8 * _LINE))
+
+
+class _Emitter:
+    """Building blocks of both functions."""
+
+    def __init__(self, function: ir.Function, addresses: SimpleNamespace) -> None:
+        self.function, self.addresses = function, addresses
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def word(self, name: str) -> ir.Value:
+        """Return a pointer to a word of the state."""
+        return self.builder.inttoptr(index(ctypes.addressof(STATE) + getattr(State, name).offset), I64.as_pointer())
+
+    def load(self, name: str) -> ir.Value:
+        """Return a word of the state as it is now."""
+        return self.builder.load_atomic(self.word(name), "seq_cst", 8)
+
+    def store(self, name: str, value: ir.Value) -> None:
+        """Set a word of the state."""
+        self.builder.store_atomic(value, self.word(name), "seq_cst", 8)
+
+    def add(self, name: str, value: int) -> None:
+        """Add to a word of the state."""
+        self.builder.atomic_rmw("add", self.word(name), index(value), "seq_cst")
+
+    def variable(self, words: int = 1) -> ir.Value:
+        """Return a pointer to words on the stack, which are there once, also where the code is in a loop."""
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(I64, words)
+
+    def loop_while(self, condition: Callable[[], ir.Value], body: Callable[[], None]) -> None:
+        """Emit a loop."""
+        builder = self.builder
+        again, inside, after = (builder.append_basic_block(name) for name in ("again", "inside", "after"))
+        builder.branch(again)
+        builder.position_at_end(again)
+        builder.cbranch(condition(), inside, after)
+        builder.position_at_end(inside)
+        body()
+        builder.branch(again)
+        builder.position_at_end(after)
+
+    def run_what_is_left(self) -> ir.Value:
+        """Run work-items of the call as long as there are some; returns how many."""
+        builder = self.builder
+        count, group, is_left = self.variable(), self.variable(GROUP_WORDS), self.variable()
+        builder.store(index(0), count)
+        for place in range(GROUP_WORDS):
+            builder.store(index(0), builder.gep(group, [index(place)]))
+        builder.store(index(1), is_left)
+
+        def claim() -> None:
+            ticket = self.load("ticket")
+            left = builder.and_(ticket, index(0xFFFFFFFF))
+            there = builder.icmp_signed("!=", left, index(0))
+            builder.store(builder.zext(there, I64), is_left)
+            if_then(builder, there, lambda: take(ticket, left))
+
+        def take(ticket: ir.Value, left: ir.Value) -> None:
+            taken = builder.cmpxchg(self.word("ticket"), ticket, builder.sub(ticket, index(1)), "seq_cst", "seq_cst")
+            if_then(builder, builder.extract_value(taken, 1), lambda: run(left))
+
+        def run(left: ir.Value) -> None:
+            builder.store(builder.sub(left, index(1)), group)
+            kernel = builder.inttoptr(self.load("kernel"), ir.FunctionType(
+                ir.VoidType(), [I64, I64.as_pointer(), I64]).as_pointer())
+            builder.call(kernel, [self.load("values"), group, index(0)])
+            builder.store(builder.add(builder.load(count), index(1)), count)
+
+        self.loop_while(lambda: builder.icmp_signed("!=", builder.load(is_left), index(0)), claim)
+        return builder.load(count)
+
+    def pause(self) -> None:
+        """Wait for a moment, leaving the core to its other thread."""
+        module, name = self.builder.module, "llvm.x86.sse2.pause"
+        pause = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), []), name)
+        self.builder.call(pause, [])
+
+    def give_way(self) -> None:
+        """Let another thread have the core."""
+        type_ = ir.FunctionType(I32, [])
+        self.builder.call(self.builder.inttoptr(index(self.addresses.sched_yield), type_.as_pointer()), [])
+
+    def futex(self, operation: int, value: ir.Value) -> None:
+        """Wait while the bell has a value, or wake that many who do."""
+        type_ = ir.FunctionType(I64, [I64], var_arg=True)
+        syscall = self.builder.inttoptr(index(self.addresses.syscall), type_.as_pointer())
+        bell = self.builder.ptrtoint(self.word("bell"), I64)
+        self.builder.call(syscall, [index(_SYS_FUTEX), bell, index(operation), value, index(0), index(0), index(0)])
+
+    def nanoseconds(self) -> ir.Value:
+        """Return the time."""
+        builder = self.builder
+        time = self.variable(2)
+        type_ = ir.FunctionType(I32, [I32, I64.as_pointer()])
+        clock = builder.inttoptr(index(self.addresses.clock_gettime), type_.as_pointer())
+        builder.call(clock, [ir.Constant(I32, MONOTONIC), time])
+        seconds, rest = (builder.load(builder.gep(time, [index(place)])) for place in (0, 1))
+        return builder.add(builder.mul(seconds, index(10**9)), rest)
+
+
+def emit_helpers(module: ir.Module, addresses: SimpleNamespace) -> ir.Function:
+    """Add both functions to a module and return the first.
+
+    `addresses` are those of ``syscall``, ``sched_yield`` and ``clock_gettime``.
+
+    ``share(kernel, values, items, wakes)`` runs the work-items of a kernel with other threads, waking those that sleep
+    if `wakes` is not 0; it returns 0, and does nothing, while another call is shared.  ``help(nothing)`` is a thread.
+    """
+    type_ = ir.FunctionType(I64, [I64] * 4)
+    share = _function(module, type_, SHARE)
+    _emit_share(_Emitter(share, addresses))
+    _emit_help(_Emitter(_function(module, ir.FunctionType(I64, [I64]), HELPER), addresses))
+    return share
+
+
+def _function(module: ir.Module, type_: ir.FunctionType, name: str) -> ir.Function:
+    function = ir.Function(module, type_, name)
+    function.attributes.add("uwtable")
+    return function
+
+
+def _emit_share(code: _Emitter) -> None:
+    builder, (kernel, values, items, wakes) = code.builder, code.function.args
+    free = builder.cmpxchg(code.word("busy"), index(0), index(1), "seq_cst", "seq_cst")
+    busy, mine = (builder.append_basic_block(name) for name in ("busy", "mine"))
+    builder.cbranch(builder.extract_value(free, 1), mine, busy)
+    builder.position_at_end(busy)
+    builder.ret(index(0))
+    builder.position_at_end(mine)
+    for name, value in (("kernel", kernel), ("values", values), ("done", index(0))):
+        code.store(name, value)
+    number = builder.add(builder.lshr(code.load("ticket"), index(32)), index(1))
+    code.store("ticket", builder.or_(builder.shl(number, index(32)), items))
+
+    def wake() -> None:
+        code.add("bell", 1)
+        code.futex(_WAKE, index(_EVERYONE))
+
+    someone = builder.and_(builder.icmp_signed("!=", code.load("sleepers"), index(0)),
+                           builder.icmp_signed("!=", wakes, index(0)))
+    if_then(builder, someone, wake)
+    others = builder.sub(items, code.run_what_is_left())
+    looks = code.variable()
+    builder.store(index(0), looks)
+    def wait() -> None:
+        code.pause()
+        count = builder.add(builder.load(looks), index(1))
+        builder.store(count, looks)
+        if_then(builder, builder.icmp_signed(">", count, index(_LOOKS)), code.give_way)
+
+    code.loop_while(lambda: builder.icmp_signed("!=", code.load("done"), others), wait)
+    code.store("busy", index(0))
+    builder.ret(index(1))
+
+
+def _emit_help(code: _Emitter) -> None:
+    builder = code.builder
+    since = code.variable()
+
+    def work() -> None:
+        count = code.run_what_is_left()
+        builder.atomic_rmw("add", code.word("done"), count, "seq_cst")
+        builder.store(code.nanoseconds(), since)
+
+    def idle() -> None:
+        looks = code.variable()
+        builder.store(index(0), looks)
+
+        def nothing_yet() -> ir.Value:
+            few = builder.icmp_signed("<", builder.load(looks), index(_LOOKS))
+            return builder.and_(few, builder.icmp_signed("==", left(), index(0)))
+
+        def look() -> None:
+            code.pause()
+            builder.store(builder.add(builder.load(looks), index(1)), looks)
+
+        code.loop_while(nothing_yet, look)
+        code.give_way()  # to what else wants this core, perhaps the very thread that shares its calls
+        spent = builder.sub(code.nanoseconds(), builder.load(since))
+        if_then(builder, builder.icmp_signed(">", spent, code.load("spin")), sleep)
+
+    def sleep() -> None:
+        bell = code.load("bell")
+        code.add("sleepers", 1)
+        idle_still = builder.and_(builder.icmp_signed("==", left(), index(0)),
+                                  builder.icmp_signed("==", code.load("quit"), index(0)))
+        if_then(builder, idle_still, lambda: code.futex(_WAIT, bell))
+        code.add("sleepers", -1)
+        builder.store(code.nanoseconds(), since)
+
+    def left() -> ir.Value:
+        return builder.and_(code.load("ticket"), index(0xFFFFFFFF))
+
+    def live() -> None:
+        builder.store(code.nanoseconds(), since)
+
+        def turn() -> None:
+            is_work = builder.icmp_signed("!=", left(), index(0))
+            with builder.if_else(is_work) as (then, otherwise):
+                with then:
+                    work()
+                with otherwise:
+                    idle()
+
+        code.loop_while(lambda: builder.icmp_signed("==", code.load("quit"), index(0)), turn)
+
+    with_usual_control(builder, live)
+    builder.ret(index(0))
+
+
+def with_usual_control(builder: ir.IRBuilder, run: Callable[[], None]) -> None:
+    """Emit what computes as OpenCL's threads do, whatever this thread was told about rounding and denormal numbers."""
+    slot = builder.alloca(I32, 2)
+    kept, usual = (builder.bitcast(builder.gep(slot, [ir.Constant(I32, place)]), I8.as_pointer()) for place in (0, 1))
+    builder.store(ir.Constant(I32, _MXCSR), builder.bitcast(usual, I32.as_pointer()))
+    _control(builder, "st", kept)
+    _control(builder, "ld", usual)
+    run()
+    _control(builder, "ld", kept)
+
+
+def _control(builder: ir.IRBuilder, what: str, slot: ir.Value) -> None:
+    name = f"llvm.x86.sse.{what}mxcsr"
+    type_ = ir.FunctionType(ir.VoidType(), [I8.as_pointer()])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, type_, name)
+    builder.call(function, [slot])

@@ -1,0 +1,348 @@
+"""Machine code of the host that checks the arguments of a call and runs the machine code of a kernel itself.
+
+Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited
+for first, as every call does: SYCL does not tell whether there is anything.  Source: dpctl's C API (``dpctl_capi.h``,
+``dpctl_sycl_queue_interface.h``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
+from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
+from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
+from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
+
+__all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
+
+#: Calls in a row that took too long, after which the function refuses all others.
+MOST_SLOW = 3
+#: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing
+#: over the interpreter takes longer than a small kernel where another thread wants it.
+_WORTH_RELEASING = 20_000
+#: Calls that are timed on one thread before any is shared; the shortest counts.
+_CALLS_ALONE = 4
+#: Calls' worth of time that sharing may lose, where other programs want the cores, and calls that are not shared then.
+_CALLS_TO_LOSE, _CALLS_AFTER_LOSS = 4, 500
+#: Nanoseconds on one thread from which on a call is shared, and those from which on sleeping helpers are woken for it;
+#: for a shorter one they are if it soon follows another, and help with the next.
+_WORTH_SHARING, _WORTH_WAKING = 5_000, 20_000
+#: Work-items of a shared call for each thread, so that the load can be balanced, and nanoseconds that each should take.
+_ITEMS_PER_THREAD, _LEAST_WORK = 4, 1_000
+
+
+class HostParameter(Parameter):
+    """What an argument must be.
+
+    An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
+    of those in `mask`, the number of its `usm_type` or 0 for any, and `orders`, the flags of the orders (C, Fortran)
+    that those strides have: dpctl need not keep the strides of an array in one of them.  A value's `place` is in bytes.
+    """
+
+    _fields_: ClassVar[Any] = [
+        ("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("usm_type", Word),
+        ("orders", Word),
+    ]
+
+
+class Pair(ctypes.Structure):
+    """Two arrays that may not overlap: the places of their addresses, and where each ends and begins, in bytes."""
+
+    _fields_ = [(name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high")]
+
+
+class HostRecord(Record):
+    """A launch.
+
+    `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
+    `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
+    The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
+    values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
+    time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
+    lately.  `longest` is how many nanoseconds a call may take on one thread, `slow` counts those in a row that took
+    longer, and `taken` is how many the last one took, shared or not.
+
+    Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same object.
+    `context` is the address of the ``sycl::context`` of the queue.
+    """
+
+    _fields_: ClassVar[Any] = [(name, Word) for name in (
+        "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
+        "longest", "taken", "slow", "context",
+        "groups", "chunk", "alone", "counted", "gained",
+    )]
+
+
+class HostEmitter(CallEmitter):
+    """Adds arrays of dpctl and dpnp, and the launch."""
+
+    record_type, parameter_type = HostRecord, HostParameter
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = emit_helpers(self.module, native_interface())
+
+    def ways(self) -> dict[int, Callable[[ir.Value, ir.Value], ir.Value]]:
+        """See `CallEmitter`: dpctl's arrays are `ARRAY`, dpnp's `OBJECT`."""
+        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, **super().ways()}
+
+    def begin(self) -> None:
+        """Make room for references to the arrays: other threads may let go of them while the kernel runs."""
+        self.count = self.field("count")
+        self.held = self.memory(self.count)
+
+        def clear(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.store(index(0), self.held, number)
+            return []
+
+        counted_loop(self.builder, index(0), self.count, index(1), [], clear)
+        self.require(self.builder.icmp_signed("<", self.field("slow"), index(MOST_SLOW)))
+
+    def end(self) -> None:
+        """Let go of the arrays."""
+        builder = self.builder
+
+        def let_go(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            array = self.load(self.held, number)
+            if_then(builder, builder.icmp_signed("!=", array, index(0)), lambda: self.python("Py_DecRef", array))
+            return []
+
+        counted_loop(builder, index(0), self.count, index(1), [], let_go)
+
+    # --- arguments -------------------------------------------------------------------------------------------------
+
+    def array_of_dpnp(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of an array of dpnp, which holds one of dpctl."""
+        array = self.attribute(given, self.field("array"))
+        self.store(array, self.held, self.number_of_argument)
+        self.require(self.builder.icmp_signed("==", self.type_of(array), self.field("array_type")))
+        return self.address(at, array)
+
+    def array(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of an array of dpctl."""
+        self.python("Py_IncRef", given)
+        self.store(given, self.held, self.number_of_argument)
+        return self.address(at, given)
+
+    def address(self, at: ir.Value, array: ir.Value) -> ir.Value:
+        """Return the address of an array that looks as expected."""
+        builder = self.builder
+
+        def same(function: str, field: str) -> None:
+            found = builder.sext(self.dpctl(function, I32, array), I64)
+            self.require(builder.icmp_signed("==", found, self.of(at, field)))
+
+        same("UsmNDArray_GetNDim", "modes")
+        same("UsmNDArray_GetTypenum", "form")
+        flags = builder.sext(self.dpctl("UsmNDArray_GetFlags", I32, array), I64)
+        self.require(builder.icmp_signed("==", builder.and_(flags, self.of(at, "mask")), self.of(at, "flags")))
+        dims, modes = self.of(at, "dims"), self.of(at, "modes")
+        self._same_words(self.dpctl("UsmNDArray_GetShape", I64, array), dims, modes)
+        strides = self.dpctl("UsmNDArray_GetStrides", I64, array)
+        are_given = builder.icmp_signed("!=", strides, index(0))
+        expected = builder.add(dims, builder.mul(modes, index(8)))
+        if_then(builder, are_given, lambda: self._same_words(strides, expected, modes))
+
+        def require_order() -> None:
+            in_c, in_fortran = (builder.and_(flags, index(flag)) for flag in native_interface().orders)
+            order = builder.select(builder.icmp_signed("!=", in_c, index(0)), in_c, in_fortran)
+            self.require(builder.icmp_signed("!=", builder.and_(order, self.of(at, "orders")), index(0)))
+
+        if_then(builder, builder.not_(are_given), require_order)
+        queue = self.dpctl("UsmNDArray_GetQueueRef", I64, array)
+        is_same = self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, self.field("queue"))
+        self.dpctl("DPCTLQueue_Delete", ir.VoidType(), queue)
+        self.require(is_same)
+        data, usm_type = self.dpctl("UsmNDArray_GetData", I64, array), self.of(at, "usm_type")
+
+        def require_type() -> None:
+            found = self.dpctl("DPCTLUSM_GetPointerType", I32, data, self.field("context"))
+            self.require(builder.icmp_signed("==", builder.sext(found, I64), usm_type))
+
+        if_then(builder, builder.icmp_signed("!=", usm_type, index(0)), require_type)
+        return data
+
+    def _same_words(self, given: ir.Value, expected: ir.Value, count: ir.Value) -> None:
+        builder = self.builder
+
+        def compare(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.require(builder.icmp_signed("==", self.load(given, number), self.load(expected, number)))
+            return []
+
+        counted_loop(builder, index(0), count, index(1), [], compare)
+
+    def put(self, value: ir.Value, kind: int, place: ir.Value) -> None:
+        """See `CallEmitter`."""
+        builder, address = self.builder, self.builder.add(self.values, place)
+        if kind == NARROW:
+            builder.store(builder.trunc(value, I32), builder.inttoptr(address, I32.as_pointer()))
+        else:
+            self.store(value, address, index(0))
+
+    # --- the launch ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Wait for the queue, run the work-groups, and return True."""
+        builder = self.builder
+        if_then(builder, builder.icmp_signed("==", self.field("kernel"), index(0)), self._only_looked)
+        self._require_apart()
+        self._wait()
+        releases = builder.icmp_signed(">=", self.field("taken"), index(_WORTH_RELEASING))
+        state = self.memory(index(1))
+        if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
+        begin = self._nanoseconds()
+        with_usual_control(builder, lambda: self._run(begin))
+        taken = builder.sub(self._nanoseconds(), begin)
+        if_then(builder, releases, lambda: self.python("PyEval_RestoreThread", self.load(state, index(0))))
+        self._set("taken", taken)
+        self.end()
+        builder.ret(self.python("PyBool_FromLong", index(1)))
+
+    def _only_looked(self) -> None:
+        """Return True if all arguments are different objects."""
+        builder, arguments = self.builder, self.function.args[1]
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            given = self.python("PyTuple_GetItem", arguments, number)
+
+            def compare(other: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+                self.require(builder.icmp_signed("!=", self.python("PyTuple_GetItem", arguments, other), given))
+                return []
+
+            counted_loop(builder, index(0), number, index(1), [], compare)
+            return []
+
+        counted_loop(builder, index(0), self.count, index(1), [], look)
+        self.end()
+        builder.ret(self.python("PyBool_FromLong", index(1)))
+        builder.position_at_end(builder.append_basic_block("unreachable"))
+
+    def _require_apart(self) -> None:
+        """Refuse arrays that may overlap: there is a warning to be given."""
+        builder, words = self.builder, ctypes.sizeof(Pair) // 8
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            at = builder.mul(number, index(words))
+            first, second, low, high, other_low, other_high = (
+                self.load(self.field("pairs"), builder.add(at, index(word))) for word in range(words))
+            addresses = [self.load(builder.add(self.values, place), index(0)) for place in (first, second)]
+            apart = builder.sub(*addresses)
+            before = builder.icmp_signed(">=", other_low, builder.add(apart, high))
+            behind = builder.icmp_signed(">=", builder.add(apart, low), other_high)
+            self.require(builder.or_(before, behind))
+            return []
+
+        counted_loop(builder, index(0), self.field("pair_count"), index(1), [], look)
+
+    def _wait(self) -> None:
+        """Wait for the queue, in turns with other threads."""
+        builder, turn = self.builder, self.field("turn")
+        acquired = self.result(turn, self.field("acquire"))
+        failed = self.function.append_basic_block("interrupted")
+        following = self.function.append_basic_block("acquired")
+        builder.cbranch(builder.icmp_signed("==", acquired, index(0)), failed, following)
+        builder.position_at_end(failed)  # a signal handler raised while another thread had its turn
+        self.end()
+        builder.ret(index(0))
+        builder.position_at_end(following)
+        self.python("Py_DecRef", acquired)
+        state = self.python("PyEval_SaveThread")
+        self.dpctl("DPCTLQueue_Wait", ir.VoidType(), self.field("queue"))
+        self.python("PyEval_RestoreThread", state)
+        self.python("Py_DecRef", self.result(turn, self.field("release")))
+
+    def _run(self, begin: ir.Value) -> None:
+        """Run the work-items, with helpers where that is worth it."""
+        builder = self.builder
+        alone = self.field("alone")
+        helpers = self._of_state("helpers")
+        is_shared = builder.and_(
+            builder.and_(builder.icmp_signed(">", helpers, index(0)),
+                         builder.icmp_signed(">=", self.field("counted"), index(_CALLS_ALONE))),
+            builder.icmp_signed(">=", alone, index(_WORTH_SHARING)))
+        with builder.if_else(is_shared) as (then, otherwise):
+            with then:
+                self._run_shared(begin, alone, helpers)
+            with otherwise:
+                self._run_alone(begin, alone)
+
+    def _run_shared(self, begin: ir.Value, alone: ir.Value, helpers: ir.Value) -> None:
+        """Divide the work-groups of the language among work-items anew, and run those with helpers if they are free."""
+        builder, groups = self.builder, self.field("groups")
+        most = builder.mul(builder.add(helpers, index(1)), index(_ITEMS_PER_THREAD))
+        items = builder.sdiv(alone, index(_LEAST_WORK))
+        items = builder.select(builder.icmp_signed("<", items, most), items, most)
+        chunk = self._quotient(groups, items)
+        # Kernels may run two work-groups at once.
+        even = builder.and_(builder.add(chunk, index(1)), index(-2))
+        chunk = builder.select(builder.icmp_signed(">", chunk, index(1)), even, chunk)
+        items = self._quotient(groups, chunk)
+        self.store(chunk, builder.add(self.values, self.field("chunk")), index(0))
+        since = builder.sub(begin, self._of_state("last"))
+        follows = builder.icmp_signed("<", since, self._of_state("spin"))
+        wakes = builder.zext(builder.or_(follows, builder.icmp_signed(">=", alone, index(_WORTH_WAKING))), I64)
+        self.store(begin, index(ctypes.addressof(STATE) + State.last.offset), index(0))
+        ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
+        if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
+        gained = builder.add(self.field("gained"), builder.sub(alone, builder.sub(self._nanoseconds(), begin)))
+        most = builder.mul(alone, index(_CALLS_TO_LOSE))
+        self._set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
+
+        def stop() -> None:
+            self._set("gained", index(0))
+            self._set("counted", index(_CALLS_ALONE - _CALLS_AFTER_LOSS))
+
+        if_then(builder, builder.icmp_signed("<", gained, builder.sub(index(0), most)), stop)
+
+    def _of_state(self, name: str) -> ir.Value:
+        """Return a word of what the helpers know."""
+        return self.load(index(ctypes.addressof(STATE) + getattr(State, name).offset), index(0))
+
+    def _quotient(self, number: ir.Value, divisor: ir.Value) -> ir.Value:
+        """Return a quotient, rounded up."""
+        builder = self.builder
+        return builder.sdiv(builder.add(number, builder.sub(divisor, index(1))), divisor)
+
+    def _run_alone(self, begin: ir.Value, alone: ir.Value) -> None:
+        """Run the work-items on this thread, and see how long that takes."""
+        builder = self.builder
+        self._run_items(self.field("items"))
+        taken = builder.sub(self._nanoseconds(), begin)
+        first = builder.icmp_signed("==", alone, index(0))
+        less = builder.or_(first, builder.icmp_signed("<", taken, alone))
+        self._set("alone", builder.select(less, taken, alone))
+        self._set("counted", builder.add(self.field("counted"), index(1)))
+        is_slow = builder.icmp_signed(">", taken, self.field("longest"))
+        self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
+
+    def _run_items(self, items: ir.Value) -> None:
+        """Run the work-items one after another."""
+        builder, kernel, group = self.builder, self.field("kernel"), self.memory(index(GROUP_WORDS))
+        for number in range(1, GROUP_WORDS):
+            self.store(index(0), group, index(number))
+
+        def run(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.store(number, group, index(0))
+            self.call(kernel, ir.VoidType(), [self.values, group, index(0)])
+            return []
+
+        counted_loop(builder, index(0), items, index(1), [], run)
+
+    def _nanoseconds(self) -> ir.Value:
+        """Return the time."""
+        builder = self.builder
+        time = self.memory(index(2))
+        self.call(index(native_interface().clock_gettime), I32, [ir.Constant(I32, MONOTONIC), time])
+        return builder.add(builder.mul(self.load(time, index(0)), index(10**9)), self.load(time, index(1)))
+
+    def _set(self, name: str, value: ir.Value) -> None:
+        self.store(value, self.record, index(getattr(HostRecord, name).offset // 8))
+
+    def dpctl(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        """Call a function of dpctl."""
+        return self.call(index(getattr(native_interface(), name)), result, arguments)

@@ -1,0 +1,139 @@
+"""Short calls on CPUs: those whose machine code the calling thread runs itself, without OpenCL.
+
+Which calls are short is measured: those of a launch go to OpenCL at first, and once it has been fast often enough, its
+machine code is loaded and called from then on, until that takes too long.  What that needs of LLVM is imported
+then, with `tl_dpnp.runtime.sycl.host_functions`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp import config
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.sycl.host_functions import HostFunctions
+
+__all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "call_remarks"]
+
+#: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, the first time
+#: in a process 0.1 to 0.2 s.
+CALLS_BEFORE = 24
+#: Seconds that a call may take on one thread to be short.  On two cores of a Xeon of the Sapphire Rapids class OpenCL's
+#: second thread takes no part in what is done in 160 µs.
+_LONGEST = 160e-6
+#: Seconds by OpenCL, 3 to 7 µs of which it takes itself, from which on threads are started to help.
+_WORTH_HELP = 8e-6
+_TOO_LONG = "they take too long"
+
+Function = Callable[[tuple[Any, ...]], bool]
+
+
+#: What became of the launches of a kernel: how many have a function (None), and how many have none for a reason.
+_outcomes: weakref.WeakKeyDictionary[KernelHandle, Counter[str | None]] = weakref.WeakKeyDictionary()
+
+
+def call_remarks(handle: KernelHandle) -> list[str]:
+    """Return lines about the launches of a kernel that were called often enough: how many are called here, and why not.
+    """
+    outcomes = _outcomes.get(handle, Counter())
+    return [f"short calls: for {count} {'kind' if count == 1 else 'kinds'} of arguments " +
+            ("the machine code is called without OpenCL" if problem is None else f"OpenCL runs them, because {problem}")
+            for problem, count in outcomes.items() if count]
+
+
+class ShortCalls:
+    """What is known of how long the calls of one launch take, and the function that runs them if they are short.
+
+    The function takes a tuple, of the addresses of the arrays for memrefs and then the scalars, and returns False for
+    those that it does not take.
+    """
+
+    def __init__(self, handle: KernelHandle, plan: LaunchPlan) -> None:
+        self._handle, self._plan = handle, plan
+        self._calls, self._shortest = 0, float("inf")
+        self._made: HostFunctions | None = None
+        self._lock = threading.Lock()
+        #: The function, None where there is none yet, or none any more.
+        self.function: Function | None = None
+        #: Why there is no function and will be none.
+        self.problem: str | None = None
+        self._was_asked = False
+        self._function_of_call: Function | None = None
+        if not config.get("SHORT_CALLS"):
+            self.problem = "TL_DPNP_SHORT_CALLS is 0"
+        elif plan.form not in ("vector", "divided"):
+            self.problem = f"the {plan.form} form may use barriers and local memory"
+        if self.problem is not None:
+            _outcomes.setdefault(handle, Counter())[self.problem] += 1
+
+    def note(self, launch: Any, seconds: float) -> None:
+        """Note that OpenCL has run the launch in so much time."""
+        self._shortest = min(self._shortest, seconds)
+        self._calls += 1
+        if self._made is None and self._calls < CALLS_BEFORE:
+            return
+        with self._lock:
+            if self.problem is not None:
+                return
+            outcomes = _outcomes.setdefault(self._handle, Counter())
+            if self._made is None:
+                self.problem = self._refusal(launch)
+                outcomes[self.problem] += 1
+            elif self._made.are_slow:
+                self.problem, self.function = _TOO_LONG, None
+                outcomes.update({None: -1, self.problem: 1})
+
+    def _refusal(self, launch: Any) -> str | None:
+        """Make the function, or return why there is none."""
+        if self._shortest > _LONGEST:
+            return _TOO_LONG
+        from tl_dpnp.runtime.sycl import helpers, host_functions
+
+        made = host_functions.functions_of(launch, self._handle, self._plan, _LONGEST)
+        if isinstance(made, str):
+            return made
+        self._made, self.function = made, made.of_addresses
+        if self._shortest > _WORTH_HELP:
+            helpers.start(launch.queue.sycl_device.max_compute_units)
+        return None
+
+    def function_of_call(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
+        """Return a function that checks the arguments of calls like the first one and runs them; None without any.
+
+        There is one for a launch: calls with arrays of other classes take another way.
+        """
+        if not self._was_asked and self._made is not None:
+            self._was_asked = True
+            self._function_of_call = self._made.of_arguments(binding, launch, arguments)
+        return self._function_of_call
+
+
+class HostCalls:
+    """The functions for the short calls that a kernel repeated last."""
+
+    MOST_FUNCTIONS = 4
+
+    def __init__(self) -> None:
+        #: Each returns False for arguments of another form.
+        self.functions: tuple[Function, ...] = ()
+
+    def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
+        """Note that a launch was run with arguments that no function took."""
+        short = launch.short
+        if short is None or short.function is None:
+            return
+        function = short.function_of_call(binding, launch, arguments)
+        if function is not None and function not in self.functions:
+            self.functions = (function, *self.functions[: self.MOST_FUNCTIONS - 1])
+
+    def clear(self) -> None:
+        """Forget all functions."""
+        self.functions = ()
