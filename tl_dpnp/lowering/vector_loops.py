@@ -17,7 +17,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Choice, Comparison, Expression, add, multiply, offset_of, subtract
-from tl_dpnp.lowering.emission.accesses import Access, cost_of_accesses, cost_of_operation, in_clusters, pieces_of
+from tl_dpnp.lowering.emission.accesses import Access, cost_of_access, cost_of_operation, pieces_of
 from tl_dpnp.lowering.emission.loops import LoopEmitter, Parameters, flat
 from tl_dpnp.lowering.unrolling import unroll
 from tl_dpnp.scalars import INDEX
@@ -78,8 +78,8 @@ class VectorLoop:
         for each in flat(self.body):
             access = self.accesses.get(each)
             if access is not None:
-                others = offset_of((index_of(entry), stride) for entry, stride in access.other_terms)
-                offset = add(others, access.known_offset - access.offset)
+                where = map(index_of, access.indices)
+                offset = offset_of(zip(where, access.memref.strides, strict=True))
                 address, first, step = (
                     parameters.take(INDEX, value) for value in (access.memref.address, offset, access.step)
                 )
@@ -189,7 +189,7 @@ def _over(
         width = min(width, power_of_two(trips))
     if width < 2:
         return None
-    accesses = in_clusters(analysis.accesses)
+    accesses = analysis.accesses
     operations = [each for each in flat(analysis.body) if each not in accesses]
     cost = _cost(operations, accesses, trips if isinstance(trips, int) else None, width)
     loop = VectorLoop(
@@ -204,7 +204,8 @@ def _cost(
 ) -> float:
     """Return the instructions for an iteration of a loop with vectors of so many iterations."""
     def of_vector(lanes: int) -> float:
-        return cost_of_accesses(accesses.values(), lanes) + sum(cost_of_operation(each, lanes) for each in operations)
+        return sum(cost_of_access(access, lanes) for access in accesses.values()) + sum(
+            cost_of_operation(each, lanes) for each in operations)
 
     if not trips:
         return of_vector(width) / width

@@ -1,13 +1,13 @@
 """The elements that a vector loop loads and stores: where they lie, what they cost, and how they are collected.
 
 Elements that lie a few places apart are collected out of whole vectors of what lies between the first and the last of
-them, which is in the same array; so those of several loads that are a place or two apart share these vectors.
+them, which is in the same array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir
@@ -20,8 +20,8 @@ from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "Access", "collected", "cost_of_accesses", "cost_of_operation", "in_clusters", "is_function", "load_in_pieces",
-    "pieces_of", "store_in_pieces",
+    "Access", "collected", "cost_of_access", "cost_of_operation", "is_function", "load_in_pieces", "pieces_of",
+    "store_in_pieces",
 ]
 
 #: Instructions, of one lane or of a vector, that take as long as a mathematical function and as a division.
@@ -35,47 +35,17 @@ _VECTORS_FOR_AN_ELEMENT = 0.75
 
 @dataclass(frozen=True)
 class Access:
-    """An element that a loop loads or stores: its memref, its indices, and how far it moves with each variable.
-
-    It lies `offset` elements behind the first one of a cluster of elements that are loaded together, of which the last
-    one lies `extent` elements behind the first.
-    """
+    """An element that a loop loads or stores: its memref, its indices, and how far it moves with each variable."""
 
     memref: MemrefDescriptor
     indices: tuple[ops.Operand, ...]
     steps: tuple[Expression, ...]
     is_load: bool = True
-    offset: int = 0
-    extent: int = 0
 
     @property
     def step(self) -> Expression:
         """How far it moves with an iteration."""
         return self.steps[0]
-
-    @property
-    def known_offset(self) -> int:
-        """How far it lies from the first element for its constant indices, where the strides are known."""
-        return sum(_known(entry, stride) or 0 for entry, stride in self._terms)
-
-    @property
-    def other_terms(self) -> tuple[tuple[ops.Operand, Expression], ...]:
-        """The indices and strides that the rest of its offset is the sum of."""
-        return tuple((entry, stride) for entry, stride in self._terms if _known(entry, stride) is None)
-
-    @property
-    def _terms(self) -> list[tuple[ops.Operand, Expression]]:
-        return list(zip(self.indices, self.memref.strides, strict=True))
-
-    @property
-    def family(self) -> tuple[object, ...]:
-        """What accesses have in common whose elements are at known distances in all iterations."""
-        return self.memref, self.steps, self.other_terms
-
-    @property
-    def cluster(self) -> tuple[object, ...]:
-        """What accesses of a cluster have in common."""
-        return *self.family, self.known_offset - self.offset
 
     @property
     def is_in_pieces(self) -> bool:
@@ -94,65 +64,29 @@ class Access:
         return len(self.chunks(count)[0]) <= _VECTORS_FOR_AN_ELEMENT * count
 
     def chunks(self, count: int) -> tuple[list[int], int]:
-        """Return where the vectors begin, from the first element of the cluster on, that hold `count` iterations, and
-        their width; none of them reaches beyond what the cluster has in these iterations."""
+        """Return where the vectors begin that hold the elements of `count` iterations, from that of the first one on,
+        and their width; none of them reaches beyond these elements."""
         places = self.places(count)
-        first = min(0, places[-1] - self.offset)
-        end = max(0, places[-1] - self.offset) + self.extent + 1
-        width = min(power_of_two(count), 1 << ((end - first).bit_length() - 1))
-        return sorted({min(first + (place - first) // width * width, end - width) for place in places}), width
+        first, last = min(places), max(places)
+        width = min(power_of_two(count), 1 << ((last + 1 - first).bit_length() - 1))
+        return sorted({min(first + (place - first) // width * width, last + 1 - width) for place in places}), width
 
     def places(self, count: int) -> list[int]:
-        """Return where the elements lie, from the first element of the cluster on."""
+        """Return where the elements of `count` iterations lie, from that of the first one on."""
         assert isinstance(self.step, int)
-        return [self.offset + self.step * lane for lane in range(count)]
-
-
-def _known(entry: ops.Operand, stride: Expression) -> int | None:
-    """Return index · stride where both are known."""
-    if isinstance(entry, ops.Constant) and isinstance(entry.value, int) and isinstance(stride, int):
-        return entry.value * stride
-    return None
-
-
-def in_clusters(accesses: Mapping[ops.Operation, Access]) -> dict[ops.Operation, Access]:
-    """Return the accesses with the elements together that vectors are loaded for: those less than a step apart."""
-    found: dict[tuple[object, ...], list[ops.Operation]] = {}
-    for operation, access in accesses.items():
-        if access.is_load and isinstance(access.step, int):
-            found.setdefault(access.family, []).append(operation)
-    result = dict(accesses)
-    for operations in found.values():
-        operations.sort(key=lambda operation: accesses[operation].known_offset)
-        while operations:
-            first = accesses[operations[0]].known_offset
-            step = accesses[operations[0]].step
-            assert isinstance(step, int)
-            near = [each for each in operations if accesses[each].known_offset - first < max(1, abs(step))]
-            extent = accesses[near[-1]].known_offset - first
-            for each in near:
-                result[each] = replace(accesses[each], offset=accesses[each].known_offset - first, extent=extent)
-            operations = operations[len(near):]
-    return result
+        return [self.step * lane for lane in range(count)]
 
 
 # --- costs -----------------------------------------------------------------------------------------------------------
 
 
-def cost_of_accesses(accesses: Iterable[Access], width: int) -> float:
-    """Return the instructions that the accesses of `width` iterations take; clusters load a vector once."""
-    cost = 0.0
-    loaded: set[tuple[object, ...]] = set()
-    for access in accesses:
-        if width == 1 or access.step in (0, 1):
-            cost += 1.0
-        elif access.is_collected(width):
-            starts, _ = access.chunks(width)
-            cost += max(1.0, len(starts) - 1.0)
-            loaded.update((access.cluster, start) for start in starts)
-        else:
-            cost += _COLLECTED * width
-    return cost + len(loaded)
+def cost_of_access(access: Access, width: int) -> float:
+    """Return the instructions that the access of `width` iterations takes: loads, and shuffles of two vectors each."""
+    if width == 1 or access.step in (0, 1):
+        return 1.0
+    if access.is_collected(width):
+        return 2.0 * len(access.chunks(width)[0]) - 1.0
+    return _COLLECTED * width
 
 
 def cost_of_operation(operation: ops.Operation, width: int = 1) -> float:
@@ -213,7 +147,7 @@ def collected(
 ) -> ir.Value:
     """Load the elements of `count` iterations out of whole vectors, into the first lanes of a vector; the others are 0.
 
-    `pointer` points to the first element of the cluster in the first iteration.
+    `pointer` points to the element of the first iteration.
     """
     element, places = access.memref.type.element, access.places(count)
     starts, size = access.chunks(count)

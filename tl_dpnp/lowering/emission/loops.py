@@ -217,8 +217,6 @@ class _Iterations:
         base = memory_pointer(builder, element, access.memref.space, address, self.loop.local_memory)
         if isinstance(access.step, int):
             step = index(access.step)
-        if not access.is_collected(self.count):
-            offset = builder.add(offset, index(access.offset))
         return builder.gep(base, [builder.add(offset, builder.mul(self.at, step))]), step
 
     def load(self, operation: ops.Load) -> ir.Value:
