@@ -68,7 +68,7 @@ def test_limits_do_what_they_count():
 
 
 def test_the_inner_loop_of_a_product():
-    loop = code.inner_loop(tl_dpnp.compile(programs.gemm(16, 16, 16)), 64)
+    loop = code.inner_loop(tl_dpnp.compile(programs.gemm(48, 16, 32)), 64)
     assert 0 < loop.fma < loop.instructions
     assert loop.moved >= loop.fma * 4
     assert loop.spills == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl_dpnp.lowering.emission.patterns import Offset, load_pattern, neighbours_then_repeats, store_runs
+from tl_dpnp.lowering.emission.patterns import Offset, are_neighbours, load_pattern, store_runs
 from tl_dpnp.lowering.emission.variables import pieces, with_last_filled
 
 widths = st.sampled_from([2, 4, 8, 16])
@@ -68,16 +68,9 @@ def test_two_shared_elements_are_mixed_from_whole_vectors_of_each():
     assert [number for number, _ in apart.lanes] == [0] * 8 + [1] * 8
 
 
-@given(st.integers(0, 9), st.integers(1, 16), st.integers(0, 15))
-def test_neighbours_are_told_from_lanes_that_repeat_the_last(start, active, repeats):
-    lanes = [Offset((), start + lane) for lane in range(active)]
-    found = neighbours_then_repeats([*lanes, *[lanes[-1]] * repeats])
-    assert found == (active if active > 1 and repeats else None)
-
-
-@pytest.mark.parametrize("lanes", [(0, 2, 2), (3, 2, 2), (0, 1, 3, 3), (5, 5, 5), (0, 0, 1)])
-def test_other_lanes_are_no_neighbours(lanes):
-    assert neighbours_then_repeats([Offset((), lane) for lane in lanes]) is None
+@pytest.mark.parametrize(("lanes", "follow"), [((3, 4, 5), True), ((0,), True), ((2, 3, 3), False), ((0, 2), False)])
+def test_neighbours_follow_one_another(lanes, follow):
+    assert are_neighbours([Offset((), lane) for lane in lanes]) == follow
 
 
 @given(st.integers(1, 80), st.sampled_from([2, 4, 8, 16]))

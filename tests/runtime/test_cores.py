@@ -58,6 +58,19 @@ def test_products_are_right_on_every_core(core, element):
         assert (around[-64:] == 7).all()
 
 
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize(("m", "n"), [(3, 4), (6, 4), (3, 11), (5, 3)])
+def test_lanes_that_repeat_an_element_are_not_left_out(core, m, n):
+    """A vector of several columns reads elements of the transpose of B that are neighbours, and the last one again."""
+    rng = np.random.default_rng([m, n])
+    a, b = rng.integers(1, 5, (m, 2, 1)).astype(float), rng.integers(1, 5, (n, 2, 1)).astype(float)
+    with config.scope(CORE=core):
+        kernel = tl_dpnp.compile(source(m, n, 2, "f64", "nt", 0))
+    result = dpnp.zeros((m, n, 1), order="F")
+    kernel(dpnp.asarray(a, order="F"), dpnp.asarray(b, order="F"), result)
+    np.testing.assert_array_equal(result.asnumpy()[:, :, 0], a[:, :, 0] @ b[:, :, 0].T)
+
+
 def test_another_core_has_another_kernel():
     schedules = set()
     for core in USABLE:

@@ -19,6 +19,7 @@ from tests.lowering.support import CPU
 from tests.runtime.support import AXPY, COUNT
 from tests.runtime.test_divided import source
 from tests.strategies.programs import random_program
+from tl_dpnp import config
 from tl_dpnp.language import parse
 from tl_dpnp.lowering import LoweringOptions, find_variants, lower, space
 from tl_dpnp.lowering.canonicalize import canonicalize
@@ -120,13 +121,15 @@ def test_another_variant_is_compiled_when_a_call_needs_it(compilations, device):
     assert compilations == ["divided", None] * 2
 
 
-def test_sizes_of_the_call_compile_one_kernel(compilations):
-    kernel = tl_dpnp.compile(DYNAMIC, cache=False)
-    for size in (256, 3):
+@pytest.mark.parametrize(("specialize", "forms"), [(False, [None]), (True, ["divided", None])])
+def test_sizes_of_the_call_compile_one_kernel_or_one_each(compilations, specialize, forms):
+    with config.scope(SPECIALIZE=specialize):
+        kernel = tl_dpnp.compile(DYNAMIC, cache=False)
+    for size in (256, 3, 256):
         a, b, c = (dpnp.ones((size, size), dtype="f4", order="F") for _ in range(3))
         kernel(a, b, c, group_size=1)
         assert (c == size).all()
-    assert compilations == [None]
+    assert compilations == forms
 
 
 def test_a_first_call_from_the_cache_loads_one_kernel_and_no_compiler(tmp_path):

@@ -203,11 +203,13 @@ class _Emitter:
     def vectorized(self, loop: Loop) -> None:
         assert loop.static_range is not None
         done = loop.static_range.start
-        for piece in self.cut(loop, self.computes_twice, self.memory.masks and are_apart(loop)):
+        masked = self.memory.masks and are_apart(loop) and not loop.derived
+        for piece in self.cut(loop, self.computes_twice, masked):
             self.memory.lanes_stored_before = 0 if self.stores_twice else max(0, done - piece[0])
+            self.memory.active_lanes = len(set(piece)) if masked else len(piece)
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
-        self.memory.lanes_stored_before = 0
+        self.memory.lanes_stored_before = self.memory.active_lanes = 0
 
     def iterations_loaded_ahead(self, loop: Loop, values: Sequence[int]) -> None:
         """Emit an unrolled loop whose iterations find what they read from local memory loaded."""

@@ -7,7 +7,7 @@ runtime recognises consecutive accesses only in this form.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -21,8 +21,8 @@ from tl_dpnp.lowering.emission.patterns import (
     Chunk,
     Offset,
     Pattern,
+    are_neighbours,
     load_pattern,
-    neighbours_then_repeats,
     store_runs,
 )
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
@@ -76,7 +76,8 @@ class Memory:
     """Emits loads and stores; what was loaded in a block is not loaded again before a store.
 
     With `mixes_columns` vectors are made of the elements of several columns, which other vectors have in all lanes.
-    With `masks` lanes that repeat the one before are not loaded or stored where the others are neighbours in memory.
+    With `masks`, lanes beyond the `active_lanes` of a vector, which repeat the last one, are not loaded or stored where
+    the others are neighbours in memory.
     """
 
     builder: ir.IRBuilder
@@ -91,6 +92,8 @@ class Memory:
     words: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Buffers whose address and strides are multiples of 16 bytes, as the code around the present place found out.
     aligned: set[str] = field(default_factory=set)
+    #: The lanes of a vector that have an iteration; 0 outside of vectorized loops.
+    active_lanes: int = 0
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
     lanes_stored_before: int = 0
 
@@ -109,8 +112,8 @@ class Memory:
         if access.is_integer_load:
             assert len(set(offsets)) == 1
             return self.broadcast(self.integer_load(access, offsets[0]), width)
-        if self.masks and (active := neighbours_then_repeats(offsets)) and not access.buffer.element.is_subbyte:
-            return self.masked_load(access, offsets[0], width, active)
+        if self.is_masked(access, offsets):
+            return self.masked_load(access, offsets[0], width)
         shared = access.buffer.element == F32 and self.shares_broadcasts(width)
         pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
@@ -135,8 +138,15 @@ class Memory:
             )
         return self.loaded[key]
 
-    def masked_load(self, access: Access, offset: Offset, width: int, active: int) -> ir.Value:
-        """Load the first `active` lanes of a vector; the others are 0."""
+    def is_masked(self, access: Access, offsets: Sequence[Offset]) -> bool:
+        """Whether the lanes without an iteration are left out of an access to neighbours in memory."""
+        active = self.active_lanes
+        return (self.masks and 1 < active < len(offsets) and not access.buffer.element.is_subbyte
+                and are_neighbours(offsets[:active]))
+
+    def masked_load(self, access: Access, offset: Offset, width: int) -> ir.Value:
+        """Load the active lanes of a vector; the others are 0."""
+        active = self.active_lanes
         key = self.key(access, (offset, width, active))
         if key not in self.loaded:
             self.loaded[key] = load_element(
@@ -230,9 +240,9 @@ class Memory:
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
         offsets = self.offsets(access, width)
-        if self.masks and not left_out and (active := neighbours_then_repeats(offsets)) and not element.is_subbyte:
+        if not left_out and self.is_masked(access, offsets):
             store_element(self.builder, element, value, self.pointer(access, offsets[0]),
-                          self.alignment(access, offsets[0]), first_lanes(active, width))
+                          self.alignment(access, offsets[0]), first_lanes(self.active_lanes, width))
             self.changed(access)
             return
         for start, chunk in store_runs(offsets[left_out:]):

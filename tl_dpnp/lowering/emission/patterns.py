@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "load_pattern", "neighbours_then_repeats", "store_runs"]
+__all__ = ["SHUFFLE_OPERANDS", "Chunk", "Offset", "Pattern", "are_neighbours", "load_pattern", "store_runs"]
 
 #: Vectors that one shuffle can choose from.
 SHUFFLE_OPERANDS = 2
@@ -84,13 +84,9 @@ def store_runs(offsets: Sequence[Offset]) -> list[tuple[int, Chunk]]:
     return result
 
 
-def neighbours_then_repeats(offsets: Sequence[Offset]) -> int | None:
-    """Return how many lanes are neighbours in memory where all others repeat the last of them; else None."""
-    active = len(offsets)
-    while active > 1 and offsets[active - 1] == offsets[active - 2]:
-        active -= 1
-    follow = all(after == before.next(1) for before, after in pairwise(offsets[:active]))
-    return active if 1 < active < len(offsets) and follow else None
+def are_neighbours(offsets: Sequence[Offset]) -> bool:
+    """Return whether lanes follow one another in memory."""
+    return all(after == before.next(1) for before, after in pairwise(offsets))
 
 
 def _window(offset: int, width: int, extent: int) -> int:
