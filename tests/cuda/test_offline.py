@@ -254,7 +254,7 @@ def test_schedules_use_tensor_cores(name):
     assert only(kernel.resources()).stack == 0
     if name.startswith("m16n8k8_f64"):
         with pytest.raises(ScheduleError, match="an instruction that the device does not have"):
-            kernel.lower(dataclasses.replace(H200, copy_engine=False))
+            kernel.lower(dataclasses.replace(H200, architecture="sm_86"))
 
 
 def test_copies_may_have_several_buffers():
