@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import os
 import random as chance
 import subprocess
 import sys
@@ -403,16 +404,29 @@ def test_shared_calls_give_the_same_bits(seed, monkeypatch):
     assert (STATE.ticket >> 32) - number == 198
 
 
+def test_faults_in_helpers_are_reported(monkeypatch):
+    """A signal of a fault that its thread blocks ends the process before anything is written."""
+    shared_with_helpers(monkeypatch)
+    faults = sum(1 << (number - 1) for number in helpers._FAULTS)
+    main = os.getpid()
+    masks = []
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status", encoding="utf-8") as file:
+            masks += [int(line.split()[1], 16) for line in file if line.startswith("SigBlk:") and int(task) != main]
+    assert any(masks)  # helpers block all other signals
+    assert not any(mask & faults for mask in masks)
+
+
 def test_helpers_sleep_when_there_is_nothing_to_do(monkeypatch):
     shared_with_helpers(monkeypatch)
     kernel, x = tl_dpnp.compile(COUNT), dpnp.zeros(64, dtype="int64")
     for _ in range(10):
         kernel(x, 1)
-    for _ in range(1000):
-        if STATE.sleepers == STATE.helpers:
-            break
+    looks = []  # one that was about to sleep when the last call rang looks once more
+    while len(looks) < 1000 and looks[-3:] != [STATE.helpers] * 3:
         threading.Event().wait(0.01)
-    assert STATE.sleepers == STATE.helpers
+        looks.append(STATE.sleepers)
+    assert looks[-3:] == [STATE.helpers] * 3
 
 
 # --- what OpenCL still runs ------------------------------------------------------------------------------------------

@@ -21,9 +21,12 @@ __all__ = ["start", "stop"]
 
 _SYS_FUTEX, _WAKE = 202, 129
 _EVERYONE = (1 << 31) - 1
+#: Signals that tell a thread of what it did itself, and the one that ends the process where an error is noticed.
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 _lock = threading.Lock()
 _threads: list[ctypes.c_ulong] = []
 _process: list[int] = []
+_keep: list[object] = []
 
 
 def start(cores: int) -> None:
@@ -36,11 +39,14 @@ def start(cores: int) -> None:
         spin = config.get("SPIN_US")
         count = min(cores, len(os.sched_getaffinity(0))) - 1 if spin else 0
         STATE.spin = 1000 * spin
+        # Where two threads make the machine code at the same time, this one's need not be the one that is kept.
         engine, _ = machine_code(HostEmitter)
+        _keep.append(engine)
         entry = ctypes.c_void_p(engine.get_function_address(HELPER))
         create = ctypes.CDLL(None).pthread_create
-        # Signals are Python's: a helper that took one would not wake the thread that waits for it.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        # Signals are Python's: a helper that took one would not wake the thread that waits for it.  Those of faults are
+        # the thread's own: where they are blocked, the process ends without a word.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
         try:
             for _ in range(count):
                 thread = ctypes.c_ulong()
