@@ -155,8 +155,9 @@ SLOTS.w; VIEW; FROZEN.w; s.w; items[0]; ALIAS.w; PAIR[0]; {arr} + {arr}; {arr} -
 python({num}) - {arr}
 {arr} + {num}; {arr} / 2; {arr} * 0.5; {arr} % 3; -{arr}; dpnp.clip({arr} @ {arr}, -4, 4)
 dpnp.clip({arr} @ {arr}, -{pos}, {pos}); dpnp.clip(dpnp.matmul({arr}, {arr}), -4, 4)
-dpnp.clip(dpnp.square({arr}), 0, 9); dpnp.where({arr} > {num}, {arr}, {num}); dpnp.maximum({arr}, {num}); abs({arr})
-dpnp.minimum({arr}, {arr}); {arr}.swapaxes(-1, -2); dpnp.swapaxes({arr}, -1, -2); {arr} - {arr}.max(-1, keepdims=True)
+dpnp.clip(dpnp.square({arr}), 0, 9); dpnp.where({arr} > {num}, {arr}.copy(), {num}); dpnp.maximum({arr}, {num})
+abs({arr}); dpnp.minimum({arr}, {arr}); {arr}.swapaxes(-1, -2); dpnp.swapaxes({arr}, -1, -2)
+{arr} - {arr}.max(-1, keepdims=True)
 {arr}[..., ::-1]; {arr}[::-1]; {arr}[0]; {arr}.copy(); dpnp.zeros_like({arr}); {arr}.astype('f4'); dpnp.sign({arr})
 dpnp.clip(dpnp.einsum('...ij,...jk->...ik', {arr}, {arr}), -4, 4); dpnp.asarray({arr}); dpnp.add({arr}, {num})
 dpnp.clip({arr}.sum(axis=-1, keepdims=True), -4, 4); dpnp.tanh({arr}); dpnp.full((4, 4), {num})
@@ -183,7 +184,7 @@ dpnp.linalg.solve(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"), {arr})
 {arr}.reshape({arr}.shape); getattr(STATE, 'w'); {'p': {arr}, 'q': {arr}}['{pq}']
 {arr}[{cut}:]; dict(p={arr}, q=1)['p']; list(map(h0, [{arr}]))[0]; [h1(x, y) for x, y in zip(ARRAYS, ITEMS)][{bit}]
 sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
-Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); ({arr} ** 2 % 5); (y := {arr}) + y
+Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); dpnp.clip({arr} ** 2, 0, 5); (y := {arr}) + y
 Slots({num}, {arr}).w; recursive({arr}, 2); SimpleNamespace(w={arr}).w; dpnp.abs(x=items[0])
 {arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]
 {arr} + np.float32({num})

@@ -76,6 +76,22 @@ def test_two_compilations_serve_all_sizes_that_kernels_have_room_for(function, a
     assert f.stats.dpnp_calls == 0
 
 
+def neighbours(a):
+    return a[:, 1:-1, 1:-1] * 4 - a[:, 2:, 1:-1] - a[:, :-2, 1:-1] - a[:, 1:-1, ::-1][:, :, 2:]
+
+
+def test_short_inner_axes_of_functions_of_elements_are_known_until_they_change():
+    f = fuse(neighbours, fullgraph=True)
+    clear_kernels()
+    for batch in (7, 300, 1, 64):
+        compare(f"batch {batch}", f(_array(batch, 9, 6)), neighbours(_array(batch, 9, 6)))
+    (kernel,) = f.explain(_array(7, 9, 6)).kernels
+    assert "memref<f32x4x7x?" in str(kernel.source)
+    for shape in [(7, 9, 7), (7, 40, 6), (7, 6, 40), (7, 3, 3), (2, 30, 30), (7, 9, 6)]:
+        compare(f"{shape}", f(_array(*shape)), neighbours(_array(*shape)))
+    assert f.stats.compilations <= 4  # a batch of one, and axes of one element, are left out
+
+
 @pytest.mark.parametrize(("function", "arguments"), CASES)
 def test_true_gives_all_sizes_from_the_first_call_on(function, arguments):
     f = fuse(function, dynamic=True)

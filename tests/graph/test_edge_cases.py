@@ -106,6 +106,13 @@ def test_diagonals_of_views_are_those_of_numpy():
     np.testing.assert_allclose(result.asnumpy(), np.einsum("bii->b", values[::-1]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("backwards", [np.s_[..., ::-1], np.s_[::-1], np.s_[:, ::-1, ::-1]])
+def test_a_choice_of_elements_read_backwards_or_a_number_is_that_of_numpy(backwards):
+    values = A.asnumpy()[backwards]  # dpnp 0.15 reads memory beside the result's
+    result = tl_dpnp.fuse(lambda a: dpnp.where(a[backwards] > 0, a[backwards], 3))(A)
+    np.testing.assert_array_equal(result.asnumpy(), np.where(values > 0, values, 3))
+
+
 def test_a_diagonal_of_a_product_that_is_in_memory():
     def traced(a, b):
         c = a @ b

@@ -94,7 +94,7 @@ class KernelRequest:
 def request_kernel(region: Region) -> KernelRequest:
     """Return the request for the kernel of a region."""
     settled = settled_region(region)
-    simple = pointwise(settled.roots, settled.outputs)
+    simple = pointwise(settled.roots, settled.outputs, is_dynamic=settled is not region)
     if simple is not None:
         return _request_pointwise(settled, simple)
     placement = region.placement

@@ -1,7 +1,9 @@
 """Regions of element-wise functions alone: one loop nest over the axes of the result.
 
-Axes that lie evenly in all arrays are joined, so that most such regions are a single loop.  All sizes are dynamic: a
-kernel serves every shape with the same joined axes.  A work-group does a chunk of the outermost axis.
+Axes that lie evenly in all arrays are joined, so that most such regions are a single loop.  Sizes are dynamic, and a
+kernel serves every shape with the same joined axes, but for axes within others that are short: a loop of a few
+iterations takes up to twice as long where it is not known how many they are.  A work-group does a chunk of the
+outermost axis.
 """
 
 from __future__ import annotations
@@ -36,14 +38,17 @@ __all__ = ["Pointwise", "pointwise", "write_pointwise"]
 
 #: Elements that a work-group does, to hide the cost of starting it.
 _ELEMENTS = 4096
+#: The size from which on loops gain nothing by knowing it.
+_LONG = 32
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """A joined axis: its size, and for each array its stride, 0 where the array lacks it."""
+    """A joined axis: its size, and for each array its stride, 0 where the array lacks it; whether kernels know them."""
 
     size: int
     strides: tuple[int, ...]
+    is_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,15 @@ class Pointwise:
     def signature(self) -> tuple[Any, ...]:
         """What generated code depends on."""
         counters = tuple((node.offset, strides) for node, strides in self.counters)
-        return len(self.axes), self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments), counters
+        known = tuple(axis.size if axis.is_known else None for axis in self.axes)
+        return known, self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments), counters
 
 
-def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | None:
-    """Return the kernel for results that are element-wise functions of arrays, None where they are something else."""
+def pointwise(roots: Sequence[Node], outputs: Sequence[Array], *, is_dynamic: bool) -> Pointwise | None:
+    """Return the kernel for results that are element-wise functions of arrays, None where they are something else.
+
+    It serves all sizes if it `is_dynamic`.
+    """
     shape = roots[0].shape
     if any(root.shape != shape for root in roots) or any(
         isinstance(node, NOT_ELEMENTWISE)
@@ -99,7 +108,8 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array]) -> Pointwise | No
     read = [node for node in topological(expressions) if isinstance(node, Array)]
     arrays = [*read, *outputs]
     counters = [node for node in topological(expressions) if isinstance(node, Arange)]
-    axes = _joined_axes(shape, [*counters, *arrays])
+    axes = tuple(replace(axis, is_known=place > 0 and axis.size < _LONG and not is_dynamic)
+                 for place, axis in enumerate(_joined_axes(shape, [*counters, *arrays])))
     inner = math.prod(axis.size for axis in axes[1:])
     arguments = tuple(_argument(array, len(counters) + number, axes) for number, array in enumerate(arrays))
     counted = tuple((node, tuple(axis.strides[number] for axis in axes)) for number, node in enumerate(counters))
@@ -175,9 +185,10 @@ def _argument(array: Array, number: int, axes: Sequence[_Axis]) -> Argument:
            for place, axis in enumerate(axes) if axis.strides[number]]
     own.sort()
     offset = array.offset - sum((size - 1) * stride for stride, size, _, flipped in own if flipped)
-    first = own[0][0] if own else 1
-    strides: tuple[int | None, ...] = tuple(first if first == 1 and n == 0 else None for n in range(len(own)))
-    type_ = MemrefType(scalar_type_of(array.dtype), (None,) * len(own), strides)
+    shape = tuple(size if axes[place].is_known else None for _, size, place, _ in own)
+    strides = tuple(stride if axes[place].is_known or (mode == 0 and stride == 1) else None
+                    for mode, (stride, _, place, _) in enumerate(own))
+    type_ = MemrefType(scalar_type_of(array.dtype), shape, strides)
     return Argument(
         array, type_, tuple(place for _, _, place, _ in own),
         tuple(mode for mode, (_, _, _, flipped) in enumerate(own) if flipped),
@@ -202,9 +213,9 @@ def write_pointwise(
     output, written = memrefs[first_output], kernel.arguments[first_output]
     index: list[Value] = []
     with ExitStack() as stack:
-        for place in range(len(kernel.axes)):
+        for place, axis in enumerate(kernel.axes):
             start: Value | int = 0
-            stop: Value = b.size(output, written.axes.index(place))
+            stop: Value | int = axis.size if axis.is_known else b.size(output, written.axes.index(place))
             if place == 0:
                 start = b.mul(b.group_id(), chunk)
                 stop = b.math("min", b.add(start, chunk), stop)
