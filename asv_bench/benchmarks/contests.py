@@ -11,6 +11,7 @@ from typing import Any
 
 from . import processes
 from .results import Measurement
+from .small_products import generated_products
 from .streams import Stream
 from .tables import CACHE_MEGABYTES, MEMORY_MEGABYTES, QUICK, Shape
 from .timing import Contestant, quartiles
@@ -70,7 +71,8 @@ def _resident(
 def cache_resident(case: str) -> Contest:
     """One core; operands of 0.5 MB in all, in its second-level cache.  A work-group runs through the whole batch and
     a launch has as many work-groups as take 5 ms, so that the launch does not count.  NumPy runs through the batch in
-    a stacked product.  The limit is the FMA peak, measured in the same rounds."""
+    a stacked product, libxsmm and oneMKL's JIT in a loop in C.  The limit is the FMA peak, measured in the same
+    rounds."""
     element, shape, _ = parse_case(case)
     gemm = _resident(shape, element)
     return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp, gemm.passes), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes)
@@ -88,13 +90,14 @@ def _peers(workload: Workload) -> dict[str, Contestant]:
 
 def _peers_of_gemm(gemm: Gemm) -> dict[str, Contestant]:
     torch = {"torch": TorchProducts.of(gemm.shape, gemm.element, gemm.batch)} if have("torch") else {}
-    return _peers(gemm) | torch
+    return _peers(gemm) | torch | generated_products(gemm.shape, gemm.element, gemm.host, gemm.passes)
 
 
 def from_memory(case: str) -> Contest:
-    """All cores; operands of 256 MB in all, blocking calls for 20 ms.  The limit is the roofline: the largest of the
-    times that the operations take at the FMA peak, the operands at the speed of a triad, read or written once, what is
-    read at the speed of a sum, and the results at the speed of filling memory."""
+    """All cores; operands of 256 MB in all, blocking calls for 20 ms; libxsmm and oneMKL's JIT in a loop of OpenMP.
+    The limit is the roofline: the largest of the times that the operations take at the FMA peak, the operands at the
+    speed of a triad, read or written once, what is read at the speed of a sum, and the results at the speed of filling
+    memory."""
     element, shape, _ = parse_case(case)
     gemm = Gemm(shape, element, megabytes=_MEGABYTES)
     return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes,
@@ -109,7 +112,8 @@ def one_call(seconds: float) -> Callable[[str], Contest]:
         return Contest(contestants, gemm.flops, gemm.bytes, gemm.batch)
 
     prepare.__doc__ = f"""All cores; one blocking call, of a batch that tl_dpnp takes about {seconds * 1e6:.0f} µs for,
-        with the launch, one call after another for 10 ms.  Where a single product takes longer, the batch is one."""
+        with the launch, one call after another for 10 ms.  Where a single product takes longer, the batch is one.
+        libxsmm and oneMKL's JIT run in a loop of OpenMP, whose threads spin between calls."""
     return prepare
 
 

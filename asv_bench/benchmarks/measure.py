@@ -17,6 +17,7 @@ from .quiet import DISTURBED, OtherPrograms, SharedCores, SharedThreads, wait_fo
 from .realistic_programs import BEST
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
+from .small_products import BEST_GENERATED, GENERATED
 from .tables import QUICK
 from .timing import Contestant, interleave, quartiles
 
@@ -112,6 +113,9 @@ def _measure(section: Section, case: str, seconds: float, patience: float) -> Me
     facts = {name: _rate(limit) / quartiles(times[name]).median for name, limit in limits.items()} | contest.facts
     if BEST in section.columns:
         facts[BEST] = min(ratio.median for ratio in ratios.values())
+    generated = [ratios[name].median for name in GENERATED if name in ratios]
+    if generated:
+        facts[BEST_GENERATED] = min(generated)
     facts[_OTHERS], facts[_SHARED] = disturbed, shared.share
     if contest.bytes:
         facts["flops per byte"] = contest.flops / contest.bytes
@@ -158,6 +162,8 @@ def run(
     notes = section.remarks(measurements)
     notes += [f"{peer} is not installed" for peer in section.peers
              if peer in ("numpy", "dpnp", "torch") and BEST not in section.columns and not have(peer)]
+    notes += [f"{peer} is not installed, or has no kernels for these" for peer in section.peers
+              if peer in GENERATED and not any(peer in m.ratios for m in measurements)]
     for fact, what in (_DISTURBANCES_OF_ONE if section.one_core else _DISTURBANCES).items():
         shares = [m.facts[fact] for m in measurements if m.facts.get(fact, 0.0) >= DISTURBED]
         if shares:

@@ -9,6 +9,7 @@ from . import contests, functions, fusion, realistic_programs, tiles
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
+from .small_products import BEST_GENERATED, GENERATED
 from .streams import Stream
 from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape, drawn_shapes
 
@@ -76,7 +77,17 @@ def _is_same_batch(case: str) -> bool:
     return case == fusion.CALLS[0]
 
 
+def _is_not_tiny(case: str) -> bool:
+    _, shape, _ = parse_case(case)
+    return shape.m * shape.n * shape.k >= 8**3
+
+
 _LARGE = {"cases": _is_large, "which": "M·N·K ≥ 16³"}
+_AGAINST_GENERATED = (
+    Target("geometric mean", "libxsmm", 1.12, cases=_is_not_tiny, which="M·N·K ≥ 8³"),
+    Target("least", "libxsmm", 0.95, cases=_is_not_tiny, which="M·N·K ≥ 8³"),
+    Target("geometric mean", BEST_GENERATED, 1.02),
+)
 _WIDE = tuple(shape for shape in SHAPES if min(shape) >= 16)
 _CODES = tuple(shape for shapes in ECOSYSTEM.values() for shape in shapes)
 #: Shapes of which 10 000 products take a gigabyte at most.
@@ -132,26 +143,31 @@ SECTIONS = {
         Section(
             "cache-resident", "Products in the cache of one core", _products(SHAPES), contests.cache_resident,
             (Target("geometric mean", "limit", 0.90, **_LARGE), Target("least", "limit", 0.70, **_LARGE),
-             Target("geometric mean", "numpy", 1.5)),
-            limits=("fma",), one_core=True, peers=("numpy", "torch"), quick=_SMALL, variants=("",),
-            drawn_targets=(Target("geometric mean", "limit", 0.76, **_LARGE), Target("least", "numpy", 1.0),
-                           Target("geometric mean", "numpy", 1.85)),
+             Target("geometric mean", "numpy", 1.5), *_AGAINST_GENERATED),
+            limits=("fma",), one_core=True, peers=("numpy", "torch", *GENERATED), quick=_SMALL, variants=("",),
+            columns=(BEST_GENERATED,), drawn_targets=(
+                Target("geometric mean", "limit", 0.76, **_LARGE), *_AGAINST_GENERATED,
+                Target("least", "numpy", 1.0), Target("geometric mean", "numpy", 1.85)),
         ),
         Section(
             "memory", "Products from memory", _products(SHAPES), contests.from_memory,
             (Target("geometric mean", "limit", 0.82), Target("geometric mean", "numpy", 2.3),
-             Target("geometric mean", "dpnp", 3.0)),
-            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=2e-2, variants=("",),
+             Target("geometric mean", "dpnp", 3.0), Target("geometric mean", "libxsmm", 1.1),
+             Target("least", "libxsmm", 0.9)),
+            limits=("fma", "triad"), peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=2e-2,
+            variants=("",),
         ),
         Section(
             "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
-            (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2, variants=("",),
+            (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0),
+             Target("geometric mean", "libxsmm", 0.95)),
+            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, variants=("",),
         ),
         Section(
             "one-call-30us", "One call of 10 to 60 µs of work", _products(SHAPES), contests.one_call(30e-6),
-            (Target("geometric mean", "numpy", 1.0), Target("geometric mean", "dpnp", 10.0)),
-            peers=("numpy", "dpnp", "torch"), quick=_SMALL[:1], block=1e-2, variants=("",),
+            (Target("geometric mean", "numpy", 1.5), Target("least", "numpy", 1.0),
+             Target("geometric mean", "dpnp", 10.0), Target("geometric mean", "libxsmm", 0.75)),
+            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, variants=("",),
         ),
         Section(
             "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,

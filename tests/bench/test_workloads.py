@@ -1,14 +1,17 @@
 """The workloads of the benchmarks are right: each compares the device with NumPy when it is made."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tl_dpnp
 from asv_bench.benchmarks import code, functions, programs
 from asv_bench.benchmarks.limits import Fill, FmaPeak, Read, Triad, _memory, host_vector_bytes
+from asv_bench.benchmarks.small_products import GENERATED, generated_products
 from asv_bench.benchmarks.streams import Stream
 from asv_bench.benchmarks.tables import Shape
 from asv_bench.benchmarks.workloads import Chain, Gemm, Groups
@@ -22,6 +25,22 @@ def test_products(transposes, looped):
     gemm = Gemm(Shape(5, 3, 7), "f64", batch=11, transposes=transposes, beta=0.5, looped=looped, passes=1 + 2 * looped)
     assert gemm.flops == 2 * 5 * 3 * 7 * 11
     assert gemm.bytes == 8 * 11 * (5 * 7 + 7 * 3 + 2 * 5 * 3)  # C is read and written
+
+
+def test_products_by_generated_kernels_are_those_of_numpy():
+    """Each batch is compared when it is made; where there is no C compiler nobody takes part."""
+    for shape, batch, passes in [(Shape(5, 3, 7), 11, 3), (Shape(16, 16, 16), 1, 1), (Shape(33, 1, 2), 4, 2)]:
+        for element in ("f32", "f64"):
+            gemm = Gemm(shape, element, batch=batch)
+            contestants = generated_products(shape, element, gemm.host, passes)
+            assert set(contestants) <= set(GENERATED)
+            if shutil.which("cc"):
+                assert "MKL's JIT" in contestants
+            for contestant in contestants.values():
+                gemm.host["C"].fill(0)
+                contestant.call()
+                np.testing.assert_allclose(gemm.host["C"], gemm.host["B"] @ gemm.host["A"], rtol=1e-3, atol=1e-3)
+                assert contestant.passes == passes
 
 
 def test_a_wrong_product_is_noticed():
