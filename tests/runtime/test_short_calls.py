@@ -585,8 +585,8 @@ def test_ctrl_c_interrupts_calls_and_loses_none():
 signal.signal(signal.SIGINT, signal.default_int_handler)
 count = 5
 for _ in range(20):
-    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()  # which may be waited for longer
         while True:
             before = count
             kernel(x, 1)
