@@ -130,3 +130,21 @@ def test_other_assignments_do_what_dpnp_does(key, value, dtype):
             return type(error), array.asnumpy().tolist()
 
     assert outcome(tl_dpnp.fuse(_set)) == outcome(_set)
+
+
+def _interleaved(a, b):
+    rows = a.swapaxes(-1, -2)
+    rows[..., ::2] = (b.var(0) + b)[..., 1::2]
+    a[..., 0] -= 1.0
+    rows[:, 1::2, ::2] += b[:, ::2, 1::2] @ dpnp.ones((2, 2), dtype="f4")
+    return b * 1
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_parts_whose_axes_interleave_in_memory(dynamic):
+    fused = tl_dpnp.fuse(_interleaved, dynamic=dynamic)
+    for batch, rows in [(3, 4), (3, 3), (2, 3), (1, 3), (1, 4), (5, 3)]:
+        plain, own = (_random(batch, rows, 4, seed=rows) for _ in range(2))
+        values = _random(batch, 4, 4, seed=batch)
+        compare("result", fused(own, values), _interleaved(plain, values))
+        compare(f"{batch} {rows}", own, plain)

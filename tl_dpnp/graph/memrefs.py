@@ -151,7 +151,7 @@ def _bind(array: Array, places: Places, grid: tuple[GridAxis, ...], groups: list
             dynamic = isinstance(local, DynamicSize) or part is not None
             modes.append(Mode(axis, False, actual(local), abs(int(stride)), stride < 0, dynamic,
                               isinstance(stride, DynamicStride), part))
-    span = _span(modes)
+    span = max([_span(modes), *(mode.size * mode.stride for mode in modes)])
     for axis, group in enumerate(groups):
         if group is None:
             continue

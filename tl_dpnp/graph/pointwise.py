@@ -185,8 +185,9 @@ def _argument(array: Array, number: int, axes: Sequence[_Axis]) -> Argument:
            for place, axis in enumerate(axes) if axis.strides[number]]
     own.sort()
     offset = array.offset - sum((size - 1) * stride for stride, size, _, flipped in own if flipped)
-    shape = tuple(size if axes[place].is_known else None for _, size, place, _ in own)
-    strides = tuple(stride if axes[place].is_known or (mode == 0 and stride == 1) else None
+    known = {place for place, axis in enumerate(axes) if axis.is_known and fits_memref(array)}
+    shape = tuple(size if place in known else None for _, size, place, _ in own)
+    strides = tuple(stride if place in known or (mode == 0 and stride == 1) else None
                     for mode, (stride, _, place, _) in enumerate(own))
     type_ = MemrefType(scalar_type_of(array.dtype), shape, strides)
     return Argument(

@@ -488,7 +488,8 @@ class Trace:
             state["_node"] = array
             if array.size == 0:
                 continue
-            if is_reversed(array) or not safe_in_place(node, array, self._same_memory(array)):
+            is_plain = fits_memref(array) and not is_reversed(array)
+            if not is_plain or not safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
                 self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
                 self._replace(temporary, {node: None})
