@@ -174,10 +174,10 @@ dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr},
 {arr} // {pos}; {arr} // 2; python({num}) // {arr}; {arr} % {num}
 python({num}) % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
-dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4); dpnp.argmax({arr}, axis=-1, keepdims=True) * {arr}
-{arr} + dpnp.argmin({arr}, axis=0)
+dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4)
+dpnp.argmax(({arr} > {num}) * 1, axis=-1, keepdims=True) * {arr}; {arr} + dpnp.argmin(({arr} > {num}) * 1, axis=0)
 dpnp.clip(dpnp.cumsum({arr}, axis=-1), -4, 4); {arr}[dpnp.asarray([2, 0, -1])]; dpnp.clip({arr}.cumsum(0), -4, 4)
-{arr}[:, dpnp.argmax({arr}, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)
+{arr}[:, dpnp.argmax(({arr} > {num}) * 1, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)
 dpnp.linalg.norm({arr}, axis=-1, keepdims=True) + {arr}; dpnp.clip(dpnp.linalg.norm({arr}, 1, 0), 0, 4)
 dpnp.linalg.inv(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"))
 dpnp.linalg.solve(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"), {arr})
