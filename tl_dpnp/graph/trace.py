@@ -253,7 +253,7 @@ class Trace:
             if not fusable(node.dtype):
                 raise NotFused(f"kernels do not compute with {node.dtype}")
             if isinstance(node, Array) and not fits_memref(node):
-                raise NotFused("the elements of the array overlap in memory", "copy the array first")
+                raise NotFused("the axes of the array interleave or overlap in memory", "copy the array first")
             return node, state["_usm_type"], state["_queue"]
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
