@@ -316,6 +316,8 @@ class Trace:
                      if other["_usm_type"] == usm_type and other["_queue"] == queue}
             self._run_regions(dict(roots), usm_type, queue)
             self._replace(roots, {base: wanted[base]["_storage"] for base in roots})
+            if len(roots) == len(wanted):
+                return
 
     def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
         """Let arrays that are computed alike be copies: what is written to one must not change the others."""
