@@ -25,3 +25,11 @@ class Calls(_SectionTracks, section="fusion-calls"):
     def setup_cache(self) -> Results:
         """Measure all cases."""
         return self._measure()
+
+
+class Traces(_SectionTracks, section="fusion-traces"):
+    """The section fusion-traces."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()

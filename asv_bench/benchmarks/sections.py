@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import contests, functions, fusion, realistic_programs, tiles
+from . import contests, functions, fusion, realistic_programs, tiles, traces
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -251,6 +251,11 @@ SECTIONS = {
              Target("most", "value", 1000.0, at_least=False, cases=lambda case: not _is_same_batch(case),
                     which="new batch")),
             unit="µs", peers=("kernel", "dpnp"), columns=(fusion.BEYOND,), quick=fusion.CALLS,
+        ),
+        Section(
+            "fusion-traces", "Functions that are traced at each call", traces.CASES, traces.traced,
+            (Target("geometric mean", traces.PER_OPERATION, 4.0, at_least=False),),
+            unit="µs", peers=("kept",), columns=(traces.PER_OPERATION,), quick=traces.CASES[:1],
         ),
         Section(
             "tiles", "Products of narrow types on AMX", tiles.CASES, tiles.products,
