@@ -7,9 +7,10 @@ All of them pickle, so that they cross process boundaries whole.
 
 from __future__ import annotations
 
+import difflib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "TLVerifyError",
     "TLWarning",
     "UnsupportedError",
+    "nearest",
     "warn",
 ]
 
@@ -130,7 +132,7 @@ class TLSyntaxError(TLError, SyntaxError):
 
 
 class TLTypeError(TLError, TypeError):
-    """An argument of a call has a type that its parameter does not accept."""
+    """An argument of a call has a type that its parameter does not accept, is missing, or has no parameter."""
 
 
 class TLVerifyError(TLError, ValueError):
@@ -138,7 +140,7 @@ class TLVerifyError(TLError, ValueError):
 
 
 class TLBindingError(TLError, ValueError):
-    """The arguments of a call do not fit together: counts, sizes, the number of work-groups."""
+    """The arguments of a call do not fit together: sizes, the number of work-groups."""
 
 
 class LayoutError(TLBindingError):
@@ -179,6 +181,13 @@ class OverlapWarning(TLWarning):
 
 class SettingWarning(TLWarning):
     """An environment variable is named like a setting, and is none."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of `names` that `name` may be a slip for, in other letters' case too; None if none is like it."""
+    known = {known.lower(): known for known in names}
+    found = difflib.get_close_matches(name[:80].lower(), known, n=1)
+    return known[found[0]] if found else None
 
 
 def warn(message: str, category: type[TLWarning]) -> None:

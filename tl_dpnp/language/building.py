@@ -23,7 +23,7 @@ from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import INDEX, ScalarType
 
-__all__ = ["Argument", "Building", "caller"]
+__all__ = ["Argument", "Building", "Number", "caller", "located", "python_number"]
 
 #: What an operand may be: a value, or a Python or NumPy number.
 Number = bool | int | float | complex
@@ -44,8 +44,8 @@ class Building:
         """Return a value as it is, a number as a constant of `type`."""
         if isinstance(argument, Value | Constant):
             return argument
-        with self._located():
-            return Constant(convert(_number(argument), type), type, caller())
+        with located():
+            return Constant(convert(python_number(argument), type), type, caller())
 
     def _indices(self, indices: Sequence[Argument]) -> tuple[Operand, ...]:
         return tuple(self._operand(index, INDEX) for index in indices)
@@ -84,7 +84,7 @@ class Building:
 
     def _add_value(self, operation: Operation) -> Value:
         """Append an operation whose only result has its type inferred where that follows from the operands."""
-        with self._located():
+        with located():
             type = operation.result_type()
         if type is not None:
             operation = replace(operation, result=replace(operation.results[0], type=type))  # type: ignore[call-arg]
@@ -117,19 +117,11 @@ class Building:
             self._regions.pop()
             self._returned.pop()
 
-    @contextmanager
-    def _located(self) -> Iterator[None]:
-        """Give a broken rule the caller's place."""
-        try:
-            yield
-        except RuleError as error:
-            raise TLVerifyError.from_diagnostics([_diagnostic(error)]) from None
-
     def _error(self, message: str, hint: str | None = None) -> TLVerifyError:
         return TLVerifyError(message, (_diagnostic(RuleError(message, hint)),))
 
 
-def _number(argument: object) -> Number:
+def python_number(argument: object) -> Number:
     """Return a Python number for a Python or NumPy number."""
     match argument:
         case bool() | int() | float() | complex():
@@ -141,6 +133,15 @@ def _number(argument: object) -> Number:
         case Complex():
             return complex(argument)
     raise RuleError(f"{argument!r} is no operand", "give a value that the builder returned, or a number")
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Give a broken rule the caller's place."""
+    try:
+        yield
+    except RuleError as error:
+        raise TLVerifyError.from_diagnostics([_diagnostic(error)]) from None
 
 
 def _diagnostic(error: RuleError) -> Diagnostic:

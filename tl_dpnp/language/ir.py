@@ -248,7 +248,10 @@ def _collect(entries: Sequence[object], found: list[Operand]) -> None:
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel: its parameters, its attributes (None where the compiler chooses) and its body."""
+    """A kernel: its parameters, its attributes (None where the compiler chooses) and its body.
+
+    `defaults` are values of scalar parameters, by name, for calls that do not give them; text has none.
+    """
 
     name: str
     parameters: tuple[Value, ...]
@@ -256,6 +259,7 @@ class Function:
     work_group_size: tuple[int, int] | None = None
     subgroup_size: int | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    defaults: tuple[tuple[str, bool | int | float | complex], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ MAXIMUM_NESTING = 64
 _MAXIMUM_SUGGESTIONS = 20
 
 _NAME = re.compile("[0-9]+|[A-Za-z][A-Za-z0-9_]*")
-_NAME_HINT = "a name is a letter followed by letters, digits or _, or a number"
+_NAME_HINT = "give it without % or @: a name is a letter followed by letters, digits or _, or a number"
 #: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
 OperandSpans = Mapping[int, tuple[Span, ...]]
 

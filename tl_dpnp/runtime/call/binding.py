@@ -94,10 +94,10 @@ class Binding:
     def bind(self, arguments: Sequence[Any], group_size: int | None = None) -> BoundCall:
         """Check the arguments, one for each parameter, and infer the number of work-groups.
 
-        Raises `TLTypeError` for a wrong kind of argument or dtype, `TLBindingError` for wrong sizes or counts,
+        Raises `TLTypeError` for a wrong count, kind of argument or dtype, `TLBindingError` for wrong sizes,
         `LayoutError` for strides that do not fit, and `dpctl.utils.ExecutionPlacementError` for mixed queues.
         """
-        self._check_count(arguments)
+        arguments = self.program.signature.arranged(tuple(arguments), {})
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
         queue = self._queue(bound)
         shapes = [argument.shape for argument in bound]
@@ -108,15 +108,6 @@ class Binding:
         if overlap is not None:
             raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
         return call
-
-    def _check_count(self, arguments: Sequence[Any]) -> None:
-        if len(arguments) != len(self.parameters):
-            expected = ", ".join(f"{parameter}: {parameter.type}" for parameter in self.parameters)
-            raise self.program.error(
-                TLBindingError,
-                f"@{self.program.function.name} takes {len(self.parameters)} arguments ({expected}), "
-                f"{len(arguments)} were given",
-            )
 
     def _bind_one(self, position: int, argument: Any) -> Argument:
         parameter = self.parameters[position]
