@@ -13,7 +13,7 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import dpnp
 
@@ -46,12 +46,14 @@ from tl_dpnp.runtime.forking import check_process
 __all__ = ["FusedFunction", "explain", "fuse"]
 
 _BREAKS = ("quiet", "warn", "error")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 #: Values of a number with plans of their own after which it is said that there are many.
 _MANY_VALUES = 64
 
 
-class FusedFunction(FunctionWrapper):
-    """A function that is fused; made by `tl_dpnp.fuse`."""
+class FusedFunction(FunctionWrapper, Generic[_P, _R]):
+    """A function that is fused; made by `tl_dpnp.fuse`.  Type checkers see the parameters and result of the function."""
 
     def __init__(
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int,
@@ -101,7 +103,7 @@ class FusedFunction(FunctionWrapper):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _R:
         """Call the function; results are plain `dpnp.ndarray` objects."""
         check_process()
         trace = active_trace()
@@ -415,6 +417,16 @@ def _stand_in(trace: Trace, value: Any) -> Any:
     return trace.argument(value) if type(value) is dpnp.ndarray else value
 
 
+@overload
+def fuse(
+    function: Callable[_P, _R], *, fullgraph: bool = ..., on_break: str = ..., recompile_limit: int = ...,
+    dynamic: bool | None = ...,
+) -> FusedFunction[_P, _R]: ...
+@overload
+def fuse(
+    function: None = None, *, fullgraph: bool = ..., on_break: str = ..., recompile_limit: int = ...,
+    dynamic: bool | None = ...,
+) -> Callable[[Callable[_P, _R]], FusedFunction[_P, _R]]: ...
 def fuse(
     function: Callable[..., Any] | None = None, *, fullgraph: bool = False, on_break: str = "quiet",
     recompile_limit: int = 8, dynamic: bool | None = None,

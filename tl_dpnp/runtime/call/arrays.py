@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "HOST_ARRAYS", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value", "host_view", "rev",
+    "HOST_ARRAYS", "ON_CUDA", "ON_SYCL", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value",
+    "dlpack_place", "host_view", "place_name", "rev",
 ]
+
+#: ``DLDeviceType`` (``dlpack.h``): memory of a CUDA device, and such that its driver moves; memory of a SYCL device.
+ON_CUDA, ON_SYCL = (2, 13), 14
+#: What arrays are on, for messages.
+_PLACES = {1: "a CPU", 2: "a CUDA device", 3: "the host, in pinned memory", 10: "a ROCm device",
+           13: "a CUDA device", ON_SYCL: "a SYCL device"}
 
 
 class ArrayView(NamedTuple):
@@ -77,6 +84,17 @@ def host_view(value: object) -> ArrayView:
         raise NotAnArray("a NumPy array whose strides are no multiples of its elements", "copy it: array.copy()")
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return ArrayView(array, array.ctypes.data, array.shape, strides, array.dtype, None, bool(array.flags.writeable))
+
+
+def dlpack_place(value: object) -> int | None:
+    """Return the ``DLDeviceType`` of what offers DLPack, None for anything else."""
+    device = getattr(value, "__dlpack_device__", None)
+    return None if device is None or isinstance(value, type) else int(device()[0])
+
+
+def place_name(place: int) -> str:
+    """Return what a ``DLDeviceType`` is, for messages."""
+    return _PLACES.get(place, f"a device of DLPack type {place}")
 
 
 def _no_facts(_array: Any) -> Hashable:

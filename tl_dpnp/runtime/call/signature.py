@@ -82,7 +82,7 @@ class CallSignature:
                 raise self._error(f"{call} got multiple values for argument {name!r}", self.names.index(name),
                                   f"it is argument {self.names.index(name) + 1}: give it by position or by name")
             if name not in self.names:
-                near = nearest(name, self.names)
+                near = nearest(name, (*self.names, *_OPTIONS[:1]))
                 raise self._error(f"{call} got an unexpected keyword argument {name!r}", None,
                                   f"did you mean {near}?" if near else None)
         most = len(self.names)
