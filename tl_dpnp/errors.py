@@ -11,7 +11,9 @@ import difflib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 
 __all__ = [
     "CacheWarning",
@@ -31,8 +33,10 @@ __all__ = [
     "TLVerifyError",
     "TLWarning",
     "UnsupportedError",
+    "calling_frame",
     "nearest",
     "warn",
+    "works_for",
 ]
 
 
@@ -190,9 +194,24 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return known[found[0]] if found else None
 
 
+#: The frame that a thread of the package works for.
+works_for: ContextVar[FrameType | None] = ContextVar("tl_dpnp_works_for", default=None)
+
+
+def calling_frame() -> FrameType:
+    """Return the frame outside of this package that called into it, also where a thread of the package works for it."""
+    frame = works_for.get()
+    if frame is not None:
+        return frame
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+        frame = frame.f_back
+    return frame
+
+
 def warn(message: str, category: type[TLWarning]) -> None:
     """Warn, at the line outside of this package that called into it."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    frame = calling_frame()
+    names = frame.f_globals
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+                           names.setdefault("__warningregistry__", {}), names)
