@@ -14,7 +14,7 @@ a `SettingWarning` then, each once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -211,7 +211,9 @@ def scope(**values: Any) -> Iterator[None]:
     checked: dict[str, Any] = {}
     for name, value in values.items():
         if name not in SETTINGS:
-            raise TLError(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
+            near = nearest(name.removeprefix(PREFIX), SETTINGS)
+            raise TLError(f"there is no setting {name!r}; "
+                          + (f"did you mean {near}?" if near else f"there are {', '.join(SETTINGS)}"))
         setting = SETTINGS[name]
         checked[name] = setting.default if value is None else _parse(setting, str(value))
     token = _overrides.set({**_overrides.get({}), **checked})

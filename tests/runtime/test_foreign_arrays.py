@@ -153,7 +153,7 @@ def test_the_interface_names_the_queue():
 def test_dpctl_arrays_of_another_context_are_not_taken_by_dlpack():
     (part, *_) = dpctl.select_default_device().create_sub_devices(partition=[1])
     array = dpt.ones(4, dtype="float32", sycl_queue=dpctl.SyclQueue(part))
-    with pytest.raises(TLTypeError, match="a ByDLPack that dpctl cannot use without a copy: .*context"):
+    with pytest.raises(TLTypeError, match=r"a ByDLPack that dpctl cannot use without a copy: .*context"):
         tl_dpnp.compile(AXPY)(1.0, ByDLPack(array), dpt.ones(4, dtype="float32"))
 
 

@@ -45,7 +45,7 @@ def test_arguments_are_given_by_position_and_by_name_in_any_order(target):
     for _ in range(20):
         out = dpnp.zeros(4, dtype="float32")
         count = draw.randrange(MANY + 1)
-        names = [*arrays][count:] + ["out"]
+        names = [*[*arrays][count:], "out"]
         draw.shuffle(names)
         given = {**arrays, "out": out}
         assert kernel(*[*arrays.values()][:count], **{name: given[name] for name in names}) is None
@@ -95,8 +95,8 @@ def call_of_python(text, arguments, named):
 
 
 @pytest.mark.parametrize(("count", "names"), [
-    (0, []), (1, []), (2, []), (4, []), (5, []), (0, ["x"]), (1, ["y"]), (0, ["alpha", "y"]), (3, ["x"]), (2, ["alpha"]),
-    (1, ["x", "alpha"]), (2, ["z"]), (0, ["alpha", "x", "y", "w"]), (3, ["w"]), (4, ["w"]), (4, ["x"]),
+    (0, []), (1, []), (2, []), (4, []), (5, []), (0, ["x"]), (1, ["y"]), (0, ["alpha", "y"]), (3, ["x"]),
+    (2, ["alpha"]), (1, ["x", "alpha"]), (2, ["z"]), (0, ["alpha", "x", "y", "w"]), (3, ["w"]), (4, ["w"]), (4, ["x"]),
 ])  # fmt: skip
 @TARGETS
 def test_errors_have_pythons_words(target, count, names):

@@ -42,6 +42,7 @@ from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
+from tl_dpnp.runtime.kernel import Kernel
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
@@ -53,7 +54,7 @@ _MANY_VALUES = 64
 
 
 class FusedFunction(FunctionWrapper, Generic[_P, _R]):
-    """A function that is fused; made by `tl_dpnp.fuse`.  Type checkers see the parameters and result of the function."""
+    """A function that is fused; made by `tl_dpnp.fuse`.  Type checkers see the function's parameters and result."""
 
     def __init__(
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int,
@@ -62,7 +63,10 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         code = function_of(function)
         if code is None or dpnp_name(function) is not None:
             what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
-            raise TLTypeError(f"fuse takes a Python function, not {what}")
+            raise TLTypeError(f"fuse takes a Python function, not {what}"
+                              + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
+        if isinstance(function, Kernel):
+            raise TLTypeError(f"fuse takes a Python function, not a kernel: call @{function.name} as it is")
         self.name = getattr(function, "__qualname__", code.__qualname__)
         if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
             raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLVerifyError, nearest
-from tl_dpnp.language.building import Number, caller, located, python_number
+from tl_dpnp.language.building import Number, caller, located, python_number, type_hint
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.instructions.algebra import AlgebraMethods
 from tl_dpnp.language.instructions.control import Branch, ControlMethods
@@ -32,7 +32,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.type_rules import check_type, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import verify
-from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
+from tl_dpnp.scalars import ScalarType
 
 __all__ = ["ALL", "Branch", "FunctionBuilder", "build_module", "group", "memref"]
 
@@ -45,7 +45,7 @@ def memref(element: ScalarType, *shape: Size, strides: Sequence[Size] | None = N
     with located():
         if not isinstance(element, ScalarType):
             raise RuleError(f"memref takes the type of an element and then sizes, it was given {element!r}",
-                            _type_hint(element))
+                            type_hint(element))
         if len(shape) == 1 and isinstance(shape[0], Sequence):
             raise RuleError("memref takes sizes one after another, it was given a sequence of them",
                             f"write memref({element.name.upper()}, {', '.join(map(str, shape[0]))})")
@@ -74,6 +74,10 @@ def build_module(*builders: FunctionBuilder) -> Module:
     module = Module(tuple(builder.function() for builder in builders))
     verify(module)
     return module
+
+
+#: What products of matrices are called elsewhere.
+_PRODUCTS = dict.fromkeys(("matmul", "dot", "mm", "bmm"), "gemm")
 
 
 class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods, AlgebraMethods):
@@ -111,7 +115,7 @@ class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods,
             for value in self.parameters:
                 if not isinstance(value.type, Type):
                     raise RuleError(f"the parameter {value} needs a type, it was given {value.type!r}",
-                                    _type_hint(value.type))
+                                    type_hint(value.type))
                 check_type(value.type)
             self.defaults = tuple(_default(types, *item) for item in (defaults or {}).items())
 
@@ -119,7 +123,10 @@ class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods,
         for value in self.__dict__.get("parameters", ()):
             if isinstance(value, Value) and value.name == name:
                 return value
-        raise AttributeError(f"the function builder has neither a method nor a parameter {name!r}")
+        known = [*(value.name for value in self.__dict__.get("parameters", ())), *filter(str.isidentifier, dir(self))]
+        near = _PRODUCTS.get(name) or nearest(name, [each for each in known if not each.startswith("_")])
+        raise AttributeError(f"the function builder has neither a method nor a parameter {name!r}"
+                             + (f": did you mean {near}?" if near else ""))
 
     def function(self) -> Function:
         """Return the function as it stands, not verified."""
@@ -147,25 +154,6 @@ def _sizes(what: str, sizes: Sequence[Any]) -> tuple[Size, ...]:
             hint = f"write {size:.0f}" if isinstance(size, float) and size.is_integer() else "write None where it is ?"
             raise RuleError(f"a {what} is an int or None, not {size!r}", hint) from None
     return tuple(found)
-
-
-#: Scalar types by what else they are called: NumPy's names, and Python's types of that size.
-_OTHER_NAMES = {
-    **{scalar.storage: scalar for scalar in reversed(SCALAR_TYPES.values()) if not scalar.is_subbyte},
-    "bfloat16": SCALAR_TYPES["bf16"], "float": SCALAR_TYPES["f64"], "int": SCALAR_TYPES["i64"],
-    "complex": SCALAR_TYPES["c64"],
-}
-
-
-def _type_hint(given: Any) -> str:
-    """Say how the type is written that somebody meant."""
-    name = getattr(given, "__name__", str(given))
-    meant = SCALAR_TYPES.get(name) or _OTHER_NAMES.get(name)
-    near = nearest(name, SCALAR_TYPES) if meant is None else meant.name
-    if near is None:
-        return "write F32 or another type of tl_dpnp.scalars, memref(F32, 16, 8), or group(memref(F32, 16, 8))"
-    upper = SCALAR_TYPES[near].name.upper()
-    return f"write {upper}, after from tl_dpnp.scalars import {upper}"
 
 
 def _default(types: Mapping[str, Type], name: str, given: Any) -> tuple[str, Number]:

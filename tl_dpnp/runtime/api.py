@@ -34,6 +34,12 @@ __all__ = ["compile"]
 _TARGETS = ("auto", "sycl", "cuda", "reference")
 _FORMS = (None, "vector", "divided", "subgroup", "staged", "tiled")
 _PRECISIONS = (None, "highest", "high", "default")
+#: What to do instead where an option has no such value.
+_INSTEAD_OF = {
+    **dict.fromkeys((("target", "cpu"), ("target", "gpu")),
+                    "; leave it away: a kernel runs on the device of its arrays"),
+    **dict.fromkeys((("precision", "tf32"), ("precision", "bf16")), "; 'default' rounds so"),
+}
 
 
 class _Options(TypedDict, total=False):
@@ -150,7 +156,9 @@ def _schedules(
 
 def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
-        raise TLTypeError(f"{option}={value!r} is not understood: it takes {', '.join(map(repr, choices))}")
+        near = nearest(str(value), [choice for choice in choices if isinstance(choice, str)])
+        hint = f"; did you mean {near!r}?" if near else _INSTEAD_OF.get((option, str(value).lower()), "")
+        raise TLTypeError(f"{option}={value!r} is not understood: it takes {', '.join(map(repr, choices))}{hint}")
     return value
 
 
@@ -173,7 +181,7 @@ def _check_queue(queue: Any) -> None:
 
         if not isinstance(queue, dpctl.SyclQueue):
             raise TLTypeError(f"queue= takes a dpctl.SyclQueue, not a {type(queue).__name__}: "
-                              "dpctl.SyclQueue(device) makes one")
+                              f"dpctl.SyclQueue({repr(queue) if isinstance(queue, str) else 'device'}) makes one")
 
 
 def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
@@ -197,7 +205,9 @@ def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
 
     if isinstance(src, FunctionBuilder):
         return src.build(), None
-    raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
+    hint = ("; text.decode() makes text of bytes" if isinstance(src, bytes | bytearray) else
+            "; tl_dpnp.fuse takes Python functions" if callable(src) else "")
+    raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}{hint}")
 
 
 def _names_file(text: str) -> bool:

@@ -139,7 +139,11 @@ class Kernel(Inspection):
         this returns, so that it can raise.  Otherwise as calling the kernel.
         """
         arguments = self._program.signature.arranged(given, named)
-        events = list(depends)
+        try:
+            events = list(depends)
+        except TypeError:
+            raise TLTypeError(f"depends= takes a list of events, it was given a {type(depends).__name__}: write "
+                              "depends=[event]") from None
         recording = current_recording() is not None
         if recording or self._reference is not None:
             for event in events:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tl_dpnp.errors import TLTypeError
+
 __all__ = [
     "HOST_ARRAYS", "ON_CUDA", "ON_SYCL", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value",
     "dlpack_place", "host_view", "place_name", "rev",
@@ -126,10 +128,12 @@ def rev(array: Any) -> Any:
 
     A C-ordered array of shape (n, m) is, reversed, the column-major array of shape (m, n) that ``memref<f32 x m x n>``
     takes.  Accepts arrays of dpnp, dpctl, NumPy, CuPy, PyTorch and Numba, of any order, and returns the same kind; a
-    list or tuple of arrays gives a list of views.
+    list or tuple of arrays gives a list of views.  Raises `TLTypeError` for anything else.
     """
     if isinstance(array, list | tuple):
         return [rev(element) for element in array]
+    if not hasattr(array, "ndim"):
+        raise TLTypeError(f"rev takes an array or a list of arrays, not a {type(array).__name__}")
     if array.ndim < 2:
         return array
     order = tuple(reversed(range(array.ndim)))

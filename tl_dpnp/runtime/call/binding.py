@@ -150,9 +150,11 @@ class Binding:
             hint = layout_hint(self.program, position, view)
             per_byte = memref.element.per_byte
             declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
-            wanted = "(" + ", ".join("any" if size is None else str(size) for size in declared) + ")"
-            raise self.error(LayoutError if hint else TLBindingError, position,
-                              f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
+            wanted = ", ".join("any" if size is None else str(size) for size in declared) + "," * (len(declared) == 1)
+            raise self.error(
+                LayoutError if hint else TLBindingError, position,
+                f"{name}: {memref} takes an array of shape ({wanted}), it was given {view.shape}",
+                hint or self._exchanged(position, view) or "pass an array of that shape, or declare another type")
         if not view.writable and position in self.program.usage.written:
             raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
                               "pass a writable array")
@@ -162,6 +164,19 @@ class Binding:
             hint = layout_hint(self.program, position, view)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _exchanged(self, position: int, view: ArrayView) -> str | None:
+        """Return advice for an array that does not fit its parameter, and by its dtype and shape fits another one."""
+        names = self.program.signature.names
+        for other, parameter in enumerate(self.parameters):
+            memref = parameter.type
+            if other != position and isinstance(memref, MemrefType) and memref.element.storage == view.dtype:
+                shape, _ = element_layout(memref, view.shape, view.strides)
+                if len(shape) == memref.order and all(
+                        wanted in (None, size) for wanted, size in zip(memref.shape, shape, strict=True)):
+                    return (f"{parameter} takes such an array; if they are exchanged, give them by name: "
+                            f"{names[other]}=array")
+        return None
 
     def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
         parameter = self.parameters[position]

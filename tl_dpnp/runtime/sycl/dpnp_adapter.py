@@ -38,7 +38,7 @@ def usm_array_of(array: Any) -> Any:
 
 
 def usm_arrays_of(arrays: Sequence[Any]) -> list[Any]:
-    """Return the `usm_ndarray` of each of several arrays; raises `AttributeError` for any but those of dpnp and dpctl."""
+    """Return the `usm_ndarray` of each array; raises `AttributeError` for any but those of dpnp and dpctl."""
     return [array if type(array) is usm_ndarray else array._array_obj for array in arrays]
 
 
