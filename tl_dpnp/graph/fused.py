@@ -98,10 +98,10 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         options = self.fullgraph, self.on_break, self.recompile_limit, self.dynamic
         return self.name if found is self else (_unpickled, (self.function, *options))
 
-    def __copy__(self) -> FusedFunction:
+    def __copy__(self) -> FusedFunction[_P, _R]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> FusedFunction:
+    def __deepcopy__(self, memo: Any) -> FusedFunction[_P, _R]:
         return self  # as functions are copied
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -110,12 +110,15 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _R:
         """Call the function; results are plain `dpnp.ndarray` objects."""
         check_process()
+        result: _R
         trace = active_trace()
         if trace is not None:
-            return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+            result = (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+            return result
         if not self.enabled:
             self._history.dpnp_calls += 1
-            return self.function(*arguments, **keywords)
+            result = self.function(*arguments, **keywords)
+            return result
         if not keywords:
             for recent in self._recent.plans:
                 if recent.looks(arguments):
@@ -129,7 +132,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 if not keywords and not self._plans.deciding(key):
                     self._recent.note(key, specialization, arguments)
                 return result
-        return self._trace_call(key, arguments, keywords, False)[0]
+        result, _, _ = self._trace_call(key, arguments, keywords, False)
+        return result
 
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
@@ -409,7 +413,7 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
 
 def _unpickled(
     function: Any, fullgraph: bool, on_break: str, recompile_limit: int, dynamic: bool | None = None
-) -> FusedFunction:
+) -> FusedFunction[Any, Any]:
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
                          dynamic=dynamic)
 

@@ -49,8 +49,10 @@ def memref(element: ScalarType, *shape: Size, strides: Sequence[Size] | None = N
         if len(shape) == 1 and isinstance(shape[0], Sequence):
             raise RuleError("memref takes sizes one after another, it was given a sequence of them",
                             f"write memref({element.name.upper()}, {', '.join(map(str, shape[0]))})")
-        sizes = _sizes("size", shape)
-        return MemrefType(element, sizes) if strides is None else MemrefType(element, sizes, _sizes("stride", strides))
+        sizes = _sizes("a size", shape)
+        if strides is None:
+            return MemrefType(element, sizes)
+        return MemrefType(element, sizes, _sizes("a stride", strides))
 
 
 def group(memref: MemrefType, offset: Size = 0) -> GroupType:
@@ -63,7 +65,7 @@ def group(memref: MemrefType, offset: Size = 0) -> GroupType:
             given = memref if isinstance(memref, Type) else repr(memref)
             raise RuleError(f"group takes the type of its memrefs, it was given {given}",
                             "write group(memref(F32, 16, 8))")
-        return GroupType(memref, *_sizes("offset", (offset,)))
+        return GroupType(memref, *_sizes("an offset", (offset,)))
 
 
 def build_module(*builders: FunctionBuilder) -> Module:
@@ -74,10 +76,6 @@ def build_module(*builders: FunctionBuilder) -> Module:
     module = Module(tuple(builder.function() for builder in builders))
     verify(module)
     return module
-
-
-#: What products of matrices are called elsewhere.
-_PRODUCTS = dict.fromkeys(("matmul", "dot", "mm", "bmm"), "gemm")
 
 
 class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods, AlgebraMethods):
@@ -124,7 +122,7 @@ class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods,
             if isinstance(value, Value) and value.name == name:
                 return value
         known = [*(value.name for value in self.__dict__.get("parameters", ())), *filter(str.isidentifier, dir(self))]
-        near = _PRODUCTS.get(name) or nearest(name, [each for each in known if not each.startswith("_")])
+        near = self.called_elsewhere.get(name) or nearest(name, [each for each in known if not each.startswith("_")])
         raise AttributeError(f"the function builder has neither a method nor a parameter {name!r}"
                              + (f": did you mean {near}?" if near else ""))
 
@@ -152,7 +150,7 @@ def _sizes(what: str, sizes: Sequence[Any]) -> tuple[Size, ...]:
             found.append(None if size is None else operator.index(size))
         except TypeError:
             hint = f"write {size:.0f}" if isinstance(size, float) and size.is_integer() else "write None where it is ?"
-            raise RuleError(f"a {what} is an int or None, not {size!r}", hint) from None
+            raise RuleError(f"{what} is an int or None, not {size!r}", hint) from None
     return tuple(found)
 
 

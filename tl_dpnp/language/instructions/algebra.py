@@ -385,6 +385,9 @@ class AlgebraMethods(Building):
     Numbers for alpha and beta take the element type of the output.
     """
 
+    #: Methods by what their instructions are called elsewhere.
+    called_elsewhere: ClassVar[dict[str, str]] = dict.fromkeys(("matmul", "dot", "mm", "bmm"), "gemm")
+
     def _linear_algebra(
         self, kind: type[LinearAlgebra], given: dict[str, Any], inputs: list[str], output: str, transposes: list[str]
     ) -> None:

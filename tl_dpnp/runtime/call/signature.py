@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError, nearest
 from tl_dpnp.language import ops
-from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class CallSignature:
         such parameters are shown as these, and a call may give them by position all the same.
         """
         found: list[inspect.Parameter] = []
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
         for name, parameter in zip(self.names, self._program.function.parameters, strict=True):
             default = self._defaults.get(name, inspect.Parameter.empty)
             if default is inspect.Parameter.empty and any(name in self._defaults for name in self.names[:len(found)]):
@@ -158,7 +158,7 @@ class CallSignature:
         ])
 
 
-def _what(type_: ops.Type) -> str:
+def _what(type_: Type) -> str:
     """Return in words what a parameter of a type is given."""
     match type_:
         case GroupType(memref=memref):
