@@ -8,6 +8,7 @@ import pickle
 import pydoc
 import random
 import re
+from xml.etree import ElementTree
 
 import dpctl.tensor as dpt
 import dpnp
@@ -215,3 +216,17 @@ def test_arrays_of_dpctl_by_name():
     x, y = dpt.ones(4, dtype="float32"), dpt.zeros(4, dtype="float32")
     tl_dpnp.compile(AXPY)(x=x, y=y, alpha=2.0)
     assert dpt.asnumpy(y).tolist() == [2.0] * 4
+
+
+def test_notebooks_show_parameters_compilations_and_the_source():
+    """As well-formed markup, in which the source is text."""
+    kernel = tl_dpnp.compile("func @f(%a: f32, %x: memref<f32x4>) { ; <b>&\n store %a, %x[0] : memref<f32x4> }")
+    before = ElementTree.fromstring(f"<div>{kernel._repr_html_()}</div>")
+    assert [cell.text for cell in before.iter("td")] == [
+        "a", "f32", "a number", "x", "memref<f32x4>", "an array of float32, shape (4,), strides (1,); written"]
+    assert next(before.iter("pre")).text == kernel.source_text
+    kernel(1.0, dpnp.zeros(4, dtype="float32"))
+    after = ElementTree.fromstring(f"<div>{kernel._repr_html_()}</div>")
+    assert [cell.text for cell in after.iter("td")][-2:] == [kernel.signatures[0].device, "vector"]
+    assert "0 hits, 1 misses" in "".join(after.itertext()) or "1 hits, 0 misses" in "".join(after.itertext())
+    assert "source" in tl_dpnp.compile(AXPY, target="reference")._repr_html_()

@@ -58,6 +58,16 @@ class Inspection:
         return self._program.function.parameters
 
     @property
+    def parameter_table(self) -> list[tuple[str, str, str]]:
+        """The parameters as calls name them, with their types, and in words what each is given, read or written."""
+        return self._program.signature.rows
+
+    def _repr_html_(self) -> str:
+        from tl_dpnp.runtime.notebook import html_of  # which only notebooks need
+
+        return html_of(self)
+
+    @property
     def source_text(self) -> str:
         """The text that the kernel was compiled from; the printed function where it was built without text."""
         return self._program.text if self._program.text is not None else print_function(self._program.function)

@@ -132,8 +132,8 @@ class CallSignature:
         return inspect.Signature(found, return_annotation=None)
 
     @functools.cached_property
-    def documentation(self) -> str:
-        """What ``help(kernel)`` shows: the signature, and a line for each parameter."""
+    def rows(self) -> list[tuple[str, str, str]]:
+        """For each parameter its name, its type, and in words what it is given and what becomes of that."""
         function, usage = self._program.function, self._program.usage
         rows = []
         for position, (name, parameter) in enumerate(zip(self.names, function.parameters, strict=True)):
@@ -144,6 +144,12 @@ class CallSignature:
             elif name in self._defaults:
                 what += f"; by default {self._defaults[name]!r}"
             rows.append((name, str(parameter.type), what))
+        return rows
+
+    @functools.cached_property
+    def documentation(self) -> str:
+        """What ``help(kernel)`` shows: the signature, and a line for each parameter."""
+        usage, rows = self._program.usage, self.rows
         widths = [max([len(row[column]) for row in rows], default=0) for column in range(2)]
         lines = [f"  {name:<{widths[0]}}  {type_:<{widths[1]}}  {what}" for name, type_, what in rows]
         counted = ("by default as many as the batches have" if usage.batch_modes else
