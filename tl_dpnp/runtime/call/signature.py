@@ -65,11 +65,7 @@ class CallSignature:
         if not named and not missing and len(arguments) == len(self.names):
             return arguments
         given = {**self._defaults, **named}
-        complete: tuple[Any, ...] = ()
-        try:
-            complete = *arguments, *[given[name] for name in missing]
-        except KeyError:  # with the words of an error that has no other behind it
-            pass
+        complete = *arguments, *[given[name] for name in missing if name in given]
         if len(complete) != len(self.names) or not named.keys() <= set(missing):
             self._refuse(arguments, named)
         return complete
