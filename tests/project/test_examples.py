@@ -20,6 +20,7 @@ def test_example(path, tmp_path):
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "checked" in result.stdout
+    assert "error 0.0" not in result.stdout or "all bits agree" in result.stdout, "0.0 without a reason"
 
 
 def test_the_cuda_example_says_that_pytorch_is_missing(tmp_path):

@@ -96,3 +96,12 @@ def test_make_does_not_ignore_a_python_that_the_environment_was_not_made_with(tm
     assert result.stdout == ""
     assert result.stderr.splitlines()[0] == (
         f"{tmp_path / 'venv'} was made with another Python than {other}: make clean, then again")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_shows_what_it_downloads(tmp_path):
+    """A gigabyte comes with the first demo: pip says what it fetches."""
+    command = ["make", "--dry-run", "demo", f"VENV={tmp_path / 'venv'}"]
+    recipe = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (install,) = [line for line in recipe.splitlines() if "-m pip" in line]
+    assert "--quiet" not in install

@@ -63,9 +63,14 @@ class Inspection:
         return self._program.signature.rows
 
     def _repr_html_(self) -> str:
-        from tl_dpnp.runtime.notebook import html_of  # which only notebooks need
+        """Return what notebooks show: parameters, what the kernel was compiled for so far, counts and the source."""
+        from tl_dpnp.runtime.notebook import Table, page  # which only notebooks need
 
-        return html_of(self)
+        stats, compiled = self.stats, [(each.device, each.form) for each in self.signatures]
+        note = (f"compiled in {stats.compile_seconds:.2f} s; disk cache: {stats.cache_hits} hits, {stats.cache_misses} "
+                f"misses; built by the driver: {stats.driver_builds}; tuned: {stats.tuned}")
+        tables = [Table(("argument", "type", ""), self.parameter_table), Table(("compiled for", "form"), compiled)]
+        return page(f"@{self.name} for {self.options.target}", tables, note, self.source_text)
 
     @property
     def source_text(self) -> str:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
-from tl_dpnp.runtime.inspection import Inspection
-
-__all__ = ["html_of"]
+__all__ = ["Table", "page"]
 
 
-def html_of(kernel: Inspection) -> str:
-    """Return a kernel as HTML: its parameters, what it was compiled for so far, and its source, folded.
+class Table(NamedTuple):
+    """Rows of cells under their headings, all of them plain text."""
 
-    Nothing is compiled.  All text is escaped, that of the user's source among it.
-    """
-    parts = [
-        f"<b><code>@{escape(kernel.name)}</code></b> for {escape(kernel.options.target)}",
-        _table(("argument", "type", ""), kernel.parameter_table),
-    ]
-    if kernel.signatures:
-        parts.append(_table(("compiled for", "form"), [(each.device, each.form) for each in kernel.signatures]))
-    stats = kernel.stats
-    parts.append(f"compiled in {stats.compile_seconds:.2f} s; disk cache: {stats.cache_hits} hits, "
-                 f"{stats.cache_misses} misses; built by the driver: {stats.driver_builds}; tuned: {stats.tuned}")
-    parts.append(f"<details><summary>source</summary><pre>{escape(kernel.source_text)}</pre></details>")
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def page(title: str, tables: Sequence[Table], note: str, source: str) -> str:
+    """Return HTML with a title, the tables that have rows, a note, and a source text, folded; all text is escaped."""
+    parts = [f"<b>{escape(title)}</b>", *(_table(table) for table in tables if table.rows), escape(note),
+             f"<details><summary>source</summary><pre>{escape(source)}</pre></details>"]
     return "".join(f"<div>{part}</div>" for part in parts)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [_row("th", head), *(_row("td", row) for row in rows)]
+def _table(table: Table) -> str:
+    lines = [_row("th", table.head), *(_row("td", row) for row in table.rows)]
     return f"<table>{''.join(lines)}</table>"
 
 
