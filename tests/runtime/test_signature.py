@@ -19,6 +19,7 @@ import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, on_device
 from tl_dpnp.errors import TLTypeError, TLVerifyError
 from tl_dpnp.language import FunctionBuilder, memref, parse, print_module
+from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.scalars import F32, I32
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
@@ -230,3 +231,34 @@ def test_notebooks_show_parameters_compilations_and_the_source():
     assert [cell.text for cell in after.iter("td")][-2:] == [kernel.signatures[0].device, "vector"]
     assert "0 hits, 1 misses" in "".join(after.itertext()) or "1 hits, 0 misses" in "".join(after.itertext())
     assert "source" in tl_dpnp.compile(AXPY, target="reference")._repr_html_()
+
+
+def outcome(function, *arguments, **named):
+    """Return what a function returns, or the words of the error that it raises for its arguments."""
+    try:
+        return function(*arguments, **named)
+    except TLTypeError as error:
+        return error.diagnostics[0].message
+    except TypeError as error:
+        return str(error).partition(". Did you mean")[0]
+
+
+def test_random_calls_go_as_in_python():
+    """Which argument goes where, and the words of errors, for functions with and without defaults at the end."""
+    draw = random.Random(11)
+    refused = 0
+    for _ in range(500):
+        names = "a b c d e".split()[:draw.randrange(6)]
+        first = draw.randrange(len(names) + 1)
+        defaults = dict.fromkeys(names[first:], -1.0)
+        types = dict.fromkeys(names, F32)
+        signature = Program(FunctionBuilder("f", types, defaults=defaults).build().functions[0]).signature
+        names_of_python: dict[str, object] = {}
+        parameters = ", ".join(f"{name}={defaults[name]}" if name in defaults else name for name in names)
+        exec(f"def f({parameters}): return ({''.join(f'{name}, ' for name in names)})", names_of_python)
+        arguments = tuple(float(draw.randrange(9)) for _ in range(draw.randrange(len(names) + 2)))
+        named = dict.fromkeys(draw.sample([*names, "zz"], draw.randrange(len(names) + 2)), 10.0)
+        expected = outcome(names_of_python["f"], *arguments, **named)
+        assert outcome(signature.arranged, arguments, named) == expected
+        refused += isinstance(expected, str)
+    assert 100 < refused < 450

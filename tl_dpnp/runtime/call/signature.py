@@ -85,9 +85,9 @@ class CallSignature:
         most = len(self.names)
         least = most - len(self._defaults)
         if count > most:
-            takes = f"from {least} to {most}" if least < most else f"{most}"
-            raise self._error(f"{call} takes {takes} positional argument{'s' * (most != 1)} but {count} "
-                              f"{'was' if count == 1 else 'were'} given")
+            takes = f"from {least} to {most} positional arguments" if least < most else (
+                f"{most} positional argument{'s' * (most != 1)}")
+            raise self._error(f"{call} takes {takes} but {count} {'was' if count == 1 else 'were'} given")
         missing = [name for name in self.names[count:] if name not in named and name not in self._defaults]
         listed = _listed([repr(name) for name in missing])
         raise self._error(f"{call} missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: "
