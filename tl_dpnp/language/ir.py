@@ -8,6 +8,7 @@ each instruction, are in `tl_dpnp.language.instructions`; all names are together
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -45,8 +46,11 @@ class Value:
     def __str__(self) -> str:
         return f"%{self.name}"
 
-    def __bool__(self) -> NoReturn:
-        # Python would take any value for true, and build one branch only.
+    def __bool__(self) -> bool:
+        # Python would take any value of the user's for true, and build one branch only.  In the package `value or other`
+        # asks whether there is one.
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+            return True
         raise TLTypeError(f"{self} is known when the kernel runs, not while it is built: write with b.if_({self.name}):"
                           ", with b for the builder")
 

@@ -173,7 +173,7 @@ class _Verifier:
         self.scopes[-1][value.name] = binding
         if earlier is None:
             return
-        binding.first = earlier.first or earlier.value
+        binding.first = earlier.value if earlier.first is None else earlier.first
         before = binding.first.span
         message = f"{value} is already defined" + ("" if before == NO_SPAN else f" in line {before.line}")
         notes = self.note("the first definition is here", before)
