@@ -47,8 +47,8 @@ class Value:
         return f"%{self.name}"
 
     def __bool__(self) -> bool:
-        # Python would take any value of the user's for true, and build one branch only.  In the package `value or other`
-        # asks whether there is one.
+        # Python would take any value of the user's for true, and build one branch only.  In the package,
+        # `value or other` asks whether there is one.
         if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
             return True
         raise TLTypeError(f"{self} is known when the kernel runs, not while it is built: write with b.if_({self.name}):"
