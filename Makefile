@@ -10,14 +10,16 @@ VENV     := .venv
 CUDA_VENV := .venv-cuda
 PEERS_VENV := .venv-peers
 BIN      := $(VENV)/bin
-PIP      := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP      := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
 TOOLS    := intel-opencl-icd libigc-tools spirv-tools
 AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 
-.PHONY: help demo test test-cuda lint bench bench-peers bench-asv bench-docs tools clean
+BASE      = import sys; print(sys.base_prefix, sys.version)
+
+.PHONY: help demo test test-cuda lint bench bench-peers bench-asv bench-docs tools clean same-python
 .DELETE_ON_ERROR:
 
 help:
@@ -60,37 +62,44 @@ clean:
 	rm -rf $(VENV) $(CUDA_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+# An environment keeps the Python that it was made with, so another one that is asked for is an error.
+same-python:
+ifneq ($(filter command environment,$(firstword $(origin PYTHON))),)
+	@[ ! -e $(BIN)/python ] || [ "$$($(PYTHON) -c '$(BASE)')" = "$$($(BIN)/python -c '$(BASE)')" ] || { \
+		echo "$(VENV) was made with another Python than $(PYTHON): make clean, then again" >&2; exit 1; }
+endif
+
+$(BIN)/python: | same-python
 	@$(call FITS,$(or $(PYTHON),false)) || { found=$$($(or $(PYTHON),python3) --version 2>&1 | tail -n 1); \
 		echo "tl_dpnp needs Python 3.10 or 3.11 with the venv module (found: $${found:-none}):" \
 		"install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/.installed: $(SOURCES) | $(BIN)/python
-	@echo "Installing tl_dpnp and the oneAPI runtime (about 1 GB to download the first time)"
+$(VENV)/.installed: $(SOURCES) | same-python $(BIN)/python
+	@echo "Installing tl_dpnp and the oneAPI runtime (about 1 GB to download the first time, some minutes)"
 	@$(PIP) --editable .
 	@touch $@
 
 $(CUDA_VENV)/.installed: requirements-cuda.txt
 	@echo "Creating $(CUDA_VENV) with $$($(PYTHON) --version), and numba-cuda in it (about 300 MB to download)"
 	@$(PYTHON) -m venv $(CUDA_VENV)
-	@$(CUDA_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements-cuda.txt \
+	@$(CUDA_VENV)/bin/python -m pip --disable-pip-version-check install --requirement requirements-cuda.txt \
 		'hypothesis>=6.100,<7' 'pytest>=8,<10'
 	@touch $@
 
 $(PEERS_VENV)/.installed: requirements-peers.txt
 	@echo "Creating $(PEERS_VENV) with $$($(PYTHON) --version), and JAX and PyTorch in it"
 	@$(PYTHON) -m venv $(PEERS_VENV)
-	@$(PEERS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements-peers.txt
+	@$(PEERS_VENV)/bin/python -m pip --disable-pip-version-check install --requirement requirements-peers.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed
 	@echo "Installing the development tools"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --quiet --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(SOURCES) | $(VENV)/.installed
 	@echo "Installing the benchmarking tools"
-	@$(PIP) --editable '.[bench]'
+	@$(PIP) --quiet --editable '.[bench]'
 	@touch $@

@@ -175,8 +175,6 @@ STAGES = {
 
 def main():
     """Check every stage against float64, time all in turns and print a table."""
-    import torch
-
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", type=int, default=4096, help=f"rows of the matrices, a multiple of {LARGE}")
     parser.add_argument("--rounds", type=int, default=7, help="times that each stage runs")
@@ -184,6 +182,12 @@ def main():
     size = options.size
     if size <= 0 or size % LARGE:
         parser.error(f"--size must be a multiple of {LARGE}")
+    try:
+        import torch
+    except ModuleNotFoundError:
+        parser.exit(1, "PyTorch is missing, which makes the matrices here and is compared with: pip install torch\n")
+    if not torch.cuda.is_available():
+        parser.exit(1, f"PyTorch {torch.__version__} finds no CUDA device: nvidia-smi lists those that there are\n")
     torch.backends.cuda.matmul.allow_tf32 = False
     # C-ordered tensors are the transposes of column-major ones: (B A) as PyTorch sees it is A B as the kernel does.
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))

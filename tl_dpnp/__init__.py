@@ -151,7 +151,11 @@ def __getattr__(name: str) -> Any:
     elif name == "__version__":
         value = _version()
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tl_dpnp.errors import nearest
+
+        near = nearest(name, __all__) if not name.startswith("_") else None
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}"
+                             + (f": did you mean {near}?" if near else ""))
     globals()[name] = value
     return value
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,18 @@ STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
 
 
 class _Command(click.Command):
-    """Adds the stages and the settings, which are tables elsewhere, to the help text."""
+    """Adds the stages and the settings, which are tables elsewhere, to the help text, and hands over to `COMMANDS`."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        if given and given[0] in COMMANDS:
+            name = f"{prog_name or self.name} {given[0]}"
+            return COMMANDS[given[0]].main(given[1:], prog_name=name, **options)
+        return super().main(given, prog_name=prog_name, **options)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands in place of FILE (./cache is a file of such a name)"):
+            formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in COMMANDS.items()])
         with formatter.section("Stages for --emit"):
             formatter.write_dl([(stage, doc) for stage, (doc, _) in STAGES.items()])
         with formatter.section("Environment variables"):
@@ -74,6 +83,36 @@ def main(
     except TLError as error:
         click.echo(str(error), err=True)
         sys.exit(1)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def cache(context: click.Context) -> None:
+    """Print where the disk cache is and how large; prune makes it smaller."""
+    if context.invoked_subcommand is None:
+        from tl_dpnp.runtime.store.cache import cache_folder
+        from tl_dpnp.runtime.store.pruning import measure
+
+        click.echo(f"{cache_folder()}: {measure(cache_folder())}")
+
+
+@cache.command()
+@click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Remove what is older.")
+@click.option("--limit", type=click.FloatRange(min=0), metavar="MIB", help="Then the oldest, until the rest fits.")
+def prune(days: float | None, limit: float | None) -> None:
+    """Remove old entries of the disk cache, what tuning found among them; kernels are compiled again when needed."""
+    from tl_dpnp.runtime.store import pruning
+    from tl_dpnp.runtime.store.cache import cache_folder
+
+    if days is None and limit is None:
+        raise click.UsageError("say what to remove: --older-than DAYS, --limit MIB, or both; --limit 0 removes all")
+    folder = cache_folder()
+    removed = pruning.prune(folder, days=days, limit=None if limit is None else int(limit * (1 << 20)))
+    click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
+
+
+#: What may stand in the place of a file.
+COMMANDS: dict[str, click.Command] = {"cache": cache}
 
 
 def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:

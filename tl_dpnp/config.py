@@ -13,15 +13,14 @@ a `SettingWarning` then, each once.
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.errors import SettingWarning, TLError, warn
+from tl_dpnp.errors import SettingWarning, TLError, nearest, warn
 
 __all__ = ["LOGS", "PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
 
@@ -85,9 +84,9 @@ def _count(name: str, default: int, kind: str, doc: str) -> Setting:
 class _UnknownName(ValueError):
     """A name in a list of them is none that the setting takes; the nearest of those."""
 
-    def __init__(self, name: str, nearest: str | None) -> None:
+    def __init__(self, name: str, near: str | None) -> None:
         super().__init__(name)
-        self.hint = f"; it knows no {name!r}" + (f", did you mean {nearest}?" if nearest else "")
+        self.hint = f"; it knows no {name!r}" + (f", did you mean {near}?" if near else "")
 
 
 def _several(name: str, choices: tuple[str, ...], doc: str) -> Setting:
@@ -95,14 +94,10 @@ def _several(name: str, choices: tuple[str, ...], doc: str) -> Setting:
         wanted = [part.strip().lower() for part in text.split(",")]
         for part in wanted:
             if part not in choices:
-                raise _UnknownName(part, _nearest(part, choices))
+                raise _UnknownName(part, nearest(part, choices))
         return tuple(dict.fromkeys(wanted))
 
     return Setting(name, f"{', '.join(choices)}, or several", (), doc, parse)
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, names, n=1)), None)
 
 
 def _path(name: str, doc: str) -> Setting:
@@ -193,8 +188,8 @@ def unknown_variables() -> dict[str, str]:
     problems: dict[str, str] = {}
     allowed = {*known, *_OTHERS}
     for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in allowed):
-        nearest = _nearest(variable.removeprefix(PREFIX).upper(), SETTINGS)
-        hint = f"did you mean {PREFIX}{nearest}?" if nearest else f"there are {', '.join(known)}"
+        near = nearest(variable.removeprefix(PREFIX).upper(), SETTINGS)
+        hint = f"did you mean {PREFIX}{near}?" if near else f"there are {', '.join(known)}"
         problems[variable] = f"{variable} is set, and there is no such setting: {hint}"
     return problems
 
@@ -216,7 +211,9 @@ def scope(**values: Any) -> Iterator[None]:
     checked: dict[str, Any] = {}
     for name, value in values.items():
         if name not in SETTINGS:
-            raise TLError(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
+            near = nearest(name.removeprefix(PREFIX), SETTINGS)
+            raise TLError(f"there is no setting {name!r}; "
+                          + (f"did you mean {near}?" if near else f"there are {', '.join(SETTINGS)}"))
         setting = SETTINGS[name]
         checked[name] = setting.default if value is None else _parse(setting, str(value))
     token = _overrides.set({**_overrides.get({}), **checked})

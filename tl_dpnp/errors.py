@@ -7,10 +7,13 @@ All of them pickle, so that they cross process boundaries whole.
 
 from __future__ import annotations
 
+import difflib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 
 __all__ = [
     "CacheWarning",
@@ -30,7 +33,10 @@ __all__ = [
     "TLVerifyError",
     "TLWarning",
     "UnsupportedError",
+    "calling_frame",
+    "nearest",
     "warn",
+    "works_for",
 ]
 
 
@@ -130,7 +136,7 @@ class TLSyntaxError(TLError, SyntaxError):
 
 
 class TLTypeError(TLError, TypeError):
-    """An argument of a call has a type that its parameter does not accept."""
+    """An argument of a call has a type that its parameter does not accept, is missing, or has no parameter."""
 
 
 class TLVerifyError(TLError, ValueError):
@@ -138,7 +144,7 @@ class TLVerifyError(TLError, ValueError):
 
 
 class TLBindingError(TLError, ValueError):
-    """The arguments of a call do not fit together: counts, sizes, the number of work-groups."""
+    """The arguments of a call do not fit together: sizes, the number of work-groups."""
 
 
 class LayoutError(TLBindingError):
@@ -181,9 +187,31 @@ class SettingWarning(TLWarning):
     """An environment variable is named like a setting, and is none."""
 
 
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of `names` that `name` may be a slip for, in other letters' case too; None if none is like it."""
+    known = {known.lower(): known for known in names}
+    found = difflib.get_close_matches(name[:80].lower(), known, n=1)
+    return known[found[0]] if found else None
+
+
+#: The frame that a thread of the package works for.
+works_for: ContextVar[FrameType | None] = ContextVar("tl_dpnp_works_for", default=None)
+
+
+def calling_frame() -> FrameType:
+    """Return the frame outside of this package that called into it, also where a thread of the package works for it."""
+    frame = works_for.get()
+    if frame is not None:
+        return frame
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+        frame = frame.f_back
+    return frame
+
+
 def warn(message: str, category: type[TLWarning]) -> None:
     """Warn, at the line outside of this package that called into it."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    frame = calling_frame()
+    names = frame.f_globals
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+                           names.setdefault("__warningregistry__", {}), names)

@@ -1,16 +1,20 @@
 """``python -m tl_dpnp``: stages, the system report, and errors without tracebacks."""
 
 import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
 
 from tl_dpnp import config
 from tl_dpnp.__main__ import STAGES, main
+from tl_dpnp.runtime.store.cache import Entry, key_of, open_cache
 
 PROGRAM = """
 func @scale(%x: memref<f32x4>, %y: memref<f32x4>) {
@@ -158,3 +162,61 @@ def test_without_a_device_the_error_says_where_to_look(file, monkeypatch):
     assert run.stderr.startswith("there is no SYCL device")
     assert "python -m tl_dpnp -s" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Return a cache with four entries of 0, 1, 2 and 3 days, of which the two eldest share a content."""
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path / "cache"))
+    cache = open_cache()
+    now = time.time()
+    for age, content in enumerate([b"", b"1" * 1000, b"2" * 2000, b"2" * 2000]):
+        key = key_of(age)
+        cache.store(key, Entry({"age": age}, content))
+        os.utime(cache.path(key), (now - age * 86400 - 60,) * 2)
+    (tmp_path / "cache" / "notes.json").write_text("somebody's own")
+    return cache
+
+
+def ages(cache):
+    return [age for age in range(4) if cache.load(key_of(age)) is not None]
+
+
+def test_the_size_of_the_cache(kept):
+    result = run("cache")
+    assert result.exit_code == 0
+    size = sum(path.stat().st_size for path in pathlib.Path(kept.folder).iterdir()) - len("somebody's own")
+    assert result.output == f"{kept.folder}: 4 entries, {size / 1024:.1f} KiB\n"
+
+
+@pytest.mark.parametrize(("options", "left", "contents"), [
+    (["--older-than", "1.5"], [0, 1], 1), (["--older-than", "2.5"], [0, 1, 2], 2), (["--limit", "1"], [0, 1, 2, 3], 2),
+    (["--limit", "0.0025"], [0, 1], 1), (["--limit", "0"], [], 0), (["--older-than", "9", "--limit", "0.001"], [0], 0),
+])  # fmt: skip
+def test_pruning_the_cache(kept, options, left, contents):
+    result = run("cache", "prune", *options)
+    assert result.exit_code == 0, result.output
+    assert f"removed {4 - len(left)} entr" in result.output
+    assert ages(kept) == left
+    names = [path.name for path in pathlib.Path(kept.folder).iterdir()]
+    assert len([name for name in names if name.endswith(".bin")]) == contents
+    assert "notes.json" in names, "a file that is none of the cache's"
+
+
+def test_pruning_asks_what_to_remove(kept):
+    result = run("cache", "prune")
+    assert result.exit_code == 2
+    assert "--older-than DAYS, --limit MIB, or both" in result.output
+    assert ages(kept) == [0, 1, 2, 3]
+
+
+def test_a_cache_that_is_not_there_is_empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path / "none"))
+    assert run("cache").output == f"{tmp_path / 'none'}: 0 entries, 0.0 KiB\n"
+    assert run("cache", "prune", "--limit", "0").exit_code == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_help_names_the_commands():
+    assert re.search(r"cache +Print where the disk cache is and how large", run("--help").output)
+    assert "--older-than DAYS" in run("cache", "prune", "--help").output

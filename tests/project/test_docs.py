@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.graph.support import with_source
+from tests.runtime.support import needs_tools
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,6 +39,16 @@ def test_the_examples_in_the_schedule_guide_run(capsys):
         C = dpnp.zeros((64, 64), dtype=np.float32, order="F")
         names[kernel](A, B, C)
         np.testing.assert_allclose(dpnp.asnumpy(C), dpnp.asnumpy(A) @ dpnp.asnumpy(B), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("page", ["calling", "debugging", "settings", pytest.param("xmx", marks=needs_tools)])
+def test_the_code_of_a_page_runs_from_top_to_bottom(page):
+    """Nothing has to be known from other pages."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for number, block in enumerate(blocks):
+        exec(with_source(block, f"<block {number} of {page}.md>", "exec"), names)
 
 
 def test_the_programs_in_the_language_guide_are_accepted():

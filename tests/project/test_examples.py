@@ -1,5 +1,6 @@
 """Every example runs in an interpreter of its own and says what it checked."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -19,3 +20,15 @@ def test_example(path, tmp_path):
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "checked" in result.stdout
+    assert "error 0.0" not in result.stdout or "all bits agree" in result.stdout, "0.0 without a reason"
+
+
+def test_the_cuda_example_says_that_pytorch_is_missing(tmp_path):
+    """With a module in PyTorch's place that is as good as none."""
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')\n")
+    path = next(path for path in EXAMPLES if path.stem == "cuda_gemm_stages")
+    result = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{path.parents[1]}"})
+    assert result.returncode == 1
+    assert result.stderr == (
+        "PyTorch is missing, which makes the matrices here and is compared with: pip install torch\n")

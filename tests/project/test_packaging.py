@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -59,15 +60,20 @@ def test_the_path_file_survives_a_missing_hook():
     exec(line.replace("_tl_dpnp_startup", "_no_such_module_here"), {})
 
 
+def make_demo(python, environment):
+    """Run ``make demo`` with a Python and a folder for its environment."""
+    # The tests are themselves run by make, whose variables would reach this one.
+    variables = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
+    command = ["make", "demo", f"PYTHON={python}", f"VENV={environment}"]
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_names_a_wrong_python_in_one_sentence(tmp_path):
     python = tmp_path / "python3.9"
     python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1\nexit 1\n')
     python.chmod(0o755)
-    # The tests are themselves run by make, whose variables would reach this one.
-    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
-    command = ["make", "demo", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    result = make_demo(python, tmp_path / "venv")
     assert result.returncode != 0
     assert result.stdout == ""
     assert result.stderr.splitlines()[0] == (
@@ -75,3 +81,27 @@ def test_make_names_a_wrong_python_in_one_sentence(tmp_path):
         "install one, or name it with make PYTHON=/path/to/python3.11"
     )
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_does_not_ignore_a_python_that_the_environment_was_not_made_with(tmp_path):
+    binaries = tmp_path / "venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "python").symlink_to(sys.executable)
+    other = tmp_path / "python3.10"
+    other.write_text("#!/bin/sh\necho /usr 3.10.0\n")
+    other.chmod(0o755)
+    result = make_demo(other, tmp_path / "venv")
+    assert result.returncode != 0
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[0] == (
+        f"{tmp_path / 'venv'} was made with another Python than {other}: make clean, then again")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_shows_what_it_downloads(tmp_path):
+    """A gigabyte comes with the first demo: pip says what it fetches."""
+    command = ["make", "--dry-run", "demo", f"VENV={tmp_path / 'venv'}"]
+    recipe = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (install,) = [line for line in recipe.splitlines() if "-m pip" in line]
+    assert "--quiet" not in install

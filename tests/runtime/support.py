@@ -6,6 +6,13 @@ from typing import Any
 
 import dpnp
 import numpy as np
+import pytest
+
+from tl_dpnp.runtime.offline import tools
+
+#: For tests that compile for Intel GPUs offline.
+needs_tools = pytest.mark.skipif(
+    bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())} (make tools)")
 
 #: y[i] := alpha x[i] + y[i], for one vector of any length.
 AXPY = """

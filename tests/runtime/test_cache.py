@@ -456,3 +456,29 @@ def test_the_default_folder_is_the_users(monkeypatch):
 
     monkeypatch.delenv("TL_DPNP_CACHE_DIR")
     assert cache_module.cache_folder() == platformdirs.user_cache_dir("tl_dpnp", appauthor=False)
+
+
+def test_warnings_point_at_the_caller_and_come_once(tmp_path, monkeypatch):
+    """Also where a thread of the package's own does the work."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(folder))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for scale in range(3):
+            tl_dpnp.compile(f"func @f(%x: memref<f32x4>) {{ store {scale}.0, %x[0] : memref<f32x4> }}").inspect_source()
+    assert [warning.filename for warning in caught if warning.category is CacheWarning] == [__file__]
+    kernel = tl_dpnp.compile("func @f(%x: memref<f32x4>) { store 3.0, %x[0] : memref<f32x4> }")
+    monkeypatch.setattr("tl_dpnp.runtime.store.cache.write_whole", _no_space)
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path / "other"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel.inspect_source()  # compiled by a thread, which stores it
+        kernel.recompile()
+    found = [warning for warning in caught if warning.category is CacheWarning]
+    assert [(warning.filename, "cannot be written" in str(warning.message)) for warning in found] == [(__file__, True)]
+
+
+def _no_space(*_arguments):
+    raise OSError("No space left on device")

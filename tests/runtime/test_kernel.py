@@ -485,6 +485,15 @@ def test_source_from_a_file(tmp_path):
         tl_dpnp.compile(pathlib.Path(tmp_path / "nothing"))
 
 
+@pytest.mark.parametrize("name", ["kernel.tl", "folder/kernel.tl", "some kernel.tl", "kernel.txt"])
+def test_the_name_of_a_file_that_is_not_there_is_no_program(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(tl_dpnp.TLTypeError) as error:
+        tl_dpnp.compile(name)
+    assert str(error.value) == (f"{name!r} is the name of a file; compile(pathlib.Path({name!r})) reads it, once it is "
+                                f"there: {tmp_path} has no such")
+
+
 def test_source_from_the_parser_and_the_builder():
     from tl_dpnp.language.builder import FunctionBuilder, memref
     from tl_dpnp.scalars import F32

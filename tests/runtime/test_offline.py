@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import tl_dpnp
+from tests.runtime.support import needs_tools
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
 from tl_dpnp.kernels.dpas.probe import probe_module
@@ -18,9 +19,6 @@ from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
 from tl_dpnp.runtime.sycl.machine_code import build_options
 from tl_dpnp.runtime.sycl.spirv import translate
-
-missing = tools.missing_tools()
-needs_tools = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)} (make tools)")
 
 
 @needs_tools

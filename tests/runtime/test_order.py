@@ -156,7 +156,7 @@ def test_arguments_are_checked_at_every_call():
     x = dpt.zeros(4, dtype="int64")
     kernel(x, 1)
     for arguments, kind in [
-        ((x, 1.5), TLTypeError), ((x, 2**70), TLBindingError), ((x,), TLBindingError), ((x, 1, 1), TLBindingError),
+        ((x, 1.5), TLTypeError), ((x, 2**70), TLBindingError), ((x,), TLTypeError), ((x, 1, 1), TLTypeError),
         ((dpt.zeros(4, dtype="float64"), 1), TLTypeError), ((np.zeros(4, np.int64), 1), TLTypeError),
     ]:  # fmt: skip
         with pytest.raises(kind):

@@ -243,7 +243,7 @@ def test_what_does_not_fit_is_refused_as_ever(axpy):
     read_only = dpt.ones(12, dtype="float32")
     read_only.flags.writable = False
     for arguments, kind in (
-        ((1.0, x), TLBindingError), ((1.0, x, y, y), TLBindingError), ((1.0, x, y.astype("float64")), TLTypeError),
+        ((1.0, x), TLTypeError), ((1.0, x, y, y), TLTypeError), ((1.0, x, y.astype("float64")), TLTypeError),
         ((1.0, x, y[:7]), TLBindingError), ((1.0, x, other), dpctl.utils.ExecutionPlacementError),
         ((1.0, x, read_only), TLBindingError), (("1", x, y), TLTypeError), ((1e300, x, y), TLBindingError),
         ((1.0, np.ones(12, "float32"), y), TLTypeError), ((1.0, None, y), TLTypeError),

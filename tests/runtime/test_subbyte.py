@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tl_dpnp
-from tests.runtime.test_offline import needs_tools
+from tests.runtime.support import needs_tools
 from tl_dpnp import LayoutError, TLBindingError, TLBoundsError, TLTypeError, pack, unpack
 from tl_dpnp.scalars import SCALAR_TYPES
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.runtime.test_offline import needs_tools
+from tests.runtime.support import needs_tools
 from tools.xmx_sweep import TYPES, Case, Result, cases, check, sweep
 
 

@@ -13,7 +13,7 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import dpnp
 
@@ -42,16 +42,19 @@ from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
+from tl_dpnp.runtime.kernel import Kernel
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
 _BREAKS = ("quiet", "warn", "error")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 #: Values of a number with plans of their own after which it is said that there are many.
 _MANY_VALUES = 64
 
 
-class FusedFunction(FunctionWrapper):
-    """A function that is fused; made by `tl_dpnp.fuse`."""
+class FusedFunction(FunctionWrapper, Generic[_P, _R]):
+    """A function that is fused; made by `tl_dpnp.fuse`.  Type checkers see the function's parameters and result."""
 
     def __init__(
         self, function: Callable[..., Any], *, fullgraph: bool, on_break: str, recompile_limit: int,
@@ -60,7 +63,10 @@ class FusedFunction(FunctionWrapper):
         code = function_of(function)
         if code is None or dpnp_name(function) is not None:
             what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
-            raise TLTypeError(f"fuse takes a Python function, not {what}")
+            raise TLTypeError(f"fuse takes a Python function, not {what}"
+                              + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
+        if isinstance(function, Kernel):
+            raise TLTypeError(f"fuse takes a Python function, not a kernel: call @{function.name} as it is")
         self.name = getattr(function, "__qualname__", code.__qualname__)
         if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
             raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
@@ -92,24 +98,27 @@ class FusedFunction(FunctionWrapper):
         options = self.fullgraph, self.on_break, self.recompile_limit, self.dynamic
         return self.name if found is self else (_unpickled, (self.function, *options))
 
-    def __copy__(self) -> FusedFunction:
+    def __copy__(self) -> FusedFunction[_P, _R]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> FusedFunction:
+    def __deepcopy__(self, memo: Any) -> FusedFunction[_P, _R]:
         return self  # as functions are copied
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _R:
         """Call the function; results are plain `dpnp.ndarray` objects."""
         check_process()
+        result: _R
         trace = active_trace()
         if trace is not None:
-            return (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+            result = (trace.interceptor or Interceptor(trace)).call(self.function)(*arguments, **keywords)
+            return result
         if not self.enabled:
             self._history.dpnp_calls += 1
-            return self.function(*arguments, **keywords)
+            result = self.function(*arguments, **keywords)
+            return result
         if not keywords:
             for recent in self._recent.plans:
                 if recent.looks(arguments):
@@ -123,7 +132,8 @@ class FusedFunction(FunctionWrapper):
                 if not keywords and not self._plans.deciding(key):
                     self._recent.note(key, specialization, arguments)
                 return result
-        return self._trace_call(key, arguments, keywords, False)[0]
+        result, _, _ = self._trace_call(key, arguments, keywords, False)
+        return result
 
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
@@ -403,7 +413,7 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
 
 def _unpickled(
     function: Any, fullgraph: bool, on_break: str, recompile_limit: int, dynamic: bool | None = None
-) -> FusedFunction:
+) -> FusedFunction[Any, Any]:
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
                          dynamic=dynamic)
 
@@ -415,6 +425,16 @@ def _stand_in(trace: Trace, value: Any) -> Any:
     return trace.argument(value) if type(value) is dpnp.ndarray else value
 
 
+@overload
+def fuse(
+    function: Callable[_P, _R], *, fullgraph: bool = ..., on_break: str = ..., recompile_limit: int = ...,
+    dynamic: bool | None = ...,
+) -> FusedFunction[_P, _R]: ...
+@overload
+def fuse(
+    function: None = None, *, fullgraph: bool = ..., on_break: str = ..., recompile_limit: int = ...,
+    dynamic: bool | None = ...,
+) -> Callable[[Callable[_P, _R]], FusedFunction[_P, _R]]: ...
 def fuse(
     function: Callable[..., Any] | None = None, *, fullgraph: bool = False, on_break: str = "quiet",
     recompile_limit: int = 8, dynamic: bool | None = None,

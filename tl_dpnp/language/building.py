@@ -14,16 +14,16 @@ from dataclasses import replace
 from numbers import Complex, Integral, Real
 from typing import TypeVar
 
-from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
+from tl_dpnp.errors import Diagnostic, Span, TLVerifyError, nearest
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
-from tl_dpnp.scalars import INDEX, ScalarType
+from tl_dpnp.scalars import INDEX, SCALAR_TYPES, ScalarType
 
-__all__ = ["Argument", "Building", "caller"]
+__all__ = ["Argument", "Building", "Number", "caller", "located", "python_number", "type_hint"]
 
 #: What an operand may be: a value, or a Python or NumPy number.
 Number = bool | int | float | complex
@@ -44,8 +44,8 @@ class Building:
         """Return a value as it is, a number as a constant of `type`."""
         if isinstance(argument, Value | Constant):
             return argument
-        with self._located():
-            return Constant(convert(_number(argument), type), type, caller())
+        with located():
+            return Constant(convert(python_number(argument), type), type, caller())
 
     def _indices(self, indices: Sequence[Argument]) -> tuple[Operand, ...]:
         return tuple(self._operand(index, INDEX) for index in indices)
@@ -53,7 +53,7 @@ class Building:
     def _scalar_type(self, type: ScalarType | None, *arguments: Argument | None) -> ScalarType:
         """Return the given type, or that of the first operand that has one."""
         if type is not None:
-            return type
+            return self._checked_type(type)
         for argument in arguments:
             if isinstance(argument, Value | Constant):
                 if isinstance(argument.type, ScalarType):
@@ -61,9 +61,16 @@ class Building:
                 raise self._error(f"a scalar is needed, but {argument} is {describe(argument.type)}", "load an element")
         raise self._error("no operand is a value, so that the type is unknown", "give the type: type=F32")
 
+    def _checked_type(self, type: ScalarType) -> ScalarType:
+        """Return a scalar type as it is.  Raises `TLVerifyError` for anything else, with the one that was meant."""
+        if not isinstance(type, ScalarType):
+            raise self._error(f"the type of a scalar is needed, but {_shown(type)} given", type_hint(type))
+        return type
+
     def _memref(self, value: Value) -> MemrefType:
         if not isinstance(value, Value):
-            raise self._error(f"a memref is needed, but {value!r} given", "give a value that the builder returned")
+            message = f"a memref is needed, but {_shown(value)} given"
+            raise self._error(message, "give a value that the builder returned")
         if not isinstance(value.type, MemrefType):
             hint = "load one memref of the group first" if isinstance(value.type, GroupType) else None
             raise self._error(f"a memref is needed, but {value} is {describe(value.type)}", hint)
@@ -84,7 +91,7 @@ class Building:
 
     def _add_value(self, operation: Operation) -> Value:
         """Append an operation whose only result has its type inferred where that follows from the operands."""
-        with self._located():
+        with located():
             type = operation.result_type()
         if type is not None:
             operation = replace(operation, result=replace(operation.results[0], type=type))  # type: ignore[call-arg]
@@ -94,7 +101,7 @@ class Building:
     def _value(self, value: Value) -> Value:
         """Return a value as it is.  Raises `TLVerifyError` for anything else."""
         if not isinstance(value, Value):
-            raise self._error(f"{value!r} is no operand", "give a value that the builder returned")
+            raise self._error(f"{_shown(value)} is no operand", "give a value that the builder returned")
         return value
 
     def _check(self, operation: _Built) -> _Built:
@@ -117,19 +124,11 @@ class Building:
             self._regions.pop()
             self._returned.pop()
 
-    @contextmanager
-    def _located(self) -> Iterator[None]:
-        """Give a broken rule the caller's place."""
-        try:
-            yield
-        except RuleError as error:
-            raise TLVerifyError.from_diagnostics([_diagnostic(error)]) from None
-
     def _error(self, message: str, hint: str | None = None) -> TLVerifyError:
         return TLVerifyError(message, (_diagnostic(RuleError(message, hint)),))
 
 
-def _number(argument: object) -> Number:
+def python_number(argument: object) -> Number:
     """Return a Python number for a Python or NumPy number."""
     match argument:
         case bool() | int() | float() | complex():
@@ -140,7 +139,41 @@ def _number(argument: object) -> Number:
             return float(argument)
         case Complex():
             return complex(argument)
-    raise RuleError(f"{argument!r} is no operand", "give a value that the builder returned, or a number")
+    raise RuleError(f"{_shown(argument)} is no operand", "give a value that the builder returned, or a number")
+
+
+def _shown(argument: object) -> str:
+    """Return what somebody gave, in short: an array by its class."""
+    text = repr(argument)
+    return text if len(text) <= 40 and "\n" not in text else f"a {type(argument).__name__}"
+
+
+#: Scalar types by what else they are called: NumPy's names, and Python's types of that size.
+_OTHER_NAMES = {
+    **{scalar.storage: scalar for scalar in reversed(SCALAR_TYPES.values()) if not scalar.is_subbyte},
+    "bfloat16": SCALAR_TYPES["bf16"], "float": SCALAR_TYPES["f64"], "int": SCALAR_TYPES["i64"],
+    "complex": SCALAR_TYPES["c64"],
+}
+
+
+def type_hint(given: object) -> str:
+    """Say how the type is written that somebody meant."""
+    name = getattr(given, "__name__", str(given))
+    meant = SCALAR_TYPES.get(name) or _OTHER_NAMES.get(name)
+    near = nearest(name, SCALAR_TYPES) if meant is None else meant.name
+    if near is None:
+        return "write F32 or another type of tl_dpnp.scalars, memref(F32, 16, 8), or group(memref(F32, 16, 8))"
+    upper = SCALAR_TYPES[near].name.upper()
+    return f"write {upper}, after from tl_dpnp.scalars import {upper}"
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Give a broken rule the caller's place."""
+    try:
+        yield
+    except RuleError as error:
+        raise TLVerifyError.from_diagnostics([_diagnostic(error)]) from None
 
 
 def _diagnostic(error: RuleError) -> Diagnostic:

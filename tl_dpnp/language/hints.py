@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lark import Token
 
@@ -133,8 +133,7 @@ class Hints:
         if glued is not None:
             return glued
         if token.type == "WORD":
-            following = self.text[token.end_pos or 0 :][:80].lstrip()
-            hint = self._word_hint(str(token), accepted, is_result=following.startswith(("=", ",")))
+            hint = self._word_hint(str(token), accepted, self.text[token.end_pos or 0 :][:80])
             if hint is not None:
                 return hint
         if token.type == "_X" and context not in ("memref", "expand"):
@@ -160,8 +159,9 @@ class Hints:
             return self.literals.get(token.type) in STARTS
         return bool(difflib.get_close_matches(token[:80].lower(), STARTS, n=1, cutoff=0.75))
 
-    def _word_hint(self, word: str, accepted: set[str], is_result: bool) -> str | None:
-        """Return a hint for a word that is no keyword; `is_result` tells that ``=`` or ``,`` follows it."""
+    def _word_hint(self, word: str, accepted: set[str], following: str) -> str | None:
+        """Return a hint for a word that is no keyword, and the text after it."""
+        is_result = following.lstrip().startswith(("=", ","))
         words = [text for name, text in self.literals.items() if name in accepted and text[-1].isalpha()]
         if "LOCAL_IDENTIFIER" in accepted and "FOREACH" in accepted:
             words += sorted(VALUES)
@@ -180,9 +180,9 @@ class Hints:
             small = re.sub(r"(?<=[0-9])x.*", "", small)  # f33x16 begins with f33
         # Words of one or two letters resemble too much.
         words = [text for text in words if len(text) > 2 or text in SCALAR_TYPES]
-        matches = difflib.get_close_matches(small, words, n=1)
-        if matches and not is_result:
-            return f"did you mean {matches[0]}?"
+        match = _nearest(small, words, following)
+        if match is not None and not is_result:
+            return f"did you mean {match}?"
         if "SCALAR_TYPE" in accepted:
             return f"the scalar types are {', '.join(SCALAR_TYPES)}"
         is_name = re.fullmatch("[A-Za-z][A-Za-z0-9_]*", word) is not None
@@ -218,3 +218,18 @@ class Hints:
         if "EQUAL" in accepted:
             return f"the result of an instruction is written before it: {FORMS['arith']}"
         return "a region stands in braces: { ... }" if accepted == {"LBRACE"} else None
+
+
+def _nearest(word: str, words: Iterable[str], following: str) -> str | None:
+    """Return the word that is most like one that nobody knows: of several, one with as many modifiers as follow."""
+    matches = difflib.get_close_matches(word, words, n=4)
+    likeness = {match: difflib.SequenceMatcher(None, match, word).ratio() for match in matches}
+    count = _modifiers(following)
+    return max(matches, default=None, key=lambda match: (
+        likeness[match], _modifiers(FORMS.get(match, "").removeprefix(match)) == count))
+
+
+def _modifiers(text: str) -> int:
+    """Return how many modifiers, such as the ``.n`` of ``gemm.n.t``, a text begins with."""
+    found = re.match(r"(?:\.\w+)*", text)
+    return 0 if found is None else found.group().count(".")

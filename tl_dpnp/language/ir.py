@@ -8,11 +8,12 @@ each instruction, are in `tl_dpnp.language.instructions`; all names are together
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from tl_dpnp.errors import Span
+from tl_dpnp.errors import Span, TLTypeError
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.scalars import ScalarType
@@ -29,6 +30,11 @@ __all__ = [
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
 
 
+def _no_operator(value: Value, *_other: object) -> NoReturn:
+    raise TLTypeError(f"{value} is a value of the tensor language, which Python's operators do not compute with: write "
+                      'b.add(x, y), b.mul(x, y), b.cmp("lt", x, y) and so on, with b for the builder')
+
+
 @dataclass(frozen=True)
 class Value:
     """A local identifier: ``%name``.  Unnamed identifiers have digits for a name."""
@@ -39,6 +45,18 @@ class Value:
 
     def __str__(self) -> str:
         return f"%{self.name}"
+
+    def __bool__(self) -> bool:
+        # Python would take any value of the user's for true, and build one branch only.  In the package,
+        # `value or other` asks whether there is one.
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+            return True
+        raise TLTypeError(f"{self} is known when the kernel runs, not while it is built: write with b.if_({self.name}):"
+                          ", with b for the builder")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_operator
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_operator
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __and__ = __or__ = __xor__ = __invert__ = _no_operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +266,10 @@ def _collect(entries: Sequence[object], found: list[Operand]) -> None:
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel: its parameters, its attributes (None where the compiler chooses) and its body."""
+    """A kernel: its parameters, its attributes (None where the compiler chooses) and its body.
+
+    `defaults` are values of scalar parameters, by name, for calls that do not give them; text has none.
+    """
 
     name: str
     parameters: tuple[Value, ...]
@@ -256,6 +277,7 @@ class Function:
     work_group_size: tuple[int, int] | None = None
     subgroup_size: int | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    defaults: tuple[tuple[str, bool | int | float | complex], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from lark import Lark, Token, UnexpectedInput
 from lark.lark import PostLex
 
-from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLVerifyError
+from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLTypeError, TLVerifyError
 from tl_dpnp.language.elaborate import Elaborator
 from tl_dpnp.language.grammar import grammar_text
 from tl_dpnp.language.ops import Module
@@ -53,6 +53,8 @@ def parse(text: str, filename: str = "<string>") -> Module:
     Raises `TLSyntaxError` if the text does not follow the grammar and `TLVerifyError` if it breaks a rule of the
     language; either carries a diagnostic for each error that was found, in source order.
     """
+    if not isinstance(text, str):
+        raise TLTypeError(f"parse takes text, not a {type(text).__name__}: path.read_text() gives that of a file")
     source = Source(text, filename)
     grammar = _grammar()
     try:

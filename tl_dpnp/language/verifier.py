@@ -32,7 +32,7 @@ MAXIMUM_NESTING = 64
 _MAXIMUM_SUGGESTIONS = 20
 
 _NAME = re.compile("[0-9]+|[A-Za-z][A-Za-z0-9_]*")
-_NAME_HINT = "a name is a letter followed by letters, digits or _, or a number"
+_NAME_HINT = "give it without % or @: a name is a letter followed by letters, digits or _, or a number"
 #: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
 OperandSpans = Mapping[int, tuple[Span, ...]]
 
@@ -173,7 +173,7 @@ class _Verifier:
         self.scopes[-1][value.name] = binding
         if earlier is None:
             return
-        binding.first = earlier.first or earlier.value
+        binding.first = earlier.value if earlier.first is None else earlier.first
         before = binding.first.span
         message = f"{value} is already defined" + ("" if before == NO_SPAN else f" in line {before.line}")
         notes = self.note("the first definition is here", before)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 from tl_dpnp import config
-from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError
+from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError, nearest
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.plan import Form
 from tl_dpnp.runtime.call.program import Program
@@ -21,17 +22,48 @@ from tl_dpnp.runtime.store.source_cache import parse
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tl_dpnp.language.builder import FunctionBuilder
     from tl_dpnp.lowering.schedules import GivenSchedule
+
+    Source = str | os.PathLike[str] | ops.Module | ops.Function | FunctionBuilder
 
 __all__ = ["compile"]
 
 _TARGETS = ("auto", "sycl", "cuda", "reference")
 _FORMS = (None, "vector", "divided", "subgroup", "staged", "tiled")
 _PRECISIONS = (None, "highest", "high", "default")
+#: What to do instead where an option has no such value.
+_INSTEAD_OF = {
+    **dict.fromkeys((("target", "cpu"), ("target", "gpu")),
+                    "; leave it away: a kernel runs on the device of its arrays"),
+    **dict.fromkeys((("precision", "tf32"), ("precision", "bf16")), "; 'default' rounds so"),
+}
 
 
+class _Options(TypedDict, total=False):
+    """The options of `compile` that do not decide what it returns."""
+
+    target: Literal["auto", "sycl", "cuda", "reference"]
+    queue: Any
+    form: Form | None
+    cache: bool
+    debug: bool | None
+    schedule: Mapping[str, GivenSchedule] | None
+    tuned: bool | None
+    precision: Precision | None
+    emulate_dpas: Literal[0, 8, 16] | None
+
+
+@overload
+def compile(src: Source, *, name: str, **options: Unpack[_Options]) -> Kernel: ...
+@overload
+def compile(src: ops.Function | FunctionBuilder, **options: Unpack[_Options]) -> Kernel: ...
+@overload
+def compile(src: str | os.PathLike[str] | ops.Module, **options: Unpack[_Options]) -> Kernel | Module: ...
 def compile(
-    src: str | os.PathLike[str] | ops.Module | ops.Function | Any,
+    src: Source,
     *,
     name: str | None = None,
     target: Literal["auto", "sycl", "cuda", "reference"] = "auto",
@@ -99,8 +131,10 @@ def _kernels(
     if name is not None:
         functions = tuple(function for function in functions if function.name == name)
         if not functions:
-            known = ", ".join(function.name for function in module)
-            raise TLBindingError(f"the source has no function {name!r}; it has {known}")
+            known = [function.name for function in module]
+            near = nearest(str(name).removeprefix("@"), known)
+            raise TLBindingError(f"the source has no function {name!r}; it has {', '.join(known)}"
+                                 + (f": write name={near!r}" if near else ""))
     if schedule is not None:
         options = replace(options, schedules=_schedules(functions, schedule))
     kernels = {function.name: Kernel(Program(function, text), options, queue) for function in functions}
@@ -122,7 +156,9 @@ def _schedules(
 
 def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
-        raise TLTypeError(f"{option}={value!r} is not understood: it takes {', '.join(map(repr, choices))}")
+        near = nearest(str(value), [choice for choice in choices if isinstance(choice, str)])
+        hint = f"; did you mean {near!r}?" if near else _INSTEAD_OF.get((option, str(value).lower()), "")
+        raise TLTypeError(f"{option}={value!r} is not understood: it takes {', '.join(map(repr, choices))}{hint}")
     return value
 
 
@@ -145,15 +181,16 @@ def _check_queue(queue: Any) -> None:
 
         if not isinstance(queue, dpctl.SyclQueue):
             raise TLTypeError(f"queue= takes a dpctl.SyclQueue, not a {type(queue).__name__}: "
-                              "dpctl.SyclQueue(device) makes one")
+                              f"dpctl.SyclQueue({repr(queue) if isinstance(queue, str) else 'device'}) makes one")
 
 
 def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
     """Return the verified IR of any kind of source, and the text where there is one."""
     match src:
         case str():
-            if "{" not in src and os.path.isfile(src):
-                raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it")
+            if _names_file(src):
+                raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it"
+                                  + ("" if os.path.isfile(src) else f", once it is there: {os.getcwd()} has no such"))
             return parse(src, cache=cache), src
         case os.PathLike():
             text = _read(src)
@@ -168,7 +205,14 @@ def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
 
     if isinstance(src, FunctionBuilder):
         return src.build(), None
-    raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}")
+    hint = ("; text.decode() makes text of bytes" if isinstance(src, bytes | bytearray) else
+            "; tl_dpnp.fuse takes Python functions" if callable(src) else "")
+    raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}{hint}")
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text looks like the name of a file, and not like a program."""
+    return "{" not in text and (os.path.isfile(text) or bool(re.fullmatch(r"[^\s]+\.\w+|[^\n]*\.tl", text.strip())))
 
 
 def _read(path: os.PathLike[str]) -> str:

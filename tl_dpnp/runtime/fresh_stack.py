@@ -19,6 +19,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
+from tl_dpnp.errors import calling_frame, works_for
+
 __all__ = ["import_whole", "on_fresh_stack", "with_room"]
 
 _T = TypeVar("_T")
@@ -37,7 +39,7 @@ def on_fresh_stack(function: Callable[..., _T], *arguments: Any) -> _T:
     to begin.
     """
     _descend(_ROOM_FOR_THREAD)
-    work = _Work(contextvars.copy_context(), function, arguments)
+    work = _Work(_context(), function, arguments)
     # No daemon: where the waiting thread is one, the interpreter must still not end before the compiler does.
     thread = threading.Thread(target=work.run, name="tl_dpnp compiler", daemon=False)
     try:
@@ -57,6 +59,13 @@ def on_fresh_stack(function: Callable[..., _T], *arguments: Any) -> _T:
         return result
     finally:
         del work  # an error leads to this frame, which must not lead to the error
+
+
+def _context() -> contextvars.Context:
+    """Return a copy of this thread's context that knows who called the package: warnings point there."""
+    context = contextvars.copy_context()
+    context.run(works_for.set, calling_frame())
+    return context
 
 
 class _Work:

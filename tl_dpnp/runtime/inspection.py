@@ -58,6 +58,21 @@ class Inspection:
         return self._program.function.parameters
 
     @property
+    def parameter_table(self) -> list[tuple[str, str, str]]:
+        """The parameters as calls name them, with their types, and in words what each is given, read or written."""
+        return self._program.signature.rows
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: parameters, what the kernel was compiled for so far, counts and the source."""
+        from tl_dpnp.runtime.notebook import Table, page  # which only notebooks need
+
+        stats, compiled = self.stats, [(each.device, each.form) for each in self.signatures]
+        note = (f"compiled in {stats.compile_seconds:.2f} s; disk cache: {stats.cache_hits} hits, {stats.cache_misses} "
+                f"misses; built by the driver: {stats.driver_builds}; tuned: {stats.tuned}")
+        tables = [Table(("argument", "type", ""), self.parameter_table), Table(("compiled for", "form"), compiled)]
+        return page(f"@{self.name} for {self.options.target}", tables, note, self.source_text)
+
+    @property
     def source_text(self) -> str:
         """The text that the kernel was compiled from; the printed function where it was built without text."""
         return self._program.text if self._program.text is not None else print_function(self._program.function)

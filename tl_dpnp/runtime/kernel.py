@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
@@ -28,6 +29,24 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 
+#: What a kernel has that never runs on a device.
+_NO_DIRECT_CALLS = SimpleNamespace(functions=())
+
+
+class _OfKernels:
+    """An attribute that each kernel has its own value of; that of the class is `of_class`, None where it has none."""
+
+    def __init__(self, value: Callable[[Kernel], Any], of_class: Any = None) -> None:
+        self._value, self._of_class = value, of_class
+
+    def __get__(self, kernel: Kernel | None, owner: type) -> Any:
+        if kernel is not None:
+            return self._value(kernel)
+        if self._of_class is None:  # `inspect` then looks at the class as at any other
+            raise AttributeError("this is an attribute of kernels")
+        return self._of_class
+
+
 class Kernel(Inspection):
     """A function of the tensor language that can be called with arrays.
 
@@ -36,9 +55,13 @@ class Kernel(Inspection):
     pickles as its source and options; the queue that was given to `compile` stays behind.
     """
 
+    __doc__ = _OfKernels(lambda kernel: kernel._program.signature.documentation, __doc__)
+    __signature__ = _OfKernels(lambda kernel: kernel._program.signature.python)
+
     def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
         overloads = specializations = None
         self._reference = _reference_target(program, options) if options.target == "reference" else None
+        self._direct: Any = _NO_DIRECT_CALLS
         if self._reference is None:
             self._platform = platform_for(options.target)
             self._binding = Binding(program, self._platform.arrays, debug=options.debug)
@@ -64,14 +87,15 @@ class Kernel(Inspection):
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *arguments: Any, group_size: int | None = None) -> None:
+    def __call__(self, /, *arguments: Any, **named: Any) -> None:
         """Run the kernel and wait until it is done; on a CUDA device only start it, on the arrays' current stream.
 
-        One argument for each parameter: a Python or NumPy scalar; for a memref a dpnp or dpctl array whose axis i is
-        mode i, in column-major layout (see `tl_dpnp.rev`); for a group a list of arrays or a `tl_dpnp.group`.  With
+        One argument for each parameter, by position or by name: a Python or NumPy scalar; for a memref a dpnp or dpctl
+        array, or another one on a SYCL device, whose axis i is mode i, in column-major layout (see `tl_dpnp.rev`); for
+        a group a list of arrays or a `tl_dpnp.group`.  With
         ``target="cuda"`` arrays are those of CuPy, PyTorch or Numba, or offer DLPack; with ``target="reference"`` NumPy
-        arrays do too.
-        `group_size` is the number of work-groups, by default the common length of the groups and sizes of the modes
+        arrays do too.  ``help(kernel)`` lists the parameters.
+        ``group_size=`` is the number of work-groups, by default the common length of the groups and sizes of the modes
         that ``group_id`` indexes.
 
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
@@ -80,29 +104,46 @@ class Kernel(Inspection):
         recorded instead.  The first call with an argument that is written and overlaps another gives an
         `OverlapWarning`.
         """
+        # This is all that a repeated call by position does.
+        if not named and current_recording() is None:
+            for function in self._direct.functions:
+                if function(arguments):
+                    return
+        self._call(arguments, named)
+
+    def _call(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Run a call that no function of `_direct` took as it was given."""
+        group_size = named.pop("group_size", None)
+        arguments = self._program.signature.arranged(given, named)
         if current_recording() is not None:
             self._record(arguments, group_size)
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
-            direct = self._direct if group_size is None else None
-            if direct is not None:
-                for function in direct.functions:
+            if group_size is None and arguments is not given:
+                for function in self._direct.functions:
                     if function(arguments):
                         return
             launch, addresses, _arrays = self._launch(arguments, group_size)
             launch.run(arguments, addresses)
-            if direct is not None:
-                direct.notice(launch.binding, launch, arguments)
+            if group_size is None:
+                self._direct.notice(launch.binding, launch, arguments)
 
-    def submit(self, *arguments: Any, depends: Iterable[Any] = (), group_size: int | None = None) -> Any:
+    def submit(
+        self, /, *given: Any, depends: Iterable[Any] = (), group_size: int | None = None, **named: Any
+    ) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.
 
         The queue of the arguments need not be in order: without `depends` nothing is waited for.  Arguments are kept
         alive until the event is complete.  With ``debug=True`` and with ``target="reference"`` the work is done when
         this returns, so that it can raise.  Otherwise as calling the kernel.
         """
-        events = list(depends)
+        arguments = self._program.signature.arranged(given, named)
+        try:
+            events = list(depends)
+        except TypeError:
+            raise TLTypeError(f"depends= takes a list of events, it was given a {type(depends).__name__}: write "
+                              "depends=[event]") from None
         recording = current_recording() is not None
         if recording or self._reference is not None:
             for event in events:
@@ -194,8 +235,7 @@ class Kernel(Inspection):
         self._memo.clear()
         if self._recent is not None:
             self._recent.clear()
-        if self._direct is not None:
-            self._direct.clear()
+        self._direct.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:
         if self._queue is None:
@@ -215,7 +255,7 @@ class Kernel(Inspection):
     # --- tuning ----------------------------------------------------------------------------------------------------
 
     def tune(
-        self, *arguments: Any, budget: float = 10.0, progress: bool = True, group_size: int | None = None
+        self, /, *given: Any, budget: float = 10.0, progress: bool = True, group_size: int | None = None, **named: Any
     ) -> TuningReport:
         """Search the schedules for those that run a call with these arguments fastest, and use them from now on.
 
@@ -243,6 +283,7 @@ class Kernel(Inspection):
                                    "schedules to search: leave form= away")
         from tl_dpnp.runtime.tune.tuning import tune
 
+        arguments = self._program.signature.arranged(given, named)
         call = self._binding.bind(arguments, group_size)
         if not call.groups:
             raise self._program.error(TLBindingError, f"tune: the arguments of @{self.name} have no work-group to time")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
+from tl_dpnp.errors import TLTypeError, nearest
 from tl_dpnp.runtime.kernel import Kernel
 
 __all__ = ["Module"]
@@ -24,6 +26,12 @@ class Module(Mapping[str, Kernel]):
             return self._kernels[name]
         except KeyError:
             raise KeyError(self._no_such(name)) from None
+
+    def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
+        """Raise `TLTypeError`: which of the functions is meant?"""
+        raise TLTypeError(f"a module is not called, but one of its {len(self)} functions: "
+                          f"{', '.join(self)}; write module[{next(iter(self))!r}](...), or give the name to compile: "
+                          f"tl_dpnp.compile(source, name={next(iter(self))!r})")
 
     def __getattr__(self, name: str) -> Kernel:
         # Private names are asked for while a copy is made, before there are kernels.
@@ -53,4 +61,6 @@ class Module(Mapping[str, Kernel]):
         return Module, (self._kernels,)
 
     def _no_such(self, name: object) -> str:
-        return f"the module has no function {name!r}; it has {', '.join(self._kernels)}"
+        near = nearest(str(name).removeprefix("@"), self._kernels)
+        return (f"the module has no function {name!r}; it has {', '.join(self._kernels)}"
+                + (f": did you mean {near}?" if near else ""))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.errors import TLBindingError, TLTypeError, nearest
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 __all__ = ["pack", "unpack"]
@@ -27,16 +27,19 @@ def pack(values: Any, element: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
     type does not hold and for an axis 0 that does not fill whole bytes.
     """
     scalar = _type(element)
+    if hasattr(type(values), "__sycl_usm_array_interface__"):
+        raise TLTypeError("pack takes integers on the host, it was given an array on a device: dpnp.asnumpy(array)")
     array = np.asarray(values)
     if array.dtype.kind not in "iub" and array.dtype.name not in _NARROW_DTYPES:
-        raise TLTypeError(f"pack takes integers, it was given an array of {array.dtype}")
+        raise TLTypeError(f"pack takes integers, it was given an array of {array.dtype}: array.astype(int) rounds "
+                          "toward 0")
     if array.ndim == 0 or array.shape[0] % scalar.per_byte:
         what = f"{array.shape[0]} elements along axis 0" if array.ndim else "one element"
         raise TLBindingError(f"{what} fill no whole bytes: each holds {scalar.per_byte} elements of {element}")
     wide = array.astype(np.int64) if array.dtype != np.uint64 else np.minimum(array, 1 << 62).astype(np.int64)
     if wide.size and not scalar.minimum <= wide.min() <= wide.max() <= scalar.maximum:
         raise TLBindingError(f"{element} holds {scalar.minimum} to {scalar.maximum}, the values are {wide.min()} to "
-                             f"{wide.max()}")
+                             f"{wide.max()}: numpy.clip(values, {scalar.minimum}, {scalar.maximum}) cuts them off")
     result = np.zeros((array.shape[0] // scalar.per_byte, *array.shape[1:]), np.uint8, order="F")
     for place in range(scalar.per_byte):
         fields = wide[place :: scalar.per_byte] & ((1 << scalar.bits) - 1)
@@ -66,6 +69,8 @@ def unpack(packed: Any, element: str) -> np.ndarray[Any, Any]:
 def _type(element: str) -> ScalarType:
     scalar = SCALAR_TYPES.get(element)
     if scalar is None or not scalar.is_subbyte:
-        names = ", ".join(name for name, known in SCALAR_TYPES.items() if known.is_subbyte)
-        raise TLTypeError(f"{element!r} is no type of integers below 8 bits; there are {names}")
+        names = [name for name, known in SCALAR_TYPES.items() if known.is_subbyte]
+        near = nearest(str(element), names)
+        raise TLTypeError(f"{element!r} is no type of integers below 8 bits; there are {', '.join(names)}"
+                          + (f": did you mean {near!r}?" if near else ""))
     return scalar

@@ -11,7 +11,7 @@ import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
-from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ArrayView
+from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.overlap import OverlapWatch
 from tl_dpnp.runtime.call.program import Program
@@ -63,7 +63,7 @@ class ReferenceTarget:
         return functools.partial(self._run, call, scalars, on_host)
 
     def _run(self, call: BoundCall, scalars: Mapping[int, Any], on_host: bool) -> None:
-        mirror = _Mirror()
+        mirror = _Mirror(view for argument in call.arguments for view in argument.views)
         host_arguments = [
             scalars[position] if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
             for position, bound in enumerate(call.arguments)
@@ -75,33 +75,50 @@ class ReferenceTarget:
 
 
 class _Mirror:
-    """Host copies of allocations on a device."""
+    """Host copies of the memory on a device that views of a call lie in.
 
-    def __init__(self) -> None:
-        self._copies: dict[tuple[int, int], tuple[Any, np.ndarray[Any, Any]]] = {}
+    Memory objects may overlap, as those of arrays that other packages share with dpctl do: such are one copy.
+    """
+
+    def __init__(self, views: Iterable[ArrayView]) -> None:
+        memories = {self._key(view): _allocation_of(view.array)[0] for view in views if view.queue is not None}
+        self._copies: dict[tuple[int, int], np.ndarray[Any, Any]] = {}
+        self._memories = memories
+        together: list[tuple[int, int]] = []
+        for key in sorted(memories):
+            if together and key[0] >= max(map(sum, together)):
+                self._copy(together)
+                together = []
+            together.append(key)
+        if together:
+            self._copy(together)
+
+    def _copy(self, keys: Sequence[tuple[int, int]]) -> None:
+        """Copy memory objects that overlap, by their keys in order."""
+        first = keys[0][0]
+        whole = np.empty(max(map(sum, keys)) - first, np.uint8)
+        for start, size in keys:
+            part = self._copies[start, size] = whole[start - first : start - first + size]
+            part[:] = self._memories[start, size].copy_to_host()
 
     def array(self, view: ArrayView) -> np.ndarray[Any, Any]:
         """Return the host's array for a view, NumPy arrays as they are."""
         if view.queue is None:
             return view.array  # type: ignore[no-any-return]
-        memory, offset = _allocation_of(view.array)
-        key = self._key(view)
-        if key not in self._copies:
-            self._copies[key] = memory, memory.copy_to_host()
+        _, offset = _allocation_of(view.array)
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
         if 0 in view.shape:
             return np.empty(view.shape, view.dtype, order="F")
-        return np.ndarray(view.shape, view.dtype, self._copies[key][1], offset, strides)
+        return np.ndarray(view.shape, view.dtype, self._copies[self._key(view)], offset, strides)
 
     def write_back(self, views: Iterable[ArrayView]) -> None:
-        """Copy the allocations of `views` back whole: the offset of a group writes outside its arrays."""
+        """Copy the memory of `views` back whole: the offset of a group writes outside its arrays."""
         for key in dict.fromkeys(map(self._key, views)):
-            memory, copy = self._copies[key]
-            memory.copy_from_host(copy)
+            self._memories[key].copy_from_host(self._copies[key])
 
     @staticmethod
     def _key(view: ArrayView) -> tuple[int, int]:
-        """Return what identifies the allocation of a view: its address and size."""
+        """Return what identifies the memory of a view: its address and size."""
         memory, offset = _allocation_of(view.array)
         return view.address - offset, memory.nbytes
 
@@ -129,4 +146,5 @@ def _is_host(argument: Any) -> bool:
 def _is_device(argument: Any) -> bool:
     if isinstance(argument, list | tuple):
         return any(map(_is_device, argument))
-    return hasattr(argument, "__sycl_usm_array_interface__") or hasattr(argument, "serial")
+    return (hasattr(argument, "__sycl_usm_array_interface__") or hasattr(argument, "serial")
+            or dlpack_place(argument) == ON_SYCL)

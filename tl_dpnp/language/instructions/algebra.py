@@ -19,7 +19,7 @@ from tl_dpnp.language.ir import Constant, Operand, Operation, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operand_name
 from tl_dpnp.language.type_rules import describe
-from tl_dpnp.language.types import MemrefType
+from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.scalars import F32, I1, PRECISIONS, Precision, ScalarType, is_lossless
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class LinearAlgebra(Operation):
         sound = True
         for memref, position in zip(memrefs, positions, strict=True):
             if not isinstance(memref.type, MemrefType):
-                yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", None, position)
+                hint = "load one memref of the group first" if isinstance(memref.type, GroupType) else None
+                yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", hint, position)
                 sound = False
             elif memref.type.element == I1:
                 message = f"{name} does not work on elements of type i1"
@@ -383,6 +384,9 @@ class AlgebraMethods(Building):
 
     Numbers for alpha and beta take the element type of the output.
     """
+
+    #: Methods by what their instructions are called elsewhere.
+    called_elsewhere: ClassVar[dict[str, str]] = dict.fromkeys(("matmul", "dot", "mm", "bmm"), "gemm")
 
     def _linear_algebra(
         self, kind: type[LinearAlgebra], given: dict[str, Any], inputs: list[str], output: str, transposes: list[str]

@@ -16,6 +16,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import check_index, check_indices, check_type, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import WorkGroup
@@ -35,7 +36,9 @@ class Alloca(Spelled):
     def errors(self) -> Iterator[RuleError]:
         type = self.result.type
         if not isinstance(type, MemrefType):
-            yield RuleError(f"alloca gives a memref, not {describe(type)}")
+            element = type.name.upper() if isinstance(type, ScalarType) else "F32"
+            hint = f"write memref({element}), with the sizes behind the type of an element"
+            yield RuleError(f"alloca gives a memref, not {describe(type)}", hint)
             return
         if type.element.is_subbyte:
             message = f"temporary memory of {type.element} could not be written: its elements share bytes"
@@ -180,5 +183,7 @@ class MemoryMethods(Building):
 
     def store(self, value: Argument, target: Value, *indices: Argument) -> None:
         """``store``"""
+        if isinstance(value, Value) and isinstance(value.type, MemrefType):
+            raise self._error("store takes the value first", f"write store(value, {value.name}, *indices)")
         element = self._memref(target).element
         self._add(Store(value=self._operand(value, element), target=target, indices=self._indices(indices)))

@@ -265,29 +265,29 @@ class ScalarMethods(Building):
             return self._add_value(Unary(kind=kind, operand=left, result=result))
         return self._add_value(Arith(kind=kind, lhs=left, rhs=self._operand(rhs, scalar), result=result))
 
-    def add(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+    def add(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.add``"""
-        return self.arith("add", lhs, rhs, name=name)
+        return self.arith("add", lhs, rhs, type=type, name=name)
 
-    def sub(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+    def sub(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.sub``"""
-        return self.arith("sub", lhs, rhs, name=name)
+        return self.arith("sub", lhs, rhs, type=type, name=name)
 
-    def mul(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+    def mul(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.mul``"""
-        return self.arith("mul", lhs, rhs, name=name)
+        return self.arith("mul", lhs, rhs, type=type, name=name)
 
-    def div(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+    def div(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.div``"""
-        return self.arith("div", lhs, rhs, name=name)
+        return self.arith("div", lhs, rhs, type=type, name=name)
 
-    def rem(self, lhs: Argument, rhs: Argument, *, name: str = "") -> Value:
+    def rem(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.rem``"""
-        return self.arith("rem", lhs, rhs, name=name)
+        return self.arith("rem", lhs, rhs, type=type, name=name)
 
-    def neg(self, operand: Argument, *, name: str = "") -> Value:
+    def neg(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.neg``"""
-        return self.arith("neg", operand, name=name)
+        return self.arith("neg", operand, type=type, name=name)
 
     def math(self, kind: str, *arguments: Argument, type: ScalarType | None = None, name: str = "") -> Value:
         """``math.<kind>``; `type` is needed where no operand is a value."""
@@ -304,7 +304,7 @@ class ScalarMethods(Building):
     def cast(self, operand: Argument, type: ScalarType, *, source: ScalarType | None = None, name: str = "") -> Value:
         """``cast`` to `type`; `source` is the type of the operand, needed where that is a number."""
         value = self._operand(operand, self._scalar_type(source, operand))
-        return self._add_value(Cast(operand=value, result=self._result(type, name)))
+        return self._add_value(Cast(operand=value, result=self._result(self._checked_type(type), name)))
 
     def group_id(self, *, name: str = "") -> Value:
         """``group_id``"""

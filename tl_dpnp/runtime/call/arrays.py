@@ -8,9 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tl_dpnp.errors import TLTypeError
+
 __all__ = [
-    "HOST_ARRAYS", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value", "host_view", "rev",
+    "HOST_ARRAYS", "ON_CUDA", "ON_SYCL", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value",
+    "dlpack_place", "host_view", "place_name", "rev",
 ]
+
+#: ``DLDeviceType`` (``dlpack.h``): memory of a CUDA device, and such that its driver moves; memory of a SYCL device.
+ON_CUDA, ON_SYCL = (2, 13), 14
+#: What arrays are on, for messages.
+_PLACES = {1: "a CPU", 2: "a CUDA device", 3: "the host, in pinned memory", 10: "a ROCm device",
+           13: "a CUDA device", ON_SYCL: "a SYCL device"}
 
 
 class ArrayView(NamedTuple):
@@ -79,6 +88,17 @@ def host_view(value: object) -> ArrayView:
     return ArrayView(array, array.ctypes.data, array.shape, strides, array.dtype, None, bool(array.flags.writeable))
 
 
+def dlpack_place(value: object) -> int | None:
+    """Return the ``DLDeviceType`` of what offers DLPack, None for anything else."""
+    device = getattr(value, "__dlpack_device__", None)
+    return None if device is None or isinstance(value, type) else int(device()[0])
+
+
+def place_name(place: int) -> str:
+    """Return what a ``DLDeviceType`` is, for messages."""
+    return _PLACES.get(place, f"a device of DLPack type {place}")
+
+
 def _no_facts(_array: Any) -> Hashable:
     raise TypeError("calls with arrays of the host are not remembered")
 
@@ -108,10 +128,12 @@ def rev(array: Any) -> Any:
 
     A C-ordered array of shape (n, m) is, reversed, the column-major array of shape (m, n) that ``memref<f32 x m x n>``
     takes.  Accepts arrays of dpnp, dpctl, NumPy, CuPy, PyTorch and Numba, of any order, and returns the same kind; a
-    list or tuple of arrays gives a list of views.
+    list or tuple of arrays gives a list of views.  Raises `TLTypeError` for anything else.
     """
     if isinstance(array, list | tuple):
         return [rev(element) for element in array]
+    if not hasattr(array, "ndim"):
+        raise TLTypeError(f"rev takes an array or a list of arrays, not a {type(array).__name__}")
     if array.ndim < 2:
         return array
     order = tuple(reversed(range(array.ndim)))

@@ -94,10 +94,10 @@ class Binding:
     def bind(self, arguments: Sequence[Any], group_size: int | None = None) -> BoundCall:
         """Check the arguments, one for each parameter, and infer the number of work-groups.
 
-        Raises `TLTypeError` for a wrong kind of argument or dtype, `TLBindingError` for wrong sizes or counts,
+        Raises `TLTypeError` for a wrong count, kind of argument or dtype, `TLBindingError` for wrong sizes,
         `LayoutError` for strides that do not fit, and `dpctl.utils.ExecutionPlacementError` for mixed queues.
         """
-        self._check_count(arguments)
+        arguments = self.program.signature.arranged(tuple(arguments), {})
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
         queue = self._queue(bound)
         shapes = [argument.shape for argument in bound]
@@ -108,15 +108,6 @@ class Binding:
         if overlap is not None:
             raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
         return call
-
-    def _check_count(self, arguments: Sequence[Any]) -> None:
-        if len(arguments) != len(self.parameters):
-            expected = ", ".join(f"{parameter}: {parameter.type}" for parameter in self.parameters)
-            raise self.program.error(
-                TLBindingError,
-                f"@{self.program.function.name} takes {len(self.parameters)} arguments ({expected}), "
-                f"{len(arguments)} were given",
-            )
 
     def _bind_one(self, position: int, argument: Any) -> Argument:
         parameter = self.parameters[position]
@@ -159,9 +150,11 @@ class Binding:
             hint = layout_hint(self.program, position, view)
             per_byte = memref.element.per_byte
             declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
-            wanted = "(" + ", ".join("any" if size is None else str(size) for size in declared) + ")"
-            raise self.error(LayoutError if hint else TLBindingError, position,
-                              f"{name}: {memref} takes an array of shape {wanted}, it was given {view.shape}", hint)
+            wanted = ", ".join("any" if size is None else str(size) for size in declared) + "," * (len(declared) == 1)
+            raise self.error(
+                LayoutError if hint else TLBindingError, position,
+                f"{name}: {memref} takes an array of shape ({wanted}), it was given {view.shape}",
+                hint or self._exchanged(position, view) or "pass an array of that shape, or declare another type")
         if not view.writable and position in self.program.usage.written:
             raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
                               "pass a writable array")
@@ -171,6 +164,19 @@ class Binding:
             hint = layout_hint(self.program, position, view)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _exchanged(self, position: int, view: ArrayView) -> str | None:
+        """Return advice for an array that does not fit its parameter, and by its dtype and shape fits another one."""
+        names = self.program.signature.names
+        for other, parameter in enumerate(self.parameters):
+            memref = parameter.type
+            if other != position and isinstance(memref, MemrefType) and memref.element.storage == view.dtype:
+                shape, _ = element_layout(memref, view.shape, view.strides)
+                if len(shape) == memref.order and all(
+                        wanted in (None, size) for wanted, size in zip(memref.shape, shape, strict=True)):
+                    return (f"{parameter} takes such an array; if they are exchanged, give them by name: "
+                            f"{names[other]}=array")
+        return None
 
     def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
         parameter = self.parameters[position]

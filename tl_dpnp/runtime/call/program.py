@@ -9,6 +9,7 @@ from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.runtime.call.relations import Shapes
+from tl_dpnp.runtime.call.signature import CallSignature
 from tl_dpnp.runtime.call.usage import BatchMode, Usage, analyse
 from tl_dpnp.scalars import INDEX
 
@@ -29,6 +30,11 @@ class Program:
     def usage(self) -> Usage:
         """What the function does with its parameters."""
         return analyse(self.function)
+
+    @functools.cached_property
+    def signature(self) -> CallSignature:
+        """How the function is called from Python."""
+        return CallSignature(self)
 
     @functools.cached_property
     def has_fixed_work(self) -> bool:

@@ -63,8 +63,8 @@ def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
     elif isinstance(argument, complex | np.complexfloating):
         number = complex(argument)
     else:
-        hint = "take its value: x.item()" if hasattr(argument, "item") else "pass a Python or NumPy scalar"
-        raise TypeError(f"takes a Python or NumPy scalar, it was given {_short(argument)}", hint)
+        raise TypeError(f"takes a Python or NumPy scalar, it was given {_short(argument)}",
+                        _instead(scalar_type, argument))
     if scalar_type.is_integer:
         if not isinstance(number, int):
             raise TypeError(f"takes an integer, it was given {_short(argument)}", "round it yourself: int(x)")
@@ -77,6 +77,17 @@ def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
     if isinstance(number, complex):
         raise TypeError(f"takes a real number, it was given {_short(argument)}", "take its real part: x.real")
     return _real(scalar_type, number)
+
+
+def _instead(scalar_type: ScalarType, argument: Any) -> str:
+    """Return what to write instead of something that is no scalar."""
+    if not hasattr(argument, "shape"):
+        return "pass a Python or NumPy scalar"
+    if getattr(argument, "size", 0) != 1:
+        return "is it exchanged with another one? Arguments may be given by name"
+    # Not item(), which gives an array for those of dpnp 0.15.
+    kind = "int" if scalar_type.is_integer else "complex" if scalar_type.is_complex else "float"
+    return f"take its value: {kind}(x)"
 
 
 def _real(scalar_type: ScalarType, number: int | float) -> float:

@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.runtime.call.arrays import NotAnArray
+from tl_dpnp.runtime.call.arrays import ON_CUDA, NotAnArray, dlpack_place, place_name
 
 __all__ = ["ImportedArray", "is_on_cuda", "offers_only_dlpack"]
 
-#: ``DLDeviceType``: memory of a CUDA device, and memory that the driver moves between devices and the host.
-_CUDA, _CUDA_MANAGED = 2, 13
-#: What else arrays are on, for messages.
-_PLACES = {1: "a CPU", 3: "the host, in pinned memory", 10: "a ROCm device", 14: "a SYCL device"}
 #: The legacy default stream, on which kernels with such arrays run: the exporter lets it wait for its own work.
 _DEFAULT_STREAM = 1
 _INSTEAD = "copy it to a CUDA device with its own package"
@@ -30,8 +26,7 @@ def offers_only_dlpack(kind: type) -> bool:
 
 def is_on_cuda(array: Any) -> bool:
     """Whether an array says by DLPack that it is on a CUDA device."""
-    device = getattr(array, "__dlpack_device__", None)
-    return device is not None and device()[0] in (_CUDA, _CUDA_MANAGED)
+    return dlpack_place(array) in ON_CUDA
 
 
 class ImportedArray:
@@ -47,9 +42,9 @@ class ImportedArray:
         from cuda.core.utils import StridedMemoryView
 
         name = f"a {type(array).__name__}"
-        place = array.__dlpack_device__()[0]
-        if place not in (_CUDA, _CUDA_MANAGED):
-            raise NotAnArray(f"{name} on {_PLACES.get(place, f'a device of DLPack type {int(place)}')}", _INSTEAD)
+        place = int(array.__dlpack_device__()[0])
+        if place not in ON_CUDA:
+            raise NotAnArray(f"{name} on {place_name(place)}", _INSTEAD)
         try:
             view = StridedMemoryView.from_dlpack(array, _DEFAULT_STREAM)
             dtype = view.dtype

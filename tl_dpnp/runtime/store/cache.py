@@ -13,12 +13,11 @@ import hashlib
 import json
 import os
 import stat
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp import config
-from tl_dpnp.errors import CacheWarning
+from tl_dpnp.errors import CacheWarning, warn
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
@@ -26,6 +25,8 @@ __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
 _FORMAT = 2
 #: Folders where this process has looked for what others left.
 _tidied: set[str] = set()
+#: What this process was warned of.
+_said: set[str] = set()
 
 
 class _Unusable(Exception):
@@ -63,7 +64,7 @@ def open_cache() -> DiskCache | None:
     try:
         _make_private(folder)
     except (_Unusable, OSError) as problem:
-        _warn(f"the kernel cache in {folder} is not used: {problem}")
+        _warn_once(f"the kernel cache in {folder} is not used: {problem}")
         return None
     return DiskCache(folder)
 
@@ -99,7 +100,7 @@ class DiskCache:
 
     def warn_of(self, key: str, problem: Exception) -> None:
         """Warn that the entry for `key` is of no use."""
-        _warn(f"the cache entry {self.path(key)} is ignored: {problem or type(problem).__name__}")
+        warn(f"the cache entry {self.path(key)} is ignored: {problem or type(problem).__name__}", CacheWarning)
 
     def store(self, key: str, entry: Entry) -> None:
         """Write an entry; a failure costs a warning."""
@@ -114,7 +115,7 @@ class DiskCache:
                 _tidied.add(self.folder)
                 remove_leftovers(self.folder, now)
         except OSError as problem:
-            _warn(f"the kernel cache in {self.folder} cannot be written: {problem}")
+            _warn_once(f"the kernel cache in {self.folder} cannot be written: {problem}")
 
     def _content_path(self, content_hash: str) -> str:
         return os.path.join(self.folder, content_hash + ".bin")
@@ -159,5 +160,8 @@ def _check_owner(status: os.stat_result) -> None:
         raise _Unusable(f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o}); chmod go-w would help")
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, CacheWarning, stacklevel=2)
+def _warn_once(message: str) -> None:
+    """Say what is wrong with the folder, once in a process: each of its kernels would say the same."""
+    if message not in _said:
+        warn(message, CacheWarning)
+        _said.add(message)

@@ -1,4 +1,4 @@
-"""dpnp and dpctl arrays as the runtime sees them."""
+"""dpnp and dpctl arrays, and others on SYCL devices, as the runtime sees them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dpctl.tensor import usm_ndarray
 
-from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray, describe_value
+from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.sycl.dpctl_adapter import (
     ExecutionPlacementError,
     address_of,
@@ -16,6 +16,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
     upload,
 )
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
+from tl_dpnp.runtime.sycl.imports import imported_array
 
 __all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
 
@@ -28,18 +29,12 @@ def usm_array(value: object) -> Any | None:
 
 
 def view_of(value: object) -> ArrayView:
-    """Return the view of a dpnp or dpctl array; raises `NotAnArray`."""
+    """Return the view of a dpnp or dpctl array, or of another one on a SYCL device; raises `NotAnArray`."""
     array = usm_array(value)
     if array is None:
-        raise NotAnArray(*_describe(value))
+        array = imported_array(value)
     return ArrayView(array, address_of(array), array.shape, array.strides, array.dtype, array.sycl_queue,
                      bool(array.flags.writable))
-
-
-def _describe(value: object) -> tuple[str, str | None]:
-    if hasattr(value, "__sycl_usm_array_interface__"):
-        return f"a {type(value).__name__}", "view it as an array: dpnp.asarray(value)"
-    return describe_value(value, "dpnp.asarray(array)", "pass a dpnp.ndarray or a dpctl.tensor.usm_ndarray")
 
 
 def common_queue(named: Sequence[tuple[str, Any]]) -> Any | None:
@@ -64,4 +59,17 @@ def _queue_text(queue: Any) -> str:
     return f"{queue.sycl_device.filter_string} at {id(queue):#x}"
 
 
-USM_ARRAYS = ArrayKind(view_of, usm_arrays_of, array_facts, placed_array_facts, address_of, common_queue, upload)
+def _arrays_of(arguments: Sequence[Any]) -> list[Any]:
+    """Return the `usm_ndarray` of each array; raises `TypeError` for anything else, which binding has words for."""
+    try:
+        return usm_arrays_of(arguments)
+    except AttributeError:
+        pass
+    try:
+        return [imported_array(argument) if (array := usm_array(argument)) is None else array
+                for argument in arguments]
+    except NotAnArray:
+        raise TypeError from None
+
+
+USM_ARRAYS = ArrayKind(view_of, _arrays_of, array_facts, placed_array_facts, address_of, common_queue, upload)

@@ -44,7 +44,7 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.runtime.call.arrays import DeviceTable
 
 __all__ = [
-    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_facts",
+    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at", "array_facts",
     "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
     "native_interface", "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
 ]
@@ -239,6 +239,12 @@ def allocation_of(array: Any) -> tuple[Any, int]:
     """Return the memory object that a `usm_ndarray` lies in, and the offset of its first element there, in bytes."""
     memory = array.usm_data
     return memory, address_of(array) - memory._pointer
+
+
+def array_at(memory: Any, address: int, shape: Sequence[int], dtype: Any, strides: Sequence[int] | None) -> Any:
+    """Return a `usm_ndarray` whose first element lies at an address in a memory object; `strides` are in elements."""
+    offset = (address - memory._pointer) // np.dtype(dtype).itemsize
+    return dpctl_arrays.usm_ndarray(shape, dtype=dtype, buffer=memory, strides=strides, offset=offset)
 
 
 _ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")

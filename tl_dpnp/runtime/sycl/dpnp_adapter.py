@@ -38,11 +38,8 @@ def usm_array_of(array: Any) -> Any:
 
 
 def usm_arrays_of(arrays: Sequence[Any]) -> list[Any]:
-    """Return the `usm_ndarray` of each of several dpnp or dpctl arrays; raises `AttributeError` for anything else."""
-    try:
-        return [array if type(array) is usm_ndarray else array._array_obj for array in arrays]
-    except AttributeError:
-        return [array if isinstance(array, usm_ndarray) else array._array_obj for array in arrays]
+    """Return the `usm_ndarray` of each array; raises `AttributeError` for any but those of dpnp and dpctl."""
+    return [array if type(array) is usm_ndarray else array._array_obj for array in arrays]
 
 
 def dpnp_array_of(array: Any) -> Any:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from typing import Any
 
-from tl_dpnp.errors import CacheWarning, LoweringError
+from tl_dpnp.errors import CacheWarning, LoweringError, warn
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.bootstrap import processor
@@ -99,7 +98,7 @@ def keep_machine_code(
     try:
         cache.store(machine_code_key(compiled.binary, device), Entry({}, opencl_programs_adapter.binary_of(handle)))
     except ProgramError as problem:
-        warnings.warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning, stacklevel=2)
+        warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning)
 
 
 def machine_code_key(spirv: bytes, device: DeviceDescription) -> str:
