@@ -85,7 +85,7 @@ CASES = [
     (f"%x = load %A[0, %k] : {M}", 17, "an index must have type index, but %k has type i64", None),
     (f"%x = load %G[0, 0] : group<{M}>", 17, "a group takes one index, but 2 are given", None),
     (f"%x = load %G[-1] : group<{M}>", 14, "the index -1 is negative", None),
-    (f"%x = load %G[0] : {M}", 19, f"%G has type group<{M}>", None),
+    (f"%x = load %G[0] : {V}", 19, f"{V} is neither the type of %G nor that of %x", M),
     (f"store %h, %A[0, 0] : {M}", 7, "%h has type f64, but type f32 is needed", "cast %h : f64 -> f32"),
     (f"store %a, %A[0, 4] : {M}", 17, "the index 4 is out of bounds of mode 1", None),
     (f"store %a, %A[0] : {M}", 11, "takes 2 indices, but 1 given", None),

@@ -18,7 +18,7 @@ PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
 OTHER_USES = {
     "language/hints.py": {"arith", "expand"},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
-    "language/interpreter/scalar.py": {"arith", *ops.Arith.older, *ops.Unary.older},
+    "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},
 }
 #: The rules about regions and lifetimes are about these; they are the structure of every program.
 STRUCTURE = {"Alloca", "For", "Foreach", "If", "LifetimeStop", "Yield"}
@@ -48,7 +48,7 @@ def foreign_mentions(folder, kinds, exempt=frozenset()):
         if kind.__name__ not in exempt:
             home = pathlib.Path(inspect.getfile(kind))
             homes["name", kind.__name__] = home
-            homes |= {("string", word): home for word in (kind.mnemonic, *kind.older)}
+            homes |= {("string", word): home for word in (kind.mnemonic, *kind.aliases)}
     return {
         f"{relative(path)}:{line} {text}"
         for path in sorted((PACKAGE / folder).rglob("*.py"))

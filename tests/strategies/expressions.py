@@ -97,7 +97,7 @@ class Expressions(Writer):
         lhs, rhs = self.expression(compared, depth), self.expression(compared, depth)
         if not (lhs.magnitude.whole and rhs.magnitude.whole):
             raise Retry
-        kind = self.pick(ops.COMPARISONS)
+        kind = self.pick(tuple(ops.COMPARISONS))
         return self.scalar(lambda r: ops.Compare(kind=kind, lhs=lhs.operand, rhs=rhs.operand, result=r), I1)
 
     def _integer(self, scalar_type: ScalarType, depth: int) -> Scalar:

@@ -31,6 +31,7 @@ _PLAIN_NAMES = {
     "FLOATING_CONSTANT": "a number",
     "INTEGER_CONSTANT": "an integer",
     "SCALAR_TYPE": "a scalar type such as f32",
+    "STRING": "a text in quotes",
     "_X": "'x'",
     "$END": "the end of the program",
 }
@@ -101,7 +102,7 @@ class _Recovery:
         elif ";" in self.source.lines[number - 1]:
             hint = "; begins a comment: the rest of its line is not read"
         else:
-            hint = form_hint(context)
+            hint = form_hint(context) or ("a list is not closed: add )" if "RPAR" in accepted else None)
         return self.source.diagnostic(message, span, hint)
 
     def _accepted(self, parser: _Parser) -> set[str]:
@@ -135,7 +136,7 @@ class _Recovery:
             rest -= {name for name, word in self.literals.items() if word in STARTS} | {"LOCAL_IDENTIFIER"}
         elif "ALLOCA" in rest:
             names.append("an instruction that has a result")
-            rest -= {name for name, word in self.literals.items() if word in VALUES} | {"IF"}
+            rest -= {name for name, word in self.literals.items() if word in VALUES} | {"IF", "FOR"}
         for parts, name in _SUMMARIES:
             if parts <= rest:
                 names.append(name)
@@ -231,6 +232,7 @@ _SUMMARIES: tuple[tuple[set[str], str], ...] = (
     ({"LOCAL_IDENTIFIER", "BOOLEAN_CONSTANT"}, "a value of type i1, true or false"),
     ({"INTEGER_CONSTANT", "DYNAMIC"}, "a size or ?"),
     ({"MEMREF"}, "a memref type"),
+    ({"WORK_GROUP_SIZE", "SUBGROUP_SIZE", "ATTRIBUTES"}, "an attribute"),
     ({"WORK_GROUP_SIZE", "SUBGROUP_SIZE"}, "an attribute"),
 )
 

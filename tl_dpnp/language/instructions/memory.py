@@ -16,6 +16,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import check_index, check_indices, check_type, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import WorkGroup
@@ -26,6 +27,7 @@ class Alloca(Spelled):
     """``alloca -> memref``: temporary memory of the work-group, freed at the end of the enclosing region."""
 
     spelling = "alloca -> {result.memref_type}"
+    newer_spelling = "alloca : {result.memref_type}"
     example = "%m = alloca -> memref<f32x16x8>"
     collective = True
     pure = True
@@ -87,7 +89,8 @@ class Barrier(Spelled):
 class Load(Spelled):
     """``load %m[i, ...] : memref`` gives an element, ``load %g[i] : group`` gives a memref."""
 
-    spelling = "load {source}[{indices}] : {source.memref_or_group_type}"
+    spelling = "load {source}[{indices}] : {source.type_of_load}"
+    newer_spelling = "load {source}[{indices}] : {result.type_of_load}"
     example = "%a = load %m[%i, 0] : memref<f32x4x8>"
     pure = True
     gives_subbyte = True
@@ -95,6 +98,12 @@ class Load(Spelled):
     source: Memref
     indices: Indices
     result: Result
+
+    @classmethod
+    def annotates_result(cls, source: Type, annotation: Type) -> bool:
+        if isinstance(source, GroupType):
+            return isinstance(annotation, MemrefType)
+        return isinstance(annotation, ScalarType)
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -132,6 +141,7 @@ class Store(Spelled):
     """``store v, %m[i, ...] : memref``."""
 
     spelling = "store {value}, {target}[{indices}] : {target.memref_type}"
+    newer_spelling = "store {value}, {target}[{indices}]"
     example = "store %a, %m[%i, 0] : memref<f32x4x8>"
 
     value: Element
