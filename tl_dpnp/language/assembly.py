@@ -108,6 +108,10 @@ def _read_element(elaborator: Elaborator, node: ParseNode, annotation: _Annotati
     return elaborator.operand(node, memref.element if isinstance(memref, MemrefType) else POISON)
 
 
+def _read_slices(elaborator: Elaborator, node: ParseNode, newer: bool) -> tuple[Slice, ...]:
+    return () if node is None else tuple(elaborator.slice(child, zero_removes=newer) for child in node.children)
+
+
 @dataclass(frozen=True)
 class _Role:
     """What an annotation of a field says: its rule of the grammar, its text, and how it is read.
@@ -134,7 +138,7 @@ _ROLES: Mapping[str, _Role] = {
                    lambda w, sizes: " x ".join("?" if s is None else operand_text(s) for s in sizes),
                    lambda e, node, _: tuple(map(e.size, node.children))),
     "Slices": _Role("[index_or_slice_list]", lambda w, slices: ", ".join(map(_slice_text, slices)),
-                    lambda e, node, _: () if node is None else tuple(map(e.slice, node.children))),
+                    lambda e, node, type: _read_slices(e, node, type is None or type[1] is None)),
     "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
     "Kind": _Role("{}_kind", lambda w, kind: f".{kind}", lambda e, node, _: e.word(node), beside=True),
 }

@@ -38,9 +38,9 @@ def memref(element: ScalarType, *shape: Size, strides: Sequence[Size] | None = N
     return MemrefType(element, shape) if strides is None else MemrefType(element, shape, tuple(strides))
 
 
-def group(memref: MemrefType, offset: Size = 0) -> GroupType:
-    """Return the type of a group of memrefs; `offset` is in elements, None if it is dynamic."""
-    return GroupType(memref, offset)
+def group(memref: MemrefType, offset: Size = 0, length: Size = None) -> GroupType:
+    """Return the type of a group of memrefs; `offset` is in elements, None if dynamic, `length` None for any."""
+    return GroupType(memref, offset, length)
 
 
 def build_module(*builders: FunctionBuilder) -> Module:

@@ -429,8 +429,8 @@ class Elaborator:
 
     # --- what instructions consist of --------------------------------------------------------------------------------
 
-    def slice(self, tree: Tree[Token]) -> Slice:
-        """Return an entry of a subview."""
+    def slice(self, tree: Tree[Token], zero_removes: bool) -> Slice:
+        """Return an entry of a subview; a size of 0 may remove the mode, as an index does."""
         first, *rest = tree.children
         if tree.data == "index":
             return Slice(self.index(first), None, True)
@@ -439,6 +439,9 @@ class Elaborator:
             self._uses.append(span)
             return Slice(Constant(0, INDEX, span))
         offset = self.index(first)
+        is_zero = isinstance(rest[-1], Token) and rest[-1].type == "INTEGER_CONSTANT" and not rest[-1].strip("+-0")
+        if zero_removes and is_zero:
+            return Slice(offset, None, True)
         return Slice(offset, None if _is_dynamic(rest[-1]) else self.index(rest[-1]))
 
     def variable(self, name: Node | None, type: Type, blamed: Node | None) -> Value:

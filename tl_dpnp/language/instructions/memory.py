@@ -75,11 +75,19 @@ class LifetimeStop(Spelled):
 
 @dataclass(frozen=True)
 class Barrier(Spelled):
-    """``barrier``: orders all memory accesses of the work-group before it with those after it."""
+    """``barrier``: orders all memory accesses of the work-group before it with those after it.
+
+    The dialect 0.4 may name the address spaces that are meant; both are ordered.
+    """
 
     spelling = "barrier"
     example = "barrier"
     collective = True
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        (rule, word), = super().grammar().items()
+        return {rule: f'{word} (".global" ".local"? | ".local" ".global"?)?'}
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return ()  # operations run one after another: everything before is done
@@ -118,13 +126,16 @@ class Load(Spelled):
             case MemrefType() as memref:
                 check_indices(memref, self.indices, first=1)
                 return memref.element
-            case GroupType(memref=memref):
+            case GroupType(memref=memref, length=length):
                 if len(self.indices) != 1:
                     message = f"a group takes one index, but {len(self.indices)} are given"
                     raise RuleError(message, "write one index", min(len(self.indices), 2))
                 value = check_index(self.indices[0], 1)
                 if value is not None and value < 0:
                     raise RuleError(f"the index {value} is negative", "write an index from 0 on", 1)
+                if value is not None and length is not None and value >= length:
+                    message = f"the index {value} is out of bounds of the group, whose length is {length}"
+                    raise RuleError(message, f"write an index from 0 to {length - 1}", 1)
                 return memref
         raise RuleError(f"load needs a memref or a group, but its operand is {describe(self.source.type)}", None, 0)
 
