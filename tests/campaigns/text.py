@@ -31,7 +31,7 @@ def sources() -> dict[str, list[str]]:
     """Return the programs to damage, by kind; those of the last are random and drawn anew for each case."""
     return {
         "examples": EXAMPLES, "corrected": [read(name) for name in FIXED], "malformed": [*map(read, MALFORMED)],
-        "random": [print_module(random_program(number).module) for number in range(RANDOM)],
+        "random": [print_module(random_program(number).module, ("0.3", "0.4")[number % 2]) for number in range(RANDOM)],
     }
 
 
@@ -60,7 +60,8 @@ def make(kind: str, seed: int) -> str:
     """Return the damaged text of a seed."""
     rng = random.Random(seed)
     if kind == "random":
-        source = print_module(random_program(rng.getrandbits(32), Features(types=ALL_TYPES)).module)
+        module = random_program(rng.getrandbits(32), Features(types=ALL_TYPES)).module
+        source = print_module(module, rng.choice(("0.3", "0.4")))
     else:
         source = rng.choice(sources()[kind])
     return mutate(source, everything(), rng)

@@ -36,7 +36,8 @@ SPELLINGS = [
     *((f"%r = arith.{kind} %n, %n : i32", f"%r = {kind} %n, %n : i32") for kind in ops.ARITHMETIC),
     *((f"%r = arith.{kind} %n : i32", f"%r = {kind} %n : i32") for kind in ops.UNARY),
     *((f"%r = arith.{kind} %p, true : i1", f"%r = {kind} %p, true : bool") for kind in ("and", "or", "xor")),
-    *((f"%r = math.{kind} %a : f32", f"%r = {kind} %a : f32") for kind in ("exp", "log", "sin", "cos", "abs")),
+    *((f"%r = math.{kind} %a : f32", f"%r = {kind} %a : f32")
+      for kind in ("exp", "log", "exp2", "log2", "sin", "cos", "abs")),
     *((f"%r = math.{kind} %a, %b : f32", f"%r = {kind} %a, %b : f32") for kind in ("min", "max")),
     *((f"%r = cmp.{kind} %a, 1.5 : f32", f"%r = {word} %a, 1.5 : bool") for kind, word in ops.COMPARISONS.items()),
     ("%r = cmp.lt 2, %n : i32", "%c = constant 2 : i32 %r = less_than %c, %n : bool"),
@@ -163,6 +164,35 @@ def test_the_length_of_a_group():
         print_module(module, "0.3")
     with pytest.raises(TLError, match="the index 3 is out of bounds of the group, whose length is 3"):
         parse("func @f(%G: group<memref<f32x4> x 3>) { %x = load %G[3] : memref<f32x4> }")
+
+
+@pytest.mark.parametrize("kind", ["exp", "log", "exp2", "log2", "sin", "cos"])
+def test_native_functions(kind):
+    module = parse(f"func @f(%a: f64) {{ %r = native_{kind} %a : f64 }}")
+    (operation,) = module.functions[0].body
+    assert operation.function == kind
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match=f"cannot say native_{kind}"):
+        print_module(module, "0.3")
+    with pytest.raises(TLError, match=f"it stands alone: %b = native_{kind} %a : f32"):
+        parse(f"func @f(%a: f64) {{ %r = math.native_{kind} %a : f64 }}")
+
+
+LATER = [
+    "%r = group_id.y : index", "%r = num_groups.z : index", "$n = 4", "parallel { }", "%r = subgroup_size : i32",
+    "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
+    "cumsum 1.0, %v, 0, 0.0, %w",
+    "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32", "%r = bitcast %a : i32",
+    "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
+    "%t = alloca {alignment=64} : memref<f32x4,local>",
+]
+
+
+@pytest.mark.parametrize("text", LATER)
+def test_what_is_missing_is_named(text):
+    with pytest.raises(TLError, match="not supported yet") as caught:
+        parse(f"func @f({PARAMETERS}) {{\n{text}\n}}")
+    assert caught.value.diagnostics[0].span.line == 2
 
 
 def test_carried_values():

@@ -36,8 +36,8 @@ func @volume(%Q: group<memref<f64x20x9>x?>, %I: group<memref<f64x20x9>x?>, %K0: 
 """
 
 
-def volume(Q, I, K0, K1, star):
-    for q, i, s in zip(Q, I, star, strict=True):
+def volume(Q, integrated, K0, K1, star):
+    for q, i, s in zip(Q, integrated, star, strict=True):
         q += K0 @ (i @ s[:, :, 0]) + K1 @ (i @ s[:, :, 1])
 
 
@@ -61,9 +61,9 @@ func @localFlux(%Q: memref<f64x20x9x?>, %I: memref<f64x20x9x?>, %F: memref<f64x1
 """
 
 
-def local_flux(Q, I, F, R, A):
+def local_flux(Q, integrated, F, R, A):
     for g, a in enumerate(A):
-        Q[:, :, g] += R @ (F @ I[:, :, g] @ a)
+        Q[:, :, g] += R @ (F @ integrated[:, :, g] @ a)
 
 
 #: Neighbours add to shared memory: the same element for two work-groups.
@@ -80,8 +80,8 @@ func @neighbour(%Q: memref<f32x20x9x?>, %I: group<memref<f32x20x9>x?>, %N: memre
 """
 
 
-def neighbour(Q, I, N, to):
-    for i, t in zip(I, to, strict=True):
+def neighbour(Q, integrated, N, to):
+    for i, t in zip(integrated, to, strict=True):
         Q[:, :, t] += N.T @ i
 
 
@@ -109,12 +109,12 @@ func @taylor(%dt: f64, %D: group<memref<f64x20x9x4>x?>, %I: memref<f64x20x9x?>) 
 """
 
 
-def taylor(dt, D, I):
+def taylor(dt, D, integrated):
     for g, d in enumerate(D):
         power = dt
-        I[:, :, g] = 0
+        integrated[:, :, g] = 0
         for order in range(4):
-            I[:, :, g] += power * d[:, :, order]
+            integrated[:, :, g] += power * d[:, :, order]
             power = power * dt / (order + 2)
 
 
@@ -344,7 +344,7 @@ def offset(Q, P):
 
 
 def _kernels():
-    """Return each kernel with its meaning and with arguments: shapes of arrays, ints for a list of so many, or values."""
+    """Return each kernel with its meaning and its arguments: types and shapes, those of a list's arrays, or values."""
     q = (np.float64, _BASIS, _QUANTITIES)
     single = (np.float32, _BASIS, _QUANTITIES)
     batch, singles = (*q, _GROUPS), (*single, _GROUPS)
@@ -359,7 +359,8 @@ def _kernels():
         "limiter": (LIMITER, limiter, [0.5, [single], (np.int32, 9, _GROUPS)]),
         "columns": (COLUMNS, columns, [square, batch, batch, (np.float64, 9)]),
         "moments": (MOMENTS, moments, [[q], (np.float64, _BASIS), (np.float64, 9, 9, _GROUPS), (np.float64, _GROUPS)]),
-        "tensor": (TENSOR, tensor, [(np.float32, 4, 5, 9, _GROUPS), (np.float32, 9, 6), (np.float32, 4, 5, 6, _GROUPS)]),
+        "tensor": (TENSOR, tensor, [(np.float32, 4, 5, 9, _GROUPS), (np.float32, 9, 6),
+                                    (np.float32, 4, 5, 6, _GROUPS)]),
         "mixed_types": (MIXED_TYPES, mixed_types, [1.5, [(np.float32, 10, 10)], (np.int32, 10, _GROUPS),
                                                    [(np.float64, 10, 10)]]),
         "dynamic": (DYNAMIC, dynamic, [square, [q], [q], (np.float64, 3)]),

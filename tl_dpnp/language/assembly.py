@@ -104,8 +104,8 @@ def _slice_text(entry: Slice) -> str:
 
 
 def _read_element(elaborator: Elaborator, node: ParseNode, annotation: _Annotation | None) -> Operand:
-    memref = POISON if annotation is None else annotation[0]
-    return elaborator.operand(node, memref.element if isinstance(memref, MemrefType) else POISON)
+    type = POISON if annotation is None else annotation[0]
+    return elaborator.operand(node, type.element if isinstance(type, MemrefType) else type)
 
 
 def _read_slices(elaborator: Elaborator, node: ParseNode, newer: bool) -> tuple[Slice, ...]:

@@ -23,7 +23,7 @@ from tl_dpnp.language.ir import MISSING, POISON, Constant, Function, Module, Ope
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.source import Node, Source
-from tl_dpnp.language.type_rules import cast_line, check_order, check_type, same_type
+from tl_dpnp.language.type_rules import cast_line, check_order, check_type, describe, same_type
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
@@ -250,7 +250,9 @@ class Elaborator:
         self._uses.append(span)
         try:
             literal = _literal(node)
-            if type is not POISON and isinstance(type, ScalarType):
+            if not isinstance(type, ScalarType):
+                self.report(f"{describe(type)} gives the constant no type", span, "use a scalar, or load an element")
+            elif type is not POISON:  # which was reported, as far as the name of a value stands for it by the verifier
                 return Constant(convert(literal, type), type, span)
         except RuleError as error:
             self._report_rule(error, span)
@@ -410,8 +412,13 @@ class Elaborator:
         name, literal, node = tree.children
         assert isinstance(name, Token)
         saved, self._uses = self._uses, []
-        operand = self.operand(literal, self.type(node))
+        type = self.type(node)
+        operand = self.operand(literal, type)
         self._uses = saved
+        try:
+            check_type(type)
+        except RuleError as error:
+            self._report_rule(error, self.source.span(node))
         self._named[id(operand)] = Value(str(name[1:]), operand.type)
         self._define(str(name[1:]), Entry(operand, self.source.span(name), operand.type), is_constant=True)
 

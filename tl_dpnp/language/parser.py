@@ -19,6 +19,7 @@ from tl_dpnp.language.grammar import grammar_text
 from tl_dpnp.language.ops import Module
 from tl_dpnp.language.source import Source
 from tl_dpnp.language.syntax import syntax_errors
+from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
 __all__ = ["parse"]
@@ -66,4 +67,6 @@ def parse(text: str, filename: str = "<string>") -> Module:
         diagnostics += find_errors(module, elaborator.operand_spans, source.line)
     if diagnostics:
         raise TLVerifyError.from_diagnostics(sort_diagnostics(diagnostics))
+    for operation in (each for function in module for each in function.body.walk()):
+        assert not has_poison(operation), f"{operation.span}: no diagnostic says what is wrong with an operand"
     return module

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import Writing
 from tl_dpnp.language.building import Argument, Building
-from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value, memref_type, scalar_type
+from tl_dpnp.language.ir import Constant, Operand, Operation, Value, memref_type, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operand_name
 from tl_dpnp.language.type_rules import describe
@@ -126,8 +126,8 @@ class LinearAlgebra(Operation):
         words = [elaborator.word(child) for child in nodes[:count]]
         places = nodes[count:]
         if types is None:
-            memref = elaborator.type_of(places[-1])
-            element = memref.element if isinstance(memref, MemrefType) else POISON
+            type = elaborator.type_of(places[-1])
+            element = type.element if isinstance(type, MemrefType) else type
             annotations: list[Any] = [(element, None), *[None] * (len(places) - 3), (element, None), None]
         else:
             annotations = [(elaborator.type(type), type) for type in types.children]
@@ -173,7 +173,8 @@ class LinearAlgebra(Operation):
         sound = True
         for memref, position in zip(memrefs, positions, strict=True):
             if not isinstance(memref.type, MemrefType):
-                yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", None, position)
+                message = f"{name} needs a memref, but {memref} is {describe(memref.type)}"
+                yield RuleError(message, "write the name of a memref", position)
                 sound = False
             elif memref.type.element == I1:
                 message = f"{name} does not work on elements of type i1"
@@ -204,10 +205,12 @@ class LinearAlgebra(Operation):
         operands += zip(self.inputs, positions, strict=False)
         for operand, position in operands:
             source = operand.type.element if isinstance(operand.type, MemrefType) else operand.type
-            if not isinstance(source, ScalarType):
-                message = f"{self.mnemonic} needs a scalar here, but {operand} is {describe(source)}"
-                yield RuleError(message, None, position)
-            elif not is_lossless(source, target):
+            if position not in positions and not isinstance(operand.type, ScalarType):  # alpha or beta
+                message = f"{self.mnemonic} needs a scalar here, but {operand} is {describe(operand.type)}"
+                yield RuleError(message, "write a constant, or load an element", position)
+                continue
+            assert isinstance(source, ScalarType)
+            if not is_lossless(source, target):
                 what = "elements of type" if isinstance(operand.type, MemrefType) else "type"
                 hint = cast_hint(operand, target)
                 if isinstance(operand.type, MemrefType):
@@ -343,10 +346,10 @@ class Ger(Contraction):
 
 @dataclass(frozen=True)
 class Hadamard(Contraction):
-    """c := alpha a ∘ b + beta c"""
+    """c := alpha a ∘ b + beta c, of vectors or matrices"""
 
     mnemonic = "hadamard"
-    shapes = ("M,M->M",)
+    shapes = ("M,M->M", "MN,MN->MN")
     names = ("a", "b", "c")
     aliases = ("hadamard_product",)
     product = staticmethod(lambda a, b: a * b)

@@ -165,7 +165,8 @@ class Store(Spelled):
 
     def errors(self) -> Iterator[RuleError]:
         if not isinstance(self.target.type, MemrefType):
-            yield RuleError(f"store needs a memref, but its operand is {describe(self.target.type)}", None, 1)
+            message = f"store needs a memref, but its operand is {describe(self.target.type)}"
+            yield RuleError(message, "write the name of a memref", 1)
             return
         yield from scalar_errors((self.value,), self.target.type.element, first=0)
         try:

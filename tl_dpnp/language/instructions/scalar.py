@@ -70,6 +70,8 @@ def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
 MATHEMATICS: dict[str, MathFunction] = {
     "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
     "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
+    "exp2": MathFunction(1, _FLOATS, lambda np, x: np.exp2(x)),
+    "log2": MathFunction(1, _FLOATS, lambda np, x: np.log2(x)),
     "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
     "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
     "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
@@ -80,6 +82,9 @@ MATHEMATICS: dict[str, MathFunction] = {
     "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
     "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
 }
+#: Functions that the dialect 0.4 spells alone, and those of which it has a variant that may lose accuracy.
+_ALONE = ("exp", "log", "exp2", "log2", "sin", "cos", "abs", "min", "max")
+_NATIVE = {f"native_{kind}": MATHEMATICS[kind] for kind in ("exp", "log", "exp2", "log2", "sin", "cos")}
 #: Comparisons: name → the word that stands for ``cmp.<name>`` in the dialect 0.4, which annotates the result.
 COMPARISONS: dict[str, str] = {
     "eq": "equal", "ne": "not_equal", "gt": "greater_than", "ge": "greater_than_equal", "lt": "less_than",
@@ -147,21 +152,29 @@ class Unary(Spelled):
 
 @dataclass(frozen=True)
 class Math(Spelled):
-    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`."""
+    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`.
+
+    The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.
+    """
 
     spelling = "math{kind} {arguments} : {result.scalar_type}"
     newer_spelling = "{kind} {arguments} : {result.scalar_type}"
     example = "%b = math.exp %a : f32"
     kinds = tuple(MATHEMATICS)
-    words = _named(("exp", "log", "sin", "cos", "abs", "min", "max"))
+    words = _named((*_ALONE, *_NATIVE))
     pure = True
 
     kind: Kind
     arguments: Arguments
     result: Result
 
+    @property
+    def function(self) -> str:
+        """The function that is computed, which of a native variant is the accurate one: that is always legal."""
+        return self.kind.removeprefix("native_")
+
     def errors(self) -> Iterator[RuleError]:
-        given, function = len(self.arguments), MATHEMATICS.get(self.kind)
+        given, function = len(self.arguments), (MATHEMATICS | _NATIVE).get(self.kind)
         count = given if function is None else function.operands
         yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
         if given != count:
@@ -170,7 +183,7 @@ class Math(Spelled):
         yield from scalar_errors(self.arguments, self.result.type, first=0)
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.kind]
+        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.function]
         return (group.scalar.mathematics(function.meaning, scalar_type(self.result), values, function.is_exact),)
 
 
