@@ -21,6 +21,7 @@ import pytest
 from tests.diagnostics.conftest import counted
 from tests.diagnostics.mutations import MUTATIONS, mutate
 from tests.diagnostics.test_corpus import FIXED, read
+from tests.language.test_definitions import DEFINED
 from tests.language.test_dialects import PARAMETERS, SPELLINGS
 from tests.language.test_reference_examples import FUSED_KERNEL, IF, VIEWS
 from tests.strategies.programs import random_program
@@ -34,7 +35,7 @@ HANG = 20.0  # seconds after which an input is given up
 EXAMPLES = [FUSED_KERNEL, IF] + [
     f"func @f(%0: {operand}, %1: index, %2: index) {{ %r = {instruction} : {operand} }}"
     for instruction, operand, _ in VIEWS
-] + [f"func @f({PARAMETERS}) {{\n{newer}\n}}" for _, newer in SPELLINGS]
+] + [f"func @f({PARAMETERS}) {{\n{newer}\n}}" for _, newer in SPELLINGS] + DEFINED
 
 
 class _Hang(BaseException):

@@ -179,7 +179,7 @@ def test_native_functions(kind):
 
 
 LATER = [
-    "%r = group_id.y : index", "%r = num_groups.z : index", "$n = 4", "parallel { }", "%r = subgroup_size : i32",
+    "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
     "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
     "cumsum 1.0, %v, 0, 0.0, %w",
     "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32", "%r = bitcast %a : i32",

@@ -120,3 +120,30 @@ def test_a_group_has_the_length_that_its_type_says(target):
             target.call(kernel, arrays[:count])
     target.call(kernel, arrays[:3])
     assert [array[0] for array in arrays] == [4, 4, 4, 1]
+
+
+@pytest.mark.parametrize("target", [target for target in _TARGETS if target.name != "one_subgroup"], ids=str)
+def test_one_text_with_several_values_of_a_variable(target, tmp_path, monkeypatch):
+    """A kernel is kept for each of them."""
+    import tl_dpnp
+
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
+    source = """func @f(%x: memref<f32x8>) {
+        foreach (%i) = (0), (8) { %v = load %x[%i] : f32 %w = mul %v, $factor : f32 store %w, %x[%i] }
+    }"""
+    for factor in (2.0, 3.0, 2.0, "4"):
+        kernel = tl_dpnp.compile(source, define={"factor": factor}, cache=True,
+                                 target="reference" if target.layout is None else "sycl")
+        x = np.ones(8, np.float32)
+        target.call(kernel, x)
+        np.testing.assert_array_equal(x, np.full(8, float(factor)))
+
+
+def test_variables_are_for_texts():
+    import tl_dpnp
+    from tl_dpnp.errors import TLTypeError
+
+    with pytest.raises(TLTypeError, match="this source is none"):
+        tl_dpnp.compile(tl_dpnp.parse("func @f() { }"), define={"n": 8})
+    with pytest.raises(TLTypeError, match="define= takes a mapping"):
+        tl_dpnp.compile("func @f() { }", define=[("n", 8)])

@@ -60,7 +60,21 @@ class Elaborator:
 
     def module(self, tree: Tree[Token]) -> Module:
         """Return the module of the parse tree of a program."""
-        return Module(tuple(self._function(function) for function in _trees(tree)))
+        functions: list[Function] = []
+        for part in _trees(tree):
+            if part.data == "definition":
+                self._definition(part)
+            else:
+                functions.append(self._function(part))
+        return Module(tuple(functions))
+
+    def _definition(self, tree: Tree[Token]) -> None:
+        """Check the value of a compile-time variable, which may stand nowhere."""
+        value = tree.children[-1]
+        if isinstance(value, Tree) and not value.data.startswith("attribute"):
+            self.type(value)
+        elif isinstance(value, Token) and value.type == "INTEGER_CONSTANT":
+            self._integer(value)
 
     # --- errors ------------------------------------------------------------------------------------------------------
 
@@ -176,7 +190,7 @@ class Elaborator:
         if text in self._types:
             return self._types[text]
         type = self._new_memref_type(tree)
-        if isinstance(type, MemrefType):
+        if isinstance(type, MemrefType) and "$" not in text:  # a compile-time variable may be another one elsewhere
             self._types[text] = type
         return type
 
@@ -350,8 +364,8 @@ class Elaborator:
 
     def _instruction(self, tree: Tree[Token]) -> Operation | None:
         """Return the operation of an instruction and make its results visible; None for what only defines a name."""
-        if tree.data == "constant_definition":
-            self._constant(tree)
+        if tree.data in ("constant_definition", "definition"):
+            (self._constant if tree.data == "constant_definition" else self._definition)(tree)
             return None
         names, body = [], tree
         if tree.data in ("value_instruction", "multi_value_instruction"):

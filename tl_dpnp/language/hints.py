@@ -80,7 +80,7 @@ _CHARACTERS: dict[str, str] = {
     "-": _MINUS,
     "\u2212": "write the minus sign of ASCII, -",
     "\u2192": "write ->",
-    "$": "compile-time variables of the language 0.4 are not supported yet; a value is written %a",
+    "$": "a compile-time variable is written $n, and defined by $n = 8",
     "\\": "an instruction may go on in the next line: leave this out",
     "\ufeff": "save the file without a byte order mark",
     "\u00a0": "write an ordinary space",
@@ -145,6 +145,10 @@ class Hints:
             glued = self._glued(token.start_pos or 0)
         if glued is not None:
             return glued
+        if word[:1] == "$" and token.type == "WORD":
+            return f"define it before: {word} = 8; a value is written %{word[1:]}"
+        if token.type == "CALCULATION":
+            return "give it a name before, and use that: $n = !calc(...)"
         if token.type == "STRING":
             return _STRING
         if _LATER.fullmatch(word) and (token.type == "WORD" or "ALLOCA" in accepted):

@@ -94,7 +94,7 @@ class _Recovery:
         number = next((n for n in range(len(lines), 0, -1) if lines[n - 1]), 1)
         column = len(lines[number - 1]) + 1
         span = Span(self.source.file, number, column, number, column + 1)
-        if context is None and accepted == {"FUNC"}:
+        if context is None and accepted - {"DEFINITION"} == {"FUNC"}:
             return self.source.diagnostic("the program is empty", span, f"write {FORMS['func']}")
         message = f"the program ends where {self._describe(accepted)} is expected"
         if "RBRACE" in accepted:
@@ -130,7 +130,7 @@ class _Recovery:
     def _describe(self, accepted: set[str]) -> str:
         """Return the accepted terminals as text: ``',' or an integer``."""
         names: list[str] = []
-        rest = set(accepted)
+        rest = accepted - {"DEFINITION"}  # it may stand wherever an instruction or a function may
         if "FOREACH" in rest:
             names.append("an instruction")
             rest -= {name for name, word in self.literals.items() if word in STARTS} | {"LOCAL_IDENTIFIER"}

@@ -17,7 +17,7 @@ from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions, Target
-from tl_dpnp.runtime.store.source_cache import parse
+from tl_dpnp.runtime.store.source_cache import Defined, parse
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ def compile(
     tuned: bool | None = None,
     precision: Precision | None = None,
     emulate_dpas: Literal[0, 8, 16] | None = None,
+    define: Mapping[str, bool | int | float | str] | None = None,
 ) -> Kernel | Module:
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
-    `src` is the text, a path to it, or what a builder gives.  `name` picks one function.
+    `src` is the text, a path to it, or what a builder gives.  `name` picks one function.  `define` gives compile-time
+    variables of a text: ``{"n": 8, "t": "f32"}`` is ``$n = 8`` and ``$t = f32`` in front of it.
 
     `target` is ``"sycl"``, ``"cuda"`` (NVIDIA GPUs, docs/cuda.md), ``"reference"`` (the NumPy interpreter) or
     ``"auto"``: the setting ``TL_DPNP_TARGET``.  A kernel is compiled at its first call, for the device of its
@@ -88,13 +90,16 @@ def compile(
     if options.target == "reference":
         _refuse_any(queue=queue, form=form, schedule=schedule, tuned=tuned, precision=precision,
                     emulate_dpas=emulate_dpas)
-    return with_room(_kernels, src, name, options, schedule, queue)
+    if define is not None and not isinstance(define, Mapping):
+        raise TLTypeError(f"define= takes a mapping from names to values, not a {type(define).__name__}")
+    return with_room(_kernels, src, name, options, schedule, queue, define or {})
 
 
 def _kernels(
-    src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any
+    src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any,
+    define: Defined,
 ) -> Kernel | Module:
-    module, text = _module_of(src, options.cache)
+    module, text = _module_of(src, options.cache, define)
     functions = module.functions
     if name is not None:
         functions = tuple(function for function in functions if function.name == name)
@@ -103,7 +108,8 @@ def _kernels(
             raise TLBindingError(f"the source has no function {name!r}; it has {known}")
     if schedule is not None:
         options = replace(options, schedules=_schedules(functions, schedule))
-    kernels = {function.name: Kernel(Program(function, text), options, queue) for function in functions}
+    defined = tuple((name, repr(value)) for name, value in sorted(define.items(), key=repr))
+    kernels = {function.name: Kernel(Program(function, text, defined), options, queue) for function in functions}
     return next(iter(kernels.values())) if len(kernels) == 1 else Module(kernels)
 
 
@@ -148,16 +154,18 @@ def _check_queue(queue: Any) -> None:
                               "dpctl.SyclQueue(device) makes one")
 
 
-def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
+def _module_of(src: Any, cache: bool, define: Defined) -> tuple[ops.Module, str | None]:
     """Return the verified IR of any kind of source, and the text where there is one."""
+    if define and not isinstance(src, str | os.PathLike):
+        raise TLTypeError("define= gives compile-time variables of a text, and this source is none")
     match src:
         case str():
             if "{" not in src and os.path.isfile(src):
                 raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it")
-            return parse(src, cache=cache), src
+            return parse(src, cache=cache, define=define), src
         case os.PathLike():
             text = _read(src)
-            return parse(text, os.fspath(src), cache), text
+            return parse(text, os.fspath(src), cache, define), text
         case ops.Module() | ops.Function():
             from tl_dpnp.language.verifier import verify
 
