@@ -13,9 +13,10 @@ import pytest
 from tl_dpnp.language import ops
 
 PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
-#: Words that mean something else there: what operators of other languages and products of sizes are written as, and the
-#: functions that the meanings of instructions are made of.
+#: Words that mean something else there: what operators of other languages and products of sizes are written as, the
+#: functions that the meanings of instructions are made of, and what compile-time variables are calculated with.
 OTHER_USES = {
+    "language/definitions.py": {"min", "max", "shl", "shr", "and", "or", "xor"},
     "language/hints.py": {"arith", "expand"},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
     "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},

@@ -48,20 +48,18 @@ def compile(
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
     `src` is the text, a path to it, or what a builder gives.  `name` picks one function.  `define` gives compile-time
-    variables of a text: ``{"n": 8, "t": "f32"}`` is ``$n = 8`` and ``$t = f32`` in front of it.
-
+    variables of a text: ``{"n": 8, "t": "f32"}`` is ``$n = 8 $t = f32`` in front of it.
     `target` is ``"sycl"``, ``"cuda"`` (NVIDIA GPUs, docs/cuda.md), ``"reference"`` (the NumPy interpreter) or
     ``"auto"``: the setting ``TL_DPNP_TARGET``.  A kernel is compiled at its first call, for the device of its
     arguments; with `queue` (a `dpctl.SyclQueue`) at once, and then all arguments must be on that queue.  `form` says
     how a work-group runs: ``"vector"``, one work-item with vectors, ``"divided"``, several of those that share one
     product, ``"subgroup"``, or ``"staged"`` and ``"tiled"`` on CUDA devices (docs/cuda.md); by default the setting
-    ``TL_DPNP_FORM`` or the device and the call decide.  `schedule` replaces
-    the default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
-    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  `tuned`
-    says whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
-    decides.  `precision` is what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the
-    default), or the rounding of operands to sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``):
-    docs/xmx.md, docs/cuda.md.
+    ``TL_DPNP_FORM`` or the device and the call decide.  `schedule` replaces the default schedules of one function: it
+    maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a `Schedule`, to what its ``to_json``
+    returned, or to a function that is called with a fresh `Schedule`.  `tuned` says whether to use what `Kernel.tune`
+    found for the other instructions; by default the setting ``TL_DPNP_TUNED`` decides.  `precision` is what products
+    of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the default), or the rounding of operands to
+    sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``): docs/xmx.md, docs/cuda.md.
     `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on devices without one; by
     default the setting ``TL_DPNP_EMULATE_DPAS`` decides.  The reference target takes none of the six.
     `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that
@@ -90,9 +88,7 @@ def compile(
     if options.target == "reference":
         _refuse_any(queue=queue, form=form, schedule=schedule, tuned=tuned, precision=precision,
                     emulate_dpas=emulate_dpas)
-    if define is not None and not isinstance(define, Mapping):
-        raise TLTypeError(f"define= takes a mapping from names to values, not a {type(define).__name__}")
-    return with_room(_kernels, src, name, options, schedule, queue, define or {})
+    return with_room(_kernels, src, name, options, schedule, queue, {} if define is None else define)
 
 
 def _kernels(
@@ -156,6 +152,8 @@ def _check_queue(queue: Any) -> None:
 
 def _module_of(src: Any, cache: bool, define: Defined) -> tuple[ops.Module, str | None]:
     """Return the verified IR of any kind of source, and the text where there is one."""
+    if not isinstance(define, Mapping):
+        raise TLTypeError(f"define= takes a mapping from names to values, not a {type(define).__name__}")
     if define and not isinstance(src, str | os.PathLike):
         raise TLTypeError("define= gives compile-time variables of a text, and this source is none")
     match src:

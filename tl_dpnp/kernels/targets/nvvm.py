@@ -23,8 +23,8 @@ _SPACES = {1: "global", 3: "shared"}
 #: libdevice's functions for f64; those for f32 end in f.  min and max follow IEEE 754 minNum and maxNum.
 _LIBDEVICE = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
-    "exp2": "exp2", "log2": "log2",
     "abs": "fabs", "min": "fmin", "max": "fmax", "rem": "fmod",
+    "exp2": "exp2", "log2": "log2",
 }
 
 
