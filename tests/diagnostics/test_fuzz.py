@@ -25,6 +25,7 @@ from tests.language.test_definitions import DEFINED
 from tests.language.test_dialects import PARAMETERS, SPELLINGS
 from tests.language.test_reference_examples import FUSED_KERNEL, IF, VIEWS
 from tests.strategies.programs import random_program
+from tests.strategies.writer import Features
 from tl_dpnp.errors import TLError, TLSyntaxError, UnsupportedError
 from tl_dpnp.language import parse, print_module
 
@@ -97,7 +98,8 @@ def check_error(error: TLError, text: str) -> str:
 @pytest.fixture(scope="module")
 def programs() -> list[str]:
     """Valid programs: the references' examples, the corrected ones of the corpus, random ones."""
-    written = [print_module(random_program(n).module, ("0.3", "0.4")[n % 2]) for n in range(60)]
+    written = [print_module(random_program(n, Features(carried_values=n % 2 == 1)).module, ("0.3", "0.4")[n % 2])
+               for n in range(60)]
     return EXAMPLES + [read(name) for name in FIXED] + written
 
 

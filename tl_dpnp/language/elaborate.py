@@ -9,13 +9,14 @@ Source: tensor language reference, all dialects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from lark import Token, Tree
 
 from tl_dpnp.errors import Diagnostic, Span
+from tl_dpnp.language.annotations import agreement_hint, may_be_annotated, type_for, with_names
 from tl_dpnp.language.attributes import read_attributes
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
 from tl_dpnp.language.grammar import RULES
@@ -23,7 +24,7 @@ from tl_dpnp.language.ir import MISSING, POISON, Constant, Function, Module, Ope
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.source import Node, Source
-from tl_dpnp.language.type_rules import cast_line, check_order, check_type, describe, same_type
+from tl_dpnp.language.type_rules import check_order, check_type, describe, same_type
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
@@ -300,7 +301,7 @@ class Elaborator:
         """
         if not self.names_value(node):
             if annotation is None:
-                hint = f"give it a type before, and use that: %c = constant {self._text(node)} : {_type_for(node)}"
+                hint = f"give it a type before, and use that: %c = constant {self._text(node)} : {type_for(node)}"
                 self.report("the constant has no type here", self.source.span(node), hint)
             return self.operand(node, POISON if annotation is None else annotation[0])
         operand = self._use(node)
@@ -310,7 +311,7 @@ class Elaborator:
         declared = self.type_of(node)
         if POISON in (declared, type) or any(same_type(own, type) for own in (operand.type, declared)):
             return operand
-        hint = _agreement_hint(str(node), declared, type, isinstance(where, Tree) or not can_be_written)
+        hint = agreement_hint(str(node), declared, type, isinstance(where, Tree) or not can_be_written)
         self.report(f"{node} has type {declared}, not {type}", self.source.span(where), hint)
         return replace(operand, type=POISON)
 
@@ -404,13 +405,13 @@ class Elaborator:
         if POISON in (type, result.type) or any(operand.type is POISON for operand in operation.operands):
             return None
         try:
-            computed = _with_names(operation, self._named).result_type() or result.type
+            computed = with_names(operation, self._named).result_type() or result.type
         except RuleError:
             return None
         written = "bool" if computed == I1 else str(computed)
         if isinstance(computed, MemrefType) and is_local:
             written = f"{written[:-1]},local>"
-        if not _may_be_annotated(computed, type):
+        if not may_be_annotated(computed, type):
             message, source = f"{result} has type {computed}, not {type}", operation.viewed
             if source is not None:
                 message = f"{type} is neither the type of {source} nor that of {result}, which views it"
@@ -499,58 +500,6 @@ def _children(node: Node | None) -> list[Node]:
 def _trees(node: Node | None) -> list[Tree[Token]]:
     """Return the children of a rule that are rules themselves; none if the rule is left out."""
     return [] if node is None else [child for child in _children(node) if isinstance(child, Tree)]
-
-
-def _agreement_hint(name: str, own: Type, annotation: Type, is_written: bool) -> str:
-    """Return what to write where a value is annotated with another type than its own.
-
-    `is_written` is false for the bounds of a loop whose type is left out.
-    """
-    match own, annotation:
-        case ScalarType(), ScalarType() if not own.is_complex or annotation.is_complex or annotation == I1:
-            cast = f"write {cast_line(Value(name[1:], own), annotation)} before, and use that"
-            if not is_written and not own.is_integer:
-                return cast
-            return f"write {own if is_written else f': {own} behind the bounds'}; or {cast}"
-        case GroupType(), MemrefType() | ScalarType():
-            return f"a group gives its memrefs by load: %m = load {name}[...] : {own}"
-        case MemrefType(), ScalarType():
-            return f"a memref gives its elements by load: %x = load {name}[...] : {own}"
-        case _, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
-            return f"write {own}"
-    return f"use a value of type {annotation}"
-
-
-def _with_names(operation: Operation, named: Mapping[int, Value]) -> Operation:
-    """Return an operation in which named constants among lists of operands are values again."""
-
-    def renamed(entry: Any) -> Any:
-        match entry:
-            case Slice():
-                return replace(entry, offset=renamed(entry.offset), size=renamed(entry.size))
-            case tuple():
-                return tuple(map(renamed, entry))
-        return named.get(id(entry), entry)
-
-    lists = {name: value for name, value in vars(operation).items() if name[0] != "_" and isinstance(value, tuple)}
-    return replace(operation, **{name: renamed(value) for name, value in lists.items()})
-
-
-def _may_be_annotated(computed: Type, annotation: Type) -> bool:
-    """Return whether an annotation of the dialect 0.4 is the type of a result, or that with strides left open."""
-    if not isinstance(computed, MemrefType) or not isinstance(annotation, MemrefType):
-        return same_type(computed, annotation)
-    strides = zip(annotation.strides, computed.strides, strict=False)
-    return (computed.element, computed.shape) == (annotation.element, annotation.shape) and all(
-        stride is None or stride == own for stride, own in strides
-    )
-
-
-def _type_for(node: Node) -> str:
-    """Return a type that a constant may have, for a hint."""
-    if isinstance(node, Tree):
-        return "c32"
-    return {"INTEGER_CONSTANT": "index", "BOOLEAN_CONSTANT": "bool"}.get(node.type, "f32")
 
 
 def _is_dynamic(node: Node | None) -> bool:
