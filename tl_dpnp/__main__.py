@@ -17,7 +17,7 @@ from tl_dpnp.errors import TLError
 
 #: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
 STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
-    "parsed": ("the program as parsed, in the newer spelling", lambda kernel: kernel.inspect_ir(stage="parsed")),
+    "parsed": ("the program as parsed, in the dialect 0.4", lambda kernel: kernel.inspect_ir(stage="parsed")),
     "canonical": ("after constant folding and dead code removal", lambda kernel: kernel.inspect_ir(stage="canonical")),
     "memory": ("with the places of temporaries in local memory", lambda kernel: kernel.inspect_ir(stage="memory")),
     "barriers": ("with the barriers that the compiler added", lambda kernel: kernel.inspect_ir(stage="barriers")),

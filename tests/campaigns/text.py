@@ -7,6 +7,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tests.campaigns.campaign import Campaign, run_campaign
 from tests.campaigns.outcome import Outcome
@@ -26,12 +27,19 @@ RANDOM = 60
 TIMES, SECONDS = 20, 0.5
 
 
+def written(rng: random.Random, features: Features) -> str:
+    """Return a random program in a random dialect."""
+    dialect = rng.choice(("0.3", "0.4"))
+    features = replace(features, carried_values=dialect == "0.4")
+    return print_module(random_program(rng.getrandbits(32), features).module, dialect)
+
+
 @functools.cache
 def sources() -> dict[str, list[str]]:
     """Return the programs to damage, by kind; those of the last are random and drawn anew for each case."""
     return {
         "examples": EXAMPLES, "corrected": [read(name) for name in FIXED], "malformed": [*map(read, MALFORMED)],
-        "random": [print_module(random_program(number).module) for number in range(RANDOM)],
+        "random": [written(random.Random(number), Features()) for number in range(RANDOM)],
     }
 
 
@@ -60,7 +68,7 @@ def make(kind: str, seed: int) -> str:
     """Return the damaged text of a seed."""
     rng = random.Random(seed)
     if kind == "random":
-        source = print_module(random_program(rng.getrandbits(32), Features(types=ALL_TYPES)).module)
+        source = written(rng, Features(types=ALL_TYPES))
     else:
         source = rng.choice(sources()[kind])
     return mutate(source, everything(), rng)

@@ -21,9 +21,12 @@ import pytest
 from tests.diagnostics.conftest import counted
 from tests.diagnostics.mutations import MUTATIONS, mutate
 from tests.diagnostics.test_corpus import FIXED, read
+from tests.language.test_definitions import DEFINED
+from tests.language.test_dialects import PARAMETERS, SPELLINGS
 from tests.language.test_reference_examples import FUSED_KERNEL, IF, VIEWS
 from tests.strategies.programs import random_program
-from tl_dpnp.errors import TLError, TLSyntaxError
+from tests.strategies.writer import Features
+from tl_dpnp.errors import TLError, TLSyntaxError, UnsupportedError
 from tl_dpnp.language import parse, print_module
 
 SEEDS = range(10)
@@ -33,7 +36,7 @@ HANG = 20.0  # seconds after which an input is given up
 EXAMPLES = [FUSED_KERNEL, IF] + [
     f"func @f(%0: {operand}, %1: index, %2: index) {{ %r = {instruction} : {operand} }}"
     for instruction, operand, _ in VIEWS
-]
+] + [f"func @f({PARAMETERS}) {{\n{newer}\n}}" for _, newer in SPELLINGS] + DEFINED
 
 
 class _Hang(BaseException):
@@ -66,10 +69,15 @@ def outcome(text: str) -> str:
         module = parse(text, "input.tl")
     except TLError as error:
         return check_error(error, text)
-    printed = print_module(module)
-    again = parse(printed, "printed.tl")
-    assert again == module or "nan" in printed  # a NaN differs from itself
-    assert print_module(again) == printed
+    for dialect in ("0.4", "0.3"):
+        try:
+            printed = print_module(module, dialect)
+        except UnsupportedError:
+            assert dialect == "0.3"
+            continue
+        again = parse(printed, "printed.tl")
+        assert again == module or "nan" in printed  # a NaN differs from itself
+        assert print_module(again, dialect) == printed
     return "parsed"
 
 
@@ -90,7 +98,9 @@ def check_error(error: TLError, text: str) -> str:
 @pytest.fixture(scope="module")
 def programs() -> list[str]:
     """Valid programs: the references' examples, the corrected ones of the corpus, random ones."""
-    return EXAMPLES + [read(name) for name in FIXED] + [print_module(random_program(n).module) for n in range(60)]
+    written = [print_module(random_program(n, Features(carried_values=n % 2 == 1)).module, ("0.3", "0.4")[n % 2])
+               for n in range(60)]
+    return EXAMPLES + [read(name) for name in FIXED] + written
 
 
 def inputs(programs: list[str], seed: int, count: int) -> Iterator[str]:

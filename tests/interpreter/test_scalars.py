@@ -223,7 +223,8 @@ def test_mathematics(scalar_type):
     x = 0.75
     tolerance = 2.0 ** (2 - scalar_type.mantissa)
     formulas = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt, "rsqrt": lambda v: 1 / math.sqrt(v),
-                "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "abs": abs}
+                "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "abs": abs,
+                "exp2": lambda v: 2.0**v, "log2": math.log2}
     for name, formula in formulas.items():
         result = evaluate(f"math.{name} %x : {scalar_type}", str(scalar_type), scalar_type.storage,
                           f"%x: {scalar_type}", x)

@@ -91,7 +91,7 @@ def test_numbers_take_the_type_of_their_place() -> None:
     b.store(numpy.float32(0.5), b.m, numpy.int32(3))
     b.mul(b.z, 2 + 1j)
     assert b.add(b.h, 1.00390625).type == BF16
-    text = print_module(b.build())
+    text = print_module(b.build(), "0.3")
     assert "store 0.5, %m[3] : memref<f64x8>" in text
     assert "arith.mul %z, [2.0, 1.0] : c32" in text
     assert "arith.add %h, 1.0 : bf16" in text

@@ -27,7 +27,7 @@ VVV = f"f32, {V}, {V}, f32, {V}"
 def body(text: str, parameters: str = PARAMETERS) -> tuple[ops.Operation, ...]:
     """Return the operations of a function body."""
     module = parse(f"func @f({parameters}) {{\n{text}\n}}")
-    assert parse(print_module(module)) == module
+    assert parse(print_module(module)) == parse(print_module(module, "0.3")) == module
     return module.functions[0].body.operations
 
 
@@ -68,8 +68,10 @@ def test_spellings_of_the_same(older: str, newer: str) -> None:
 
 def test_printer_writes_the_newer_spelling() -> None:
     module = parse(f"func @f({PARAMETERS}) {{ %r = add %a, 1 : f32 hadamard_product 1, %v, %v, 0, %w : {VVV} }}")
-    assert "%r = arith.add %a, 1.0 : f32" in print_module(module)
-    assert f"hadamard 1.0, %v, %v, 0.0, %w : {VVV}" in print_module(module)
+    assert "%r = arith.add %a, 1.0 : f32" in print_module(module, "0.3")
+    assert f"hadamard 1.0, %v, %v, 0.0, %w : {VVV}" in print_module(module, "0.3")
+    assert "%c0 = constant 1.0 : f32\n  %r = add %a, %c0 : f32" in print_module(module)
+    assert "hadamard %c0, %v, %v, %c1, %w\n" in print_module(module)
 
 
 @pytest.mark.parametrize("name", [name for name, type_ in SCALAR_TYPES.items() if not type_.is_subbyte])
@@ -376,7 +378,7 @@ def test_empty_program(text: str) -> None:
         ("func @f() { gem.n.n }", "1:13", "expected an instruction or '}', found the unknown word 'gem'", "gem"),
         ("func @f() { %x = lod %a }", "1:18", "found the unknown word 'lod'", "did you mean load?"),
         ("func @f(%a f32) {}", "1:12", "expected ':', found 'f32'", "the form is: func @name"),
-        ("func @f(%a: f32x8) {}", "1:16", "expected ')' or ',', found 'x'", "a tensor is written memref<"),
+        ("func @f(%a: f32x8) {}", "1:16", "expected ')', ',' or '{', found 'x'", "a tensor is written memref<"),
         ("func @f(%a: float) {}", "1:13", "expected a type, found the unknown word 'float'", "the type is written f32"),
         ("func @f() {", "1:12", "the program ends where an instruction or '}' is expected", "add }"),
         ("func @f() { group_id }", "1:13", "expected an instruction or '}'", "give its result a name: %i = group_id"),

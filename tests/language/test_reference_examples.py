@@ -103,6 +103,7 @@ def test_view(instruction: str, operand: str, documented: str) -> None:
     module = parse(f"func @f(%0: {operand}, %1: index, %2: index) {{ %r = {instruction} : {operand} }}")
     assert result(module).type == type_named(documented)
     assert parse(print_module(module)) == module
+    assert parse(f"func @f(%0: {operand}, %1: index, %2: index) {{ %r = {instruction} : {documented} }}") == module
 
 
 @pytest.mark.parametrize("text", [FUSED_KERNEL, IF], ids=["fused_kernel", "if"])

@@ -23,7 +23,9 @@ func @everything(%n: i64, %a: f64, %z: c64, %A: group<memref<f64x8x?>, offset: ?
   foreach %i = 0, 4 { store %x, %t[%i] : memref<f64x4> }
   lifetime_stop %t
 }
-func @second(%f: i1) { }
+func @second(%f: i1, %G: group<memref<f32x4> x 3>) {
+  %x = for %i = 0, 4 init(%x=%f) -> (bool) { yield (%x) }
+}
 """
 
 

@@ -85,7 +85,7 @@ CASES = [
     (f"%x = load %A[0, %k] : {M}", 17, "an index must have type index, but %k has type i64", None),
     (f"%x = load %G[0, 0] : group<{M}>", 17, "a group takes one index, but 2 are given", None),
     (f"%x = load %G[-1] : group<{M}>", 14, "the index -1 is negative", None),
-    (f"%x = load %G[0] : {M}", 19, f"%G has type group<{M}>", None),
+    (f"%x = load %G[0] : {V}", 19, f"{V} is neither the type of %G nor that of %x", M),
     (f"store %h, %A[0, 0] : {M}", 7, "%h has type f64, but type f32 is needed", "cast %h : f64 -> f32"),
     (f"store %a, %A[0, 4] : {M}", 17, "the index 4 is out of bounds of mode 1", None),
     (f"store %a, %A[0] : {M}", 11, "takes 2 indices, but 1 given", None),
@@ -190,7 +190,8 @@ CASES = [
     (f"gemm.n.n 1.0, %A, %A, 0.0, %a : f32, {M}, {M}, f32, f32", None, "expected a memref type", None),
     (f"gemv.n 1.0, %R, %v, 0.0, %v : f32, {R}, {V}, f32, {V}", 17, "K is 8 in %R but 4 in %v", None),
     (f"ger 1.0, %v, %v, 0.0, %R : f32, {V}, {V}, f32, {R}", 23, "N is 4 in %v but 8 in %R", None),
-    (f"hadamard 1.0, %A, %A, 0.0, %A : f32, {M}, {M}, f32, {M}", 15, "hadamard needs a vector (order 1)", None),
+    (f"hadamard 1.0, %s, %s, 0.0, %s : f32, {S}, {S}, f32, {S}", 15, "hadamard needs a vector (order 1)", None),
+    (f"hadamard 1.0, %A, %R, 0.0, %A : f32, {M}, {R}, f32, {M}", 19, "N is 4 in %A but 8 in %R", "MxN, MxN -> MxN"),
     (f"axpby.n 1.0, %R, 0.0, %A : f32, {R}, f32, {M}", 23, "N is 8 in %R but 4 in %A", None),
     (
         "axpby.n 1.0, %t, 0.0, %t : f32, memref<f32x2x2x2>, f32, memref<f32x2x2x2>",

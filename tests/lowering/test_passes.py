@@ -30,7 +30,7 @@ def body(text: str) -> str:
 
 def canonical(text: str) -> list[str]:
     """Return the lines of the canonical form of a body, without the frame."""
-    printed = print_function(canonicalize(function(body(text))))
+    printed = print_function(canonicalize(function(body(text))), "0.3")
     return [line.strip() for line in printed.splitlines()[1:-1]]
 
 
@@ -102,7 +102,7 @@ def test_names_that_two_loops_share_become_different():
 def with_barriers(text: str) -> list[str]:
     """Return the first word of each line after the pass."""
     given = canonicalize(function(body(text)))
-    printed = print_function(insert_barriers(given, place_temporaries(given, 1 << 20)))
+    printed = print_function(insert_barriers(given, place_temporaries(given, 1 << 20)), "0.3")
     return [line.strip().split()[0].split(".")[0] for line in printed.splitlines()[1:-1]]
 
 
@@ -288,3 +288,31 @@ def test_a_work_group_size_alone_constrains_the_subgroup_size():
 def test_what_the_device_cannot_do_is_an_error(attributes, form, message):
     with pytest.raises(LoweringError, match=message):
         choose_work_group(replace(EMPTY, **attributes), GPU, form)
+
+
+# --- carried values --------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_that_never_runs_gives_the_values_that_it_begins_with():
+    assert canonical("""
+        %a = for %i = 4, 4 init(%b=1.0) -> (f32) { yield (2.0) }
+        store %a, %x[0]""") == ["store 1.0, %x[0] : memref<f32x16>"]
+
+
+def test_the_results_of_a_loop_may_have_the_names_of_what_it_carries():
+    given = function(body("""
+        %a = load %x[0] : f32
+        %r = for %i = 0, 4 init(%r=%a) -> (f32) {
+            %t = for %j = 0, 4 init(%t=%r) -> (f32) { %u = add %t, %r : f32 yield (%u) }
+            yield (%t)
+        }
+        store %r, %x[0]"""))
+    renamed = canonicalize(given)
+    names = [value.name for each in renamed.body.walk() for value in (*each.results, *each.loop_variables)]
+    assert len(set(names)) == len(names)
+    _, outer, store = renamed.body
+    (inner, outer_yield) = outer.body
+    assert store.value == outer.outputs[0]
+    assert outer_yield.values == inner.outputs
+    assert inner.initial == outer.carried
+    assert inner.body.operations[0].operands == (inner.carried[0], outer.carried[0])

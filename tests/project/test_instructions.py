@@ -13,12 +13,13 @@ import pytest
 from tl_dpnp.language import ops
 
 PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
-#: Words that mean something else there: what operators of other languages and products of sizes are written as, and the
-#: functions that the meanings of instructions are made of.
+#: Words that mean something else there: what operators of other languages and products of sizes are written as, the
+#: functions that the meanings of instructions are made of, and what compile-time variables are calculated with.
 OTHER_USES = {
+    "language/definitions.py": {"min", "max", "shl", "shr", "and", "or", "xor"},
     "language/hints.py": {"arith", "expand"},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
-    "language/interpreter/scalar.py": {"arith", *ops.Arith.older, *ops.Unary.older},
+    "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},
 }
 #: The rules about regions and lifetimes are about these; they are the structure of every program.
 STRUCTURE = {"Alloca", "For", "Foreach", "If", "LifetimeStop", "Yield"}
@@ -48,7 +49,7 @@ def foreign_mentions(folder, kinds, exempt=frozenset()):
         if kind.__name__ not in exempt:
             home = pathlib.Path(inspect.getfile(kind))
             homes["name", kind.__name__] = home
-            homes |= {("string", word): home for word in (kind.mnemonic, *kind.older)}
+            homes |= {("string", word): home for word in (kind.mnemonic, *kind.aliases)}
     return {
         f"{relative(path)}:{line} {text}"
         for path in sorted((PACKAGE / folder).rglob("*.py"))

@@ -31,7 +31,8 @@ def parses(monkeypatch):
     """Count how often the parser runs."""
     calls = []
     plain = source_cache._parse
-    monkeypatch.setattr(source_cache, "_parse", lambda text, name: calls.append(name) or plain(text, name))
+    monkeypatch.setattr(source_cache, "_parse",
+                        lambda text, name, define: calls.append(name) or plain(text, name, define))
     return calls
 
 
@@ -46,6 +47,14 @@ def test_text_and_file_name_are_both_part_of_the_key(parses):
     assert source_cache.parse(PROGRAM, "b.tl").functions[0].span.file == "b.tl"
     source_cache.parse(PROGRAM + "\n", "a.tl")
     assert parses == ["a.tl", "b.tl", "a.tl"]
+
+
+def test_compile_time_variables_are_part_of_the_key(parses):
+    text = "func @f(%x: memref<f32x$n>) { }"
+    for n in (4, 5, "5", 4):
+        (function,) = source_cache.parse(text, "a.tl", define={"n": n})
+        assert str(function.parameters[0].type) == f"memref<f32x{n}>"
+    assert len(parses) == 3
 
 
 def test_without_a_cache_it_is_parsed_each_time(parses, folder):

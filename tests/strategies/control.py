@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from tests.strategies.abstract import Interval, Ref, Retry, Scalar
+from tests.strategies.abstract import Interval, Magnitude, Ref, Retry, Scalar
 from tests.strategies.algebra import Algebra
 from tests.strategies.memory import Sizes
 from tests.strategies.writer import Frame, Written
@@ -150,13 +151,33 @@ class Control(Algebra):
         variable = ops.Value(self.name(), variable_type)
         last = tuple(max((s for s in range(start, size, step.value)), default=start - 1) for size in sizes)
         times = max(len(range(start, size, step.value)) for size in sizes)
+        carried: list[ops.Value] = []
+        initial: list[Scalar] = []
+        following: list[Scalar] = []
+        if self.features.carried_values and self.chance(0.4):
+            types = [type_ for type_ in (self.any_type() for _ in range(self.rng.randint(1, 3))) if type_ != INDEX]
+            carried = [ops.Value(self.name(), type_) for type_ in types]
+            initial = [self.expression(type_, 1) for type_ in types]
         with self.loop(), self.region(self.frame.inner(times)) as body:
             self._as_index(variable, Interval((start,) * self.groups, last))
+            # Of floats nothing is known from one iteration to the next but that they are among what was yielded.
+            self.frame.scalars += [Scalar(value) for value in carried if not value.type.mantissa]
             self.inner_statements(self.rng.randint(1, 2))
+            for value in carried:
+                others = [other for other in carried if other.type == value.type]
+                is_moved = self.chance(0.4)
+                following.append(Scalar(self.pick(others)) if is_moved else self.expression(value.type, 1))
+            if carried:
+                self.emit(ops.Yield(values=tuple(value.operand for value in following)))
         if not body:
             raise Retry
+        outputs = tuple(ops.Value(self.name(), value.type) for value in carried)
         self.emit(ops.For(variable=variable, start=ops.Constant(start, variable_type), stop=stop, step=step,
-                          body=ops.Region(tuple(body))))
+                          body=ops.Region(tuple(body)), carried=tuple(carried),
+                          initial=tuple(value.operand for value in initial), outputs=outputs))
+        for output in outputs:
+            possible = [value.magnitude for value in (*initial, *following) if value.type == output.type]
+            self.frame.scalars.append(Scalar(output, functools.reduce(Magnitude.union, possible)))
 
     def branch(self) -> None:
         """Emit an if, with or without else and results."""

@@ -97,7 +97,7 @@ class Expressions(Writer):
         lhs, rhs = self.expression(compared, depth), self.expression(compared, depth)
         if not (lhs.magnitude.whole and rhs.magnitude.whole):
             raise Retry
-        kind = self.pick(ops.COMPARISONS)
+        kind = self.pick(tuple(ops.COMPARISONS))
         return self.scalar(lambda r: ops.Compare(kind=kind, lhs=lhs.operand, rhs=rhs.operand, result=r), I1)
 
     def _integer(self, scalar_type: ScalarType, depth: int) -> Scalar:
@@ -179,18 +179,20 @@ class Expressions(Writer):
 
     def _function(self, scalar_type: ScalarType, depth: int) -> Scalar:
         """Apply a mathematical function where it is smooth."""
-        kind = self.pick(["exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh"])
+        kind = self.pick(["exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "exp2", "log2"])
         x = self.expression(scalar_type, depth)
-        if kind in ("log", "sqrt", "rsqrt"):
-            x = self._at_least_one(x)  # from here on the derivative is at most 1
+        if kind in ("log", "log2", "sqrt", "rsqrt"):
+            x = self._at_least_one(x)  # from here on the derivative is at most 1, of log2 at most 1 / log(2)
         known = x.magnitude
         bound, slope = 1.0, 1.0
         match kind:
             case "log":
                 bound = math.log(known.bound + 1)
+            case "log2":
+                bound, slope = math.log2(known.bound + 1), 1 / math.log(2)
             case "sqrt":
                 bound = math.sqrt(known.bound + 1)
-            case "exp":
+            case "exp" | "exp2":
                 if known.bound > 4:
                     raise Retry
                 bound = slope = math.exp(known.bound + known.error)

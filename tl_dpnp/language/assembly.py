@@ -3,7 +3,8 @@
 `spelling` is the form of an instruction, as MLIR's declarative assembly formats are (MLIR, "Operation Definition
 Specification", section "Declarative Assembly Format")::
 
-    spelling = "load {source}[{indices}] : {source.memref_or_group_type}"
+    spelling = "load {source}[{indices}] : {source.type_of_load}"
+    newer_spelling = "load {source}[{indices}] : {result.type_of_load}"
 
 ``{field}`` stands for a field of the class, whose annotation says what is written there: one of the names below.
 ``{field.rule}`` stands for its type, which is written as that rule of the grammar.  All else is written as it stands.
@@ -16,16 +17,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.constants import format_constant
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Slice, Value
-from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.language.types import GroupType, MemrefType, Type
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "Arguments", "Element", "Indices", "Kind", "Memref", "Mode", "Result", "Sizes", "Slices", "Spelled", "listed",
-    "operand_text",
+    "LISTING", "Arguments", "Element", "Indices", "Kind", "Memref", "Mode", "Result", "Sizes", "Slices", "Spelled",
+    "Writing", "operand_text",
 ]
 
 #: What fields are annotated with.  An `Operand` has the only type that is written, or that written for itself.
@@ -43,18 +45,53 @@ Mode = int
 Kind = str
 Result = Value
 
-#: An annotation of the text: the type and its place.
+#: The type that an annotation gives to operands, and its place; no place where another operand gives it.
 _Annotation = tuple[Type, Any]
 
 
 def operand_text(operand: Operand) -> str:
-    """Return an operand as text of the language."""
+    """Return an operand as text, a constant by its value."""
     return str(operand) if isinstance(operand, Value) else format_constant(operand.value, operand.type)
 
 
-def listed(operands: tuple[Operand, ...]) -> str:
-    """Return operands as text, with commas between them."""
-    return ", ".join(map(operand_text, operands))
+class Writing:
+    """How the dialect 0.3 writes operands and types: constants stand where they are used.
+
+    What it cannot say is an error if it `is_strict`, else it is written as in 0.4, for errors and listings.
+    """
+
+    #: Whether the newer spellings are written.
+    newer: ClassVar[bool] = False
+
+    def __init__(self, is_strict: bool = False) -> None:
+        self.is_strict = is_strict
+
+    def operand(self, operand: Operand) -> str:
+        """Return an operand of any instruction."""
+        return operand_text(operand)
+
+    def listed(self, operands: tuple[Operand, ...]) -> str:
+        """Return operands with commas between them."""
+        return ", ".join(map(self.operand, operands))
+
+    def type(self, type: Type) -> str:
+        """Return a type.  Raises `UnsupportedError` for one that the dialect does not have."""
+        if isinstance(type, GroupType) and type.length is not None:
+            self.refuse(f"the length of {type}")
+        return str(type)
+
+    def type_of(self, operand: Operand) -> str:
+        """Return the type of an operand."""
+        return self.type(operand.type)
+
+    def refuse(self, what: str) -> None:
+        """Raise `UnsupportedError` for what only the dialect 0.4 can say."""
+        if self.is_strict:
+            raise UnsupportedError(f'the dialect 0.3 cannot say {what}: print it with dialect="0.4"')
+
+
+#: How errors and listings are written.
+LISTING = Writing()
 
 
 def _slice_text(entry: Slice) -> str:
@@ -67,9 +104,12 @@ def _slice_text(entry: Slice) -> str:
 
 
 def _read_element(elaborator: Elaborator, node: ParseNode, annotation: _Annotation | None) -> Operand:
-    assert annotation is not None
-    memref, _ = annotation
-    return elaborator.operand(node, memref.element if isinstance(memref, MemrefType) else POISON)
+    type = POISON if annotation is None else annotation[0]
+    return elaborator.operand(node, type.element if isinstance(type, MemrefType) else type)
+
+
+def _read_slices(elaborator: Elaborator, node: ParseNode, newer: bool) -> tuple[Slice, ...]:
+    return () if node is None else tuple(elaborator.slice(child, zero_removes=newer) for child in node.children)
 
 
 @dataclass(frozen=True)
@@ -80,25 +120,27 @@ class _Role:
     """
 
     rule: str
-    text: Callable[[Any], str]
+    text: Callable[[Writing, Any], str]
     read: Callable[[Elaborator, Any, _Annotation | None], Any]
     beside: bool = False
 
 
 _ROLES: Mapping[str, _Role] = {
-    "Operand": _Role("_identifier_or_constant", operand_text, lambda e, node, type: e.agreed(node, type)),
-    "Arguments": _Role("identifier_or_constant_list", listed,
+    "Operand": _Role("_identifier_or_constant", lambda w, operand: w.operand(operand),
+                     lambda e, node, type: e.agreed(node, type)),
+    "Arguments": _Role("identifier_or_constant_list", lambda w, operands: w.listed(operands),
                        lambda e, node, type: tuple(e.agreed(child, type) for child in node.children)),
-    "Element": _Role("_identifier_or_constant", operand_text, _read_element),
-    "Memref": _Role("LOCAL_IDENTIFIER", str, lambda e, node, type: e.agreed(node, type)),
-    "Indices": _Role("[index_list]", listed,
+    "Element": _Role("_identifier_or_constant", lambda w, operand: w.operand(operand), _read_element),
+    "Memref": _Role("LOCAL_IDENTIFIER", lambda w, memref: str(memref), lambda e, node, type: e.memref(node, type)),
+    "Indices": _Role("[index_list]", lambda w, operands: w.listed(operands),
                      lambda e, node, _: () if node is None else tuple(map(e.index, node.children))),
-    "Sizes": _Role("expand_shape", lambda sizes: " x ".join("?" if s is None else operand_text(s) for s in sizes),
+    "Sizes": _Role("expand_shape",
+                   lambda w, sizes: " x ".join("?" if s is None else operand_text(s) for s in sizes),
                    lambda e, node, _: tuple(map(e.size, node.children))),
-    "Slices": _Role("[index_or_slice_list]", lambda slices: ", ".join(map(_slice_text, slices)),
-                    lambda e, node, _: () if node is None else tuple(map(e.slice, node.children))),
-    "Mode": _Role("INTEGER_CONSTANT", str, lambda e, node, _: e.mode(node), beside=True),
-    "Kind": _Role("{}_kind", lambda kind: f".{kind}", lambda e, node, _: e.word(node), beside=True),
+    "Slices": _Role("[index_or_slice_list]", lambda w, slices: ", ".join(map(_slice_text, slices)),
+                    lambda e, node, type: _read_slices(e, node, type is None or type[1] is None)),
+    "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
+    "Kind": _Role("{}_kind", lambda w, kind: f".{kind}", lambda e, node, _: e.word(node), beside=True),
 }
 
 #: A place of a spelling: a field, and the rule of its type where the type is written there.
@@ -107,10 +149,10 @@ _PLACE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 
 @dataclass(frozen=True)
 class _Form:
-    """The parsed spelling of a class: texts, and (field, rule of its type) between them.
+    """A parsed spelling of a class: texts, and (field, rule of its type) between them.
 
     `reads` holds, in the order in which fields are read, each with its role, its place, and that of its type;
-    `result` is the place of the type of the result, where that is written.
+    `result` is the place of the type of the result, where that is written.  `symbols` are those of its grammar.
     """
 
     texts: tuple[str, ...]
@@ -118,78 +160,130 @@ class _Form:
     roles: Mapping[str, _Role]
     reads: tuple[tuple[str, _Role, int, int | None], ...]
     result: int | None
+    symbols: str
 
 
-_forms: dict[type[Spelled], _Form] = {}
+_forms: dict[type[Spelled], tuple[_Form, _Form]] = {}
 
 
-def _form(kind: type[Spelled]) -> _Form:
+def _forms_of(kind: type[Spelled]) -> tuple[_Form, _Form]:
+    """Return the forms of the dialects 0.3 and 0.4; one form twice where they agree."""
     if kind not in _forms:
-        _forms[kind] = _parsed(kind)
+        older = _parsed(kind, kind.spelling)
+        newer = older if kind.newer_spelling is None else _parsed(kind, kind.newer_spelling)
+        _forms[kind] = older, newer
     return _forms[kind]
 
 
-def _parsed(kind: type[Spelled]) -> _Form:
-    pieces = _PLACE.split(kind.spelling)
+def _parsed(kind: type[Spelled], spelling: str) -> _Form:
+    pieces = _PLACE.split(spelling)
     places = tuple(zip(pieces[1::3], pieces[2::3], strict=True))
     # Annotations are text: `from __future__ import annotations`.
     roles = {f.name: _ROLES[str(f.type)] for f in fields(kind) if f.name not in ("span", "result")}
     nodes = {name: place for place, (name, rule) in enumerate(places) if rule is None}
     types = {name: place for place, (name, rule) in enumerate(places) if rule is not None}
-    common = next(iter(types.values()), None)
+    # The first type of the older spelling is that of all operands without one; the newer one may leave it out.
+    first = next((match[1] for match in _PLACE.finditer(kind.spelling) if match[2]), "")
     ordered = sorted(roles, key=lambda name: roles[name].beside)
-    reads = tuple((name, roles[name], nodes[name], types.get(name, common)) for name in ordered)
-    return _Form(tuple(pieces[::3]), places, roles, reads, types.get("result"))
+    reads = tuple((name, roles[name], nodes[name], types.get(name, types.get(first))) for name in ordered)
+    symbols: list[str] = []
+    for text, (field, type_rule) in zip(pieces[::3], (*places, ("", None)), strict=True):
+        symbols += (f'"{word}"' for word in re.findall(r"->|\.?\w+|\S", text))
+        if field:
+            rule = "{}_word" if field == "kind" and not symbols else roles[field].rule if type_rule is None else ""
+            symbols.append(type_rule or rule.format(kind.__name__.lower()))
+    return _Form(tuple(pieces[::3]), places, roles, reads, types.get("result"), " ".join(symbols))
 
 
 @dataclass(frozen=True)
 class Spelled(Operation):
-    """Base of the instructions that have a `spelling`; `older` are kinds that the older reference writes alone."""
+    """Base of the instructions that have a `spelling`, that of the dialect 0.3.
+
+    `newer_spelling` is that of the dialect 0.4, None where it is the same; where both consist of the same tokens,
+    `annotates_result` tells them apart.  `words` has the kinds that may stand alone, each by its word there.
+    """
 
     spelling: ClassVar[str]
+    newer_spelling: ClassVar[str | None] = None
+    words: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         """The word that a spelling begins with is the instruction's."""
         if "spelling" in vars(cls):
             cls.mnemonic = re.match(r"\w+", cls.spelling)[0]  # type: ignore[index]
+        if cls.words:
+            cls.aliases = tuple(cls.words.values())
+        elif cls.newer_spelling is not None and not cls.newer_spelling.startswith(cls.mnemonic):
+            cls.aliases = (re.match(r"\w+", cls.newer_spelling)[0],)  # type: ignore[index]
+
+    @classmethod
+    def annotates_result(cls, source: Type, annotation: Type) -> bool:
+        """Return whether an annotation is the type of the result, for an operand of the type `source`.
+
+        It is asked of instructions whose spellings in 0.3 and 0.4 consist of the same tokens.
+        """
+        raise NotImplementedError(f"{cls.__name__} has spellings that are told apart by their tokens")
 
     @classmethod
     def grammar(cls) -> dict[str, str]:
-        form, name = _form(cls), cls.__name__.lower()
-        symbols: list[str] = []
-        for text, (field, type_rule) in zip(form.texts, (*form.places, ("", None)), strict=True):
-            symbols += (f'"{word}"' for word in re.findall(r"->|\w+|\S", text))
-            if field:
-                symbols.append(type_rule or form.roles[field].rule.format(name))
-        rules = {f"{name}_instruction": " ".join(symbols)}
-        if cls.kinds:
-            rules[f"!{name}_kind"] = " | ".join(f'".{kind}"' for kind in cls.kinds)
-        if cls.older:
-            rules[f"{name}_older_instruction"] = " ".join([f"{name}_older", *symbols[2:]])
-            rules[f"!{name}_older"] = " | ".join(f'"{kind}"' for kind in cls.older)
+        (older, newer), name = _forms_of(cls), cls.__name__.lower()
+        rules = {f"{name}_instruction": older.symbols}
+        if newer.symbols != older.symbols:
+            rules[f"{name}_newer_instruction"] = newer.symbols
+        for rule, words in (("kind", [f".{kind}" for kind in cls.kinds]), ("word", cls.words.values())):
+            if words:
+                rules[f"!{name}_{rule}"] = " | ".join(f'"{word}"' for word in words)
         return rules
 
     @classmethod
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
-        form, nodes = _form(cls), tree.children
+        (older, newer), nodes = _forms_of(cls), tree.children
+        form = newer if tree.data.endswith("_newer_instruction") else older
         types = {place: (elaborator.type(nodes[place]), nodes[place])
                  for place, (_, rule) in enumerate(form.places) if rule is not None}
-        values = {name: role.read(elaborator, nodes[place], None if type is None else types[type])
+        # Of spellings with the same tokens, the source is written first and the annotation last.
+        if newer is not older and newer.symbols == older.symbols and (
+            cls.annotates_result(elaborator.type_of(nodes[0]), types[len(nodes) - 1][0])
+        ):
+            form = newer
+        implied = None if form is older else _implied(elaborator, form, nodes)
+        values = {name: role.read(elaborator, nodes[place], implied if type is None else types[type])
                   for name, role, place, type in form.reads}
+        if "kind" in values:
+            values["kind"] = next((kind for kind, word in cls.words.items() if word == values["kind"]), values["kind"])
         if form.result is not None:
             type, node = types[form.result]
             elaborator.place(node)
+            if form is not older:
+                elaborator.annotate_result(node, type)
             values["result"] = replace(results[0], type=type)
         elif results:
             values["result"] = results[0]
         return cls(**values)
 
-    @property
-    def text(self) -> str:
-        form = _form(type(self))
+    def spell(self, writing: Writing) -> str:
+        older, newer = _forms_of(type(self))
+        kind = getattr(self, "kind", "")
+        alone = self.words.get(kind)
+        form = newer if writing.newer and (not self.words or alone is not None) else older
+        if form is older and alone is not None and kind not in self.kinds:
+            writing.refuse(alone)
+            form = newer
         parts = [form.texts[0]]
         for (field, type_rule), text in zip(form.places, form.texts[1:], strict=True):
             value = getattr(self, field)
-            parts.append(str(value.type) if type_rule else form.roles[field].text(value))
+            if field == "kind" and form is newer:
+                parts.append(str(alone))
+            else:
+                parts.append(writing.type_of(value) if type_rule else form.roles[field].text(writing, value))
             parts.append(text)
         return "".join(parts)
+
+
+def _implied(elaborator: Elaborator, form: _Form, nodes: list[ParseNode]) -> _Annotation | None:
+    """Return the type that constants take from the other operands where no annotation gives one: a memref's first."""
+    for wanted in ("Memref", "Operand"):
+        for _, role, place, _ in form.reads:
+            if role is _ROLES[wanted] and elaborator.names_value(nodes[place]):
+                return elaborator.type_of(nodes[place]), None
+    return None

@@ -55,8 +55,8 @@ def memref(element: ScalarType, *shape: Size, strides: Sequence[Size] | None = N
         return MemrefType(element, sizes, _sizes("a stride", strides))
 
 
-def group(memref: MemrefType, offset: Size = 0) -> GroupType:
-    """Return the type of a group of memrefs; `offset` is in elements, None if it is dynamic.
+def group(memref: MemrefType, offset: Size = 0, length: Size = None) -> GroupType:
+    """Return the type of a group of memrefs; `offset` is in elements, None if dynamic, `length` None for any.
 
     Raises `TLVerifyError` for anything but a memref type.
     """
@@ -65,7 +65,7 @@ def group(memref: MemrefType, offset: Size = 0) -> GroupType:
             given = memref if isinstance(memref, Type) else repr(memref)
             raise RuleError(f"group takes the type of its memrefs, it was given {given}",
                             "write group(memref(F32, 16, 8))")
-        return GroupType(memref, *_sizes("an offset", (offset,)))
+        return GroupType(memref, *_sizes("an offset", (offset,)), *_sizes("a length", (length,)))
 
 
 def build_module(*builders: FunctionBuilder) -> Module:

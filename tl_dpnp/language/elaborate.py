@@ -1,25 +1,30 @@
 """From the parse tree to the IR: resolves names, gives constants their types, infers the types of results.
 
 Only what the text alone knows is checked here: that constants fit their types, that annotations are the types of their
-operands, that attributes stand once.  All else is the verifier's; a value whose definition failed here is poisoned.
+operands or of the result, that attributes stand once.  All else is the verifier's; a value whose definition failed here
+is poisoned.  A named constant is no part of the IR: it stands wherever its name does.
 
-Source: tensor language reference, both spellings.
+Source: tensor language reference, all dialects.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from lark import Token, Tree
 
 from tl_dpnp.errors import Diagnostic, Span
+from tl_dpnp.language.annotations import agreement_hint, may_be_annotated, type_for, with_names
+from tl_dpnp.language.attributes import read_attributes
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
 from tl_dpnp.language.grammar import RULES
-from tl_dpnp.language.ir import POISON, Constant, Function, Module, Operand, Operation, Region, Slice, Value
+from tl_dpnp.language.ir import MISSING, POISON, Constant, Function, Module, Operand, Operation, Region, Slice, Value
 from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.source import Node, Source
-from tl_dpnp.language.type_rules import cast_line, check_order, check_type, same_type
+from tl_dpnp.language.type_rules import check_order, check_type, describe, same_type
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
@@ -44,7 +49,11 @@ class Elaborator:
         self.diagnostics: list[Diagnostic] = []
         self.operand_spans: dict[int, tuple[Span, ...]] = {}
         self.too_deep = False
-        self._scopes: list[dict[str, Value]] = []
+        #: The types of the results that the region which is read yields.
+        self.returned: tuple[Type, ...] = ()
+        self._scopes = Scopes()
+        self._named: dict[int, Value] = {}  # named constants by their `id`, as values of these names
+        self._annotation: tuple[Type, ParseNode] | None = None  # of the result of the last instruction
         self._uses: list[Span] = []
         self._broken = False
         self._unnamed = 0
@@ -52,7 +61,21 @@ class Elaborator:
 
     def module(self, tree: Tree[Token]) -> Module:
         """Return the module of the parse tree of a program."""
-        return Module(tuple(self._function(function) for function in _trees(tree)))
+        functions: list[Function] = []
+        for part in _trees(tree):
+            if part.data == "definition":
+                self._definition(part)
+            else:
+                functions.append(self._function(part))
+        return Module(tuple(functions))
+
+    def _definition(self, tree: Tree[Token]) -> None:
+        """Check the value of a compile-time variable, which may stand nowhere."""
+        value = tree.children[-1]
+        if isinstance(value, Tree) and not value.data.startswith("attribute"):
+            self.type(value)
+        elif isinstance(value, Token) and value.type == "INTEGER_CONSTANT":
+            self._integer(value)
 
     # --- errors ------------------------------------------------------------------------------------------------------
 
@@ -68,14 +91,14 @@ class Elaborator:
         name, arguments, attributes, body = tree.children
         assert isinstance(name, Token)
         assert isinstance(attributes, Tree)
-        self._scopes = [{}]
+        self._scopes, self._named = Scopes(), {}
         parameters = [self._parameter(argument) for argument in _trees(arguments)]
-        values, places = self._attributes(attributes)
+        values, places = self._function_attributes(attributes)
         size, subgroup = values.get("work_group_size"), values.get("subgroup_size")
         function = Function(
             name[1:],
             tuple(parameters),
-            self.region(body, scope=self._scopes[0]),
+            self.region(body),
             None if size is None else (size[0], size[1]),
             None if subgroup is None else subgroup[0],
             self.source.span(name),
@@ -85,28 +108,47 @@ class Elaborator:
         return function
 
     def _parameter(self, tree: Tree[Token]) -> Value:
-        name, type = tree.children
+        name, type, attributes = tree.children
         assert isinstance(name, Token)
         value = Value(name[1:], self.type(type), self.source.span(name))
-        self._scopes[-1][value.name] = value
+        if self._space(type) == "local":
+            message = f"the parameter {value} is in local memory"
+            self.report(message, self.source.span(type), "leave out local: only alloca gives local memory")
+        self.attributes(attributes, "a parameter")
+        self._define(value.name, Entry(value, value.span, value.type))
         return value
 
-    def _attributes(self, tree: Tree[Token]) -> tuple[dict[str, tuple[int, ...]], dict[str, Span]]:
+    def _function_attributes(self, tree: Tree[Token]) -> tuple[dict[str, tuple[int, ...]], dict[str, Span]]:
         """Return the numbers and the place of each attribute by its name."""
         values: dict[str, tuple[int, ...]] = {}
         places: dict[str, Span] = {}
         for attribute in _trees(tree):
+            if attribute.data == "attribute_dictionary":
+                for name, value, node in self.attributes(attribute, "a function"):
+                    values[name], places[name] = value if isinstance(value, tuple) else (value,), self.source.span(node)
+                continue
             name = attribute.data.removesuffix("_attribute")
             span = self.source.span(attribute)
             if name in values:
-                note = self.source.diagnostic("it is given here first", places[name])
-                self.report(f"the attribute {name} is given twice", span, "remove one of them", (note,))
+                notes = (self._first_place(places[name]),)
+                self.report(f"the attribute {name} is given twice", span, "remove one of them", notes)
                 continue
             self._broken = False
             numbers = tuple(self._integer(number) for number in attribute.children)
             if not self._broken:
                 values[name], places[name] = numbers, span
         return values, places
+
+    def _first_place(self, span: Span) -> Diagnostic:
+        return self.source.diagnostic("it is given here first", span)
+
+    def attributes(self, tree: Node | None, owner: str) -> list[tuple[str, Any, Tree[Token]]]:
+        """Return name, value and node of each legal attribute of a dictionary, after reporting the others."""
+        def report(message: str, node: Node, hint: str, first: Node | None) -> None:
+            notes = () if first is None else (self._first_place(self.source.span(first)),)
+            self.report(message, self.source.span(node), hint, notes)
+
+        return list(read_attributes(tree if isinstance(tree, Tree) else None, owner, report))
 
     # --- types -------------------------------------------------------------------------------------------------------
 
@@ -121,22 +163,40 @@ class Elaborator:
                 return POISON
             case "memref_type":
                 return self._memref_type(node)
-        memref = self.type(node.children[0])
+        element, *entries = node.children
+        memref = self.type(element)
+        if self._space(element) == "local":
+            message = "the memrefs of a group are in local memory"
+            self.report(message, self.source.span(element), "leave out local: groups come from the call")
         self._broken = False
-        offset = self._size(node.children[1]) if len(node.children) > 1 else 0
-        return GroupType(memref, offset) if isinstance(memref, MemrefType) and not self._broken else POISON
+        length, offset = (default if entry is None else self._size(entry.children[0])
+                          for entry, default in zip(entries, (None, 0), strict=True))
+        type = GroupType(memref, offset, length) if isinstance(memref, MemrefType) and not self._broken else POISON
+        try:
+            check_type(type)
+        except RuleError as error:
+            if error.hint is not None and "length" in error.message:
+                self._report_rule(error, self.source.span(node))
+                return POISON
+        return type
+
+    @staticmethod
+    def _space(node: ParseNode) -> str | None:
+        """Return the address space that a type is written with."""
+        space = node.children[-1] if isinstance(node, Tree) and node.data == "memref_type" else None
+        return None if space is None else str(space.children[0])
 
     def _memref_type(self, tree: Tree[Token]) -> Type:
         text = self.source.text[tree.meta.start_pos : tree.meta.end_pos]
         if text in self._types:
             return self._types[text]
         type = self._new_memref_type(tree)
-        if isinstance(type, MemrefType):
+        if isinstance(type, MemrefType) and "$" not in text:  # a compile-time variable may be another one elsewhere
             self._types[text] = type
         return type
 
     def _new_memref_type(self, tree: Tree[Token]) -> Type:
-        element, shape, layout = tree.children
+        element, shape, layout, _ = tree.children
         assert isinstance(shape, Tree)
         try:
             check_order(len(shape.children))
@@ -179,33 +239,48 @@ class Elaborator:
             self._broken = True
             return 0
 
-    def _use(self, node: Node | None) -> Value:
-        """Return the value that a local identifier names; a poisoned one if there is none (the verifier tells)."""
+    def _use(self, node: Node | None) -> Operand:
+        """Return what a local identifier names; a poisoned value if that is nothing (the verifier tells)."""
         assert isinstance(node, Token)
         self._uses.append(self.source.span(node))
-        return self._visible(node)
+        entry = self._scopes.find(str(node[1:]))
+        return Value(str(node[1:]), POISON, self.source.span(node)) if entry is None else entry.operand
 
-    def _visible(self, node: Token) -> Value:
-        name = str(node[1:])
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
-        return Value(name, POISON, self.source.span(node))
+    @staticmethod
+    def names_value(node: ParseNode) -> bool:
+        """Return whether an operand is written as a name."""
+        return isinstance(node, Token) and node.type == "LOCAL_IDENTIFIER"
+
+    def type_of(self, node: ParseNode) -> Type:
+        """Return the type that a name was given; POISON where it has none."""
+        entry = self._scopes.find(str(node[1:])) if self.names_value(node) else None
+        return POISON if entry is None else entry.declared
 
     def operand(self, node: Node | None, type: Type) -> Operand:
-        """Return a value, or a constant of the given type."""
+        """Return what a name stands for, or a constant of the given type."""
         assert node is not None
-        if isinstance(node, Token) and node.type == "LOCAL_IDENTIFIER":
+        if self.names_value(node):
             return self._use(node)
         span = self.source.span(node)
         self._uses.append(span)
         try:
             literal = _literal(node)
-            if type is not POISON and isinstance(type, ScalarType):
+            if not isinstance(type, ScalarType):
+                self.report(f"{describe(type)} gives the constant no type", span, "use a scalar, or load an element")
+            elif type is not POISON:  # which was reported, as far as the name of a value stands for it by the verifier
                 return Constant(convert(literal, type), type, span)
         except RuleError as error:
             self._report_rule(error, span)
         return Constant(0, POISON, span)
+
+    def memref(self, node: ParseNode, annotation: tuple[Type, ParseNode] | None) -> Value:
+        """Return a value that may be a memref or a group, with its annotated type as `agreed` does."""
+        operand = self.agreed(node, annotation)
+        if isinstance(operand, Value):
+            return operand
+        if operand.type is not POISON:
+            self.report(f"{node} is a constant, no memref", self.source.span(node), "write the name of a memref")
+        return MISSING
 
     def mode(self, node: Node | None) -> int:
         """Return the number of a mode; its place counts behind those of the operands."""
@@ -220,16 +295,34 @@ class Elaborator:
     def agreed(
         self, node: ParseNode, annotation: tuple[Type, ParseNode] | None, *, can_be_written: bool = True
     ) -> Operand:
-        """Return an operand with its annotated type, at the place of that; it is poisoned if it has another type."""
-        if annotation is None:
-            return self._use(node)
-        type, where = annotation
-        operand = self.operand(node, type)
-        if isinstance(operand, Constant) or POISON in (operand.type, type) or same_type(operand.type, type):
+        """Return an operand with its annotated type, at the place of that; it is poisoned if it has another type.
+
+        An annotation without a place only gives constants their type.
+        """
+        if not self.names_value(node):
+            if annotation is None:
+                hint = f"give it a type before, and use that: %c = constant {self._text(node)} : {type_for(node)}"
+                self.report("the constant has no type here", self.source.span(node), hint)
+            return self.operand(node, POISON if annotation is None else annotation[0])
+        operand = self._use(node)
+        if annotation is None or annotation[1] is None:
             return operand
-        hint = _agreement_hint(operand, type, isinstance(where, Tree) or not can_be_written)
-        self.report(f"{operand} has type {operand.type}, not {type}", self.source.span(where), hint)
+        type, where = annotation
+        declared = self.type_of(node)
+        if POISON in (declared, type) or any(same_type(own, type) for own in (operand.type, declared)):
+            return operand
+        hint = agreement_hint(str(node), declared, type, isinstance(where, Tree) or not can_be_written)
+        self.report(f"{node} has type {declared}, not {type}", self.source.span(where), hint)
         return replace(operand, type=POISON)
+
+    def _text(self, node: Node) -> str:
+        if isinstance(node, Token):
+            return str(node)
+        return self.source.text[node.meta.start_pos : node.meta.end_pos]
+
+    def annotate_result(self, node: ParseNode, type: Type) -> None:
+        """Note that the instruction which is read annotates its result, where its operands determine it as well."""
+        self._annotation = type, node
 
     def place(self, node: ParseNode) -> None:
         """Note a place of the operation; those of the operands come first, in their order."""
@@ -246,22 +339,23 @@ class Elaborator:
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
-    def region(self, tree: Node | None, scope: dict[str, Value] | None = None) -> Region:
-        """Return the region of a parse tree; `scope` holds what is visible in it besides its surroundings."""
+    def region(self, tree: Node | None, values: Iterable[Value] = (), returned: tuple[Type, ...] = ()) -> Region:
+        """Return the region of a parse tree, in which `values` are visible and which yields values of given types."""
         assert isinstance(tree, Tree)
-        if scope is None:
-            scope = {}
-        if len(self._scopes) > MAXIMUM_NESTING:
+        if len(self._scopes.regions) > MAXIMUM_NESTING + 1:  # the parameters' is one
             if not self.too_deep:
                 message = f"regions are nested more than {MAXIMUM_NESTING} deep"
                 self.report(message, self.head(tree), "nest fewer regions")
             self.too_deep = True
             return Region()
-        if scope is not self._scopes[0]:
-            self._scopes.append(scope)
-        operations = tuple(self._instruction(instruction) for instruction in _trees(tree))
-        if scope is not self._scopes[0]:
-            self._scopes.pop()
+        saved, self.returned = self.returned, returned
+        values = tuple(values)
+        for value in values:
+            self._check_name(value.name, value.span, is_constant=False)
+        self._scopes.enter(values)
+        operations = tuple(filter(None, map(self._instruction, _trees(tree))))
+        self._scopes.leave()
+        self.returned = saved
         return Region(operations)
 
     def head(self, tree: Tree[Token]) -> Span:
@@ -269,19 +363,25 @@ class Elaborator:
         span = self.source.span(tree)
         return Span(span.file, span.line, span.column, span.line, span.column + 1)
 
-    def _instruction(self, tree: Tree[Token]) -> Operation:
-        """Return the operation of an instruction and make its results visible."""
+    def _instruction(self, tree: Tree[Token]) -> Operation | None:
+        """Return the operation of an instruction and make its results visible; None for what only defines a name."""
+        if tree.data in ("constant_definition", "definition"):
+            (self._constant if tree.data == "constant_definition" else self._definition)(tree)
+            return None
         names, body = [], tree
         if tree.data in ("value_instruction", "multi_value_instruction"):
             *tokens, last = tree.children
             assert isinstance(last, Tree)
             names, body = [token for token in tokens if isinstance(token, Token)], last
-        saved, self._uses, self._broken = self._uses, [], False
+        saved, self._uses, self._broken, self._annotation = self._uses, [], False, None
         results = tuple(Value(str(name[1:]), POISON, self.source.span(name)) for name in names)
         operation = RULES[body.data].read(self, body, results)
+        annotation, self._annotation = self._annotation, None
         operation = replace(operation, span=self.source.span(tree), **self._inferred(operation))
+        is_local = self._scopes.is_local(operation)
+        declared = None if annotation is None else self._check_annotation(operation, *annotation, is_local)
         for value in operation.results:
-            self._scopes[-1][value.name] = value
+            self._define(value.name, Entry(value, value.span, declared or value.type, is_local))
         self.operand_spans[id(operation)] = tuple(self._uses)
         self._uses = saved
         return operation
@@ -296,10 +396,63 @@ class Elaborator:
             return {}  # the verifier reports it
         return {} if type is None else {"result": replace(operation.results[0], type=type)}
 
+    def _check_annotation(self, operation: Operation, type: Type, node: ParseNode, is_local: bool) -> Type | None:
+        """Return the type that the annotation of a result gives it, None after reporting that it is another one.
+
+        Strides may be left open that are known; of sizes, those are known that are not given by names.
+        """
+        (result,) = operation.results
+        if POISON in (type, result.type) or any(operand.type is POISON for operand in operation.operands):
+            return None
+        try:
+            computed = with_names(operation, self._named).result_type() or result.type
+        except RuleError:
+            return None
+        written = "bool" if computed == I1 else str(computed)
+        if isinstance(computed, MemrefType) and is_local:
+            written = f"{written[:-1]},local>"
+        if not may_be_annotated(computed, type):
+            message, source = f"{result} has type {computed}, not {type}", operation.viewed
+            if source is not None:
+                message = f"{type} is neither the type of {source} nor that of {result}, which views it"
+            self.report(message, self.source.span(node), f"write {written}")
+            return None
+        if isinstance(type, MemrefType) and (self._space(node) == "local") != is_local:
+            message = f"{result} is {'' if is_local else 'not '}in local memory, but its annotation says otherwise"
+            self.report(message, self.source.span(node), f"write {written}")
+        return type
+
+    def _constant(self, tree: Tree[Token]) -> None:
+        """Make a name stand for a constant."""
+        name, literal, node = tree.children
+        assert isinstance(name, Token)
+        saved, self._uses = self._uses, []
+        type = self.type(node)
+        operand = self.operand(literal, type)
+        self._uses = saved
+        try:
+            check_type(type)
+        except RuleError as error:
+            self._report_rule(error, self.source.span(node))
+        self._named[id(operand)] = Value(str(name[1:]), operand.type)
+        self._define(str(name[1:]), Entry(operand, self.source.span(name), operand.type), is_constant=True)
+
+    def _define(self, name: str, entry: Entry, *, is_constant: bool = False) -> None:
+        self._check_name(name, entry.span, is_constant=is_constant)
+        self._scopes.define(name, entry)
+
+    def _check_name(self, name: str, span: Span, *, is_constant: bool) -> None:
+        """Report a name that is taken where one of the two is a constant's; the verifier sees those of values."""
+        earlier = self._scopes.find(name)
+        if earlier is not None and (is_constant or isinstance(earlier.operand, Constant)):
+            note = self.source.diagnostic("the first definition is here", earlier.span)
+            message = f"%{name} is already defined in line {earlier.span.line}"
+            self.report(message, span, "give the value a name of its own", (note,))
+
     # --- what instructions consist of --------------------------------------------------------------------------------
 
-    def slice(self, tree: Tree[Token]) -> Slice:
-        """Return an entry of a subview."""
+    def slice(self, tree: Tree[Token], zero_removes: bool) -> Slice:
+        """Return an entry of a subview; a size of 0 may remove the mode, as an index does."""
         first, *rest = tree.children
         if tree.data == "index":
             return Slice(self.index(first), None, True)
@@ -308,6 +461,9 @@ class Elaborator:
             self._uses.append(span)
             return Slice(Constant(0, INDEX, span))
         offset = self.index(first)
+        is_zero = isinstance(rest[-1], Token) and rest[-1].type == "INTEGER_CONSTANT" and not rest[-1].strip("+-0")
+        if zero_removes and is_zero:
+            return Slice(offset, None, True)
         return Slice(offset, None if _is_dynamic(rest[-1]) else self.index(rest[-1]))
 
     def variable(self, name: Node | None, type: Type, blamed: Node | None) -> Value:
@@ -323,7 +479,7 @@ class Elaborator:
         """Return the type of the first bound that is a value, else index."""
         for bound in bounds:
             if isinstance(bound, Token) and bound.type == "LOCAL_IDENTIFIER":
-                return self._visible(bound).type
+                return self.type_of(bound)
         return INDEX
 
     def without_names(self, count: int, span: Span) -> tuple[Value, ...]:
@@ -344,26 +500,6 @@ def _children(node: Node | None) -> list[Node]:
 def _trees(node: Node | None) -> list[Tree[Token]]:
     """Return the children of a rule that are rules themselves; none if the rule is left out."""
     return [] if node is None else [child for child in _children(node) if isinstance(child, Tree)]
-
-
-def _agreement_hint(operand: Value, annotation: Type, is_written: bool) -> str:
-    """Return what to write where a value is annotated with another type than its own.
-
-    `is_written` is false for the bounds of a loop whose type is left out.
-    """
-    match operand.type, annotation:
-        case ScalarType() as own, ScalarType() if not own.is_complex or annotation.is_complex or annotation == I1:
-            cast = f"write {cast_line(operand, annotation)} before, and use that"
-            if not is_written and not own.is_integer:
-                return cast
-            return f"write {own if is_written else f': {own} behind the bounds'}; or {cast}"
-        case GroupType() as group, MemrefType():
-            return f"a group gives its memrefs by load: %m = load {operand}[...] : {group}"
-        case MemrefType() as memref, ScalarType():
-            return f"a memref gives its elements by load: %x = load {operand}[...] : {memref}"
-        case own, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
-            return f"write {own}"
-    return f"use a value of type {annotation}"
 
 
 def _is_dynamic(node: Node | None) -> bool:

@@ -20,10 +20,14 @@ RULES: dict[str, type[Operation]] = {
 def grammar_text() -> str:
     """Return the grammar in lark's language."""
     fixed = files(__package__).joinpath("tensor.lark").read_text(encoding="utf-8")
-    without, one = ([rule for rule, kind in RULES.items() if kind.result_count() == count] for count in (0, 1))
+    without, one, several = (
+        [rule for rule, kind in RULES.items() if kind.result_count() == count] for count in (0, 1, None)
+    )
+    named = ["value_instruction", "multi_value_instruction", "constant_definition"]
     rules = {
-        "_instruction": " | ".join(["value_instruction", "multi_value_instruction", *without]),
+        "_instruction": " | ".join([*named, *without]),
         "_value": " | ".join(one),
+        "_values": " | ".join(several),
     }
     for kind in ops.INSTRUCTIONS:
         rules |= kind.grammar()

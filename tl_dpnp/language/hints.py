@@ -20,17 +20,22 @@ def _forms() -> Iterator[tuple[str, str]]:
     """Yield each word that an instruction begins with, and how it is written."""
     for kind in ops.INSTRUCTIONS:
         yield kind.mnemonic, kind.example + kind.remark
-        for word in kind.older:
-            yield word, re.sub(rf"\b{kind.mnemonic}\.\w+", word, kind.example) + kind.remark
+        for word in kind.aliases:
+            example = re.sub(r"= \w+", f"= {word}", kind.newer_example) if kind.newer_example else kind.example
+            remark = "" if kind.newer_example else kind.remark
+            yield word, re.sub(rf"\b{kind.mnemonic}\.\w+", word, example) + remark
 
 
 #: How each instruction is written, by its first word; of several with one word, the first of them.
 FORMS: dict[str, str] = {
     "func": "func @name(%a: f32, %B: memref<f32x16x8>) work_group_size(16, 1) subgroup_size(16) { ... }",
+    "attributes": "attributes{subgroup_size=16, work_group_size=[16, 1]}",
+    "init": "for %i = %from, %to init(%c=%first) -> (f32) { ... yield (%next) }",
+    "constant": "%c = constant 1.0 : f32",
     "work_group_size": "work_group_size(rows, columns)",
     "subgroup_size": "subgroup_size(number)",
     "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
-    "group": "group<memref<f32x16x8>> or group<memref<f32x16x8>, offset: 4>",
+    "group": "group<memref<f32x16x8>>, group<memref<f32x16x8> x ?> or group<memref<f32x16x8>, offset: 4>",
     "strided": "strided<1,16>, one stride for each mode",
     "complex": "[1.0, -2.0], the real and the imaginary part, both constants",
     **dict(reversed([*_forms()])),
@@ -39,19 +44,27 @@ FORMS: dict[str, str] = {
 #: Words that begin an instruction without a result, and with one.
 STARTS, VALUES = (
     frozenset(word for kind in ops.INSTRUCTIONS if (kind.result_count() == 1) == has_result
-              for word in (kind.mnemonic, *kind.older))
+              for word in (kind.mnemonic, *kind.aliases))
     for has_result in (False, True)
 )
+VALUES |= {"constant"}
 #: Words that take a modifier, such as the ``.add`` of ``arith.add``, and their modifiers.
 _FAMILIES: dict[str, tuple[str, ...]] = {}
 for _kind in ops.INSTRUCTIONS:
     if _kind.kinds:
         _FAMILIES[_kind.mnemonic] = (*_FAMILIES.get(_kind.mnemonic, ()), *_kind.kinds)
 
+#: What the language 0.4 has and this package does not yet.
+_LATER = re.compile(
+    r"parallel|foreach_tile|associated|re|im|conj|bitcast|expandc2r|coopmatrix|num_subgroups|subgroup_size|cumsum"
+    r"|(?:atomic|subgroup|cooperative_matrix)_\w+|\.[yz]|\.(?:cross_device|device|work_group|subgroup)"
+    r"|\.(?:relaxed|acquire|release|acquire_release|sequentially_consistent)|\.(?:rows|cols|both)_checked"
+)
+
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
 _NUMBER = "numbers are written 1, -2, 1.5, 1e3 or 0x1.8p3"
 _OPERATOR = f"there are no operators: write {FORMS['arith']}"
-_BITS = "there are no operators: write arith.and, arith.or, arith.xor or arith.not"
+_BITS = "there are no operators: write and, or, xor or not"
 _MINUS = f"{_OPERATOR}, or -1 without a space"
 _COMMENT = "a comment starts with ;"
 _STRING = "there are no strings: a value is written %a, a function @name"
@@ -67,7 +80,7 @@ _CHARACTERS: dict[str, str] = {
     "-": _MINUS,
     "\u2212": "write the minus sign of ASCII, -",
     "\u2192": "write ->",
-    "$": _NAME,
+    "$": "a compile-time variable is written $n, and defined by $n = 8",
     "\\": "an instruction may go on in the next line: leave this out",
     "\ufeff": "save the file without a byte order mark",
     "\u00a0": "write an ordinary space",
@@ -132,7 +145,19 @@ class Hints:
             glued = self._glued(token.start_pos or 0)
         if glued is not None:
             return glued
+        if word[:1] == "$" and token.type == "WORD":
+            return f"define it before: {word} = 8; a value is written %{word[1:]}"
+        if token.type == "CALCULATION":
+            return "give it a name before, and use that: $n = !calc(...)"
+        if token.type == "STRING":
+            return _STRING
+        if _LATER.fullmatch(word) and (token.type == "WORD" or "ALLOCA" in accepted):
+            return f"{word} of the language 0.4 is not supported yet"
+        if word == "{" and context in VALUES:
+            return f"attributes of {context} are not supported yet"
         if token.type == "WORD":
+            if word[:1] == "." and word[1:] in VALUES:
+                return f"it stands alone: {FORMS[word[1:]]}"
             hint = self._word_hint(str(token), accepted, self.text[token.end_pos or 0 :][:80])
             if hint is not None:
                 return hint
@@ -213,8 +238,8 @@ class Hints:
             return f"an instruction begins with %name = or with {', '.join(sorted(STARTS))}"
         if "FUNC" in accepted:
             return f"a program consists of functions: {FORMS['func']}"
-        if accepted == {"IF"}:
-            return "only an if gives several results: write one name before ="
+        if accepted == {"IF", "FOR"}:
+            return "only an if and a for give several results: write one name before ="
         if "EQUAL" in accepted:
             return f"the result of an instruction is written before it: {FORMS['arith']}"
         return "a region stands in braces: { ... }" if accepted == {"LBRACE"} else None

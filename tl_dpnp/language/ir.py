@@ -19,6 +19,7 @@ from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
+    from tl_dpnp.language.assembly import Writing
     from tl_dpnp.language.elaborate import Elaborator, ParseTree
     from tl_dpnp.language.interpreter.machine import WorkGroup
 
@@ -119,16 +120,16 @@ class Region:
                 yield from region.walk()
 
 
-#: The names of the fields that hold what an operation defines: results, and the variables of loops.
-_DEFINITIONS = frozenset(("result", "outputs", "variable", "variables"))
+#: The names of the fields that hold what an operation defines: results, and what loops define for their bodies.
+_DEFINITIONS = frozenset(("result", "outputs", "variable", "variables", "carried"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """Base of all operations: what is asked of an instruction, and what follows from its fields.
 
-    Fields named `result` and `outputs` are results, `variable` and `variables` what a loop defines for its body;
-    in all others, values and constants are operands, in order, and regions are regions.
+    Fields named `result` and `outputs` are results, `variable`, `variables` and `carried` what a loop defines for its
+    body; in all others, values and constants are operands, in order, and regions are regions.
 
     `collective` operations distribute their work over the work-items of a work-group and may not stand inside
     ``foreach``; all others are replicated (tensor language reference, section "Execution model").  A `pure` one does
@@ -139,9 +140,11 @@ class Operation:
     mnemonic: ClassVar[str]
     example: ClassVar[str]
     remark: ClassVar[str] = ""
-    #: The words that may follow it behind a dot, as in ``arith.add``, and those that the older reference begins with.
+    #: An example in the dialect 0.4, where another word begins it or something else is annotated.
+    newer_example: ClassVar[str] = ""
+    #: The words that may follow it behind a dot, as in ``arith.add``, and others that it may begin with.
     kinds: ClassVar[tuple[str, ...]] = ()
-    older: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[tuple[str, ...]] = ()
     collective: ClassVar[bool] = False
     pure: ClassVar[bool] = False
     #: Whether operands, or results, may be integers below 8 bits, which are for memory.
@@ -175,7 +178,7 @@ class Operation:
 
     @property
     def loop_variables(self) -> tuple[Value, ...]:
-        """The variables that a loop defines for its body."""
+        """The variables and carried values that a loop defines for its body."""
         return ()
 
     # --- effects -----------------------------------------------------------------------------------------------------
@@ -213,9 +216,11 @@ class Operation:
         """Return the operation of a parse tree of one of the rules; the types of `results` are not known yet."""
         raise NotImplementedError(f"{cls.__name__} cannot be read")
 
-    @property
-    def text(self) -> str:
-        """The operation as text of the language, without its results and regions."""
+    def spell(self, writing: Writing) -> str:
+        """Return the operation as text of the language, without its results and regions.
+
+        Raises `UnsupportedError` where the dialect of `writing` cannot say it.
+        """
         raise TypeError(f"{type(self).__name__} is no operation of the tensor language")
 
     def result_type(self) -> Type | None:

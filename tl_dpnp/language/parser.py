@@ -7,38 +7,46 @@ does not derive, `elaborate` turns the parse tree into the IR, `verifier` checks
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 
 from lark import Lark, Token, UnexpectedInput
 from lark.lark import PostLex
 
 from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLTypeError, TLVerifyError
+from tl_dpnp.language.definitions import Definitions, definition_text
 from tl_dpnp.language.elaborate import Elaborator
 from tl_dpnp.language.grammar import grammar_text
 from tl_dpnp.language.ops import Module
+from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.source import Source
 from tl_dpnp.language.syntax import syntax_errors
+from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
 __all__ = ["parse"]
 
 
-class _KeepWords(PostLex):
-    """Makes the lexer keep WORD, which no rule uses: a word that is no keyword becomes a token, not a lexer's error."""
+class _Resolution(PostLex):
+    """Resolves the compile-time variables of the text that is parsed.
 
-    always_accept = ("WORD",)
+    It makes the lexer keep WORD, which no rule uses: a word that is no keyword becomes a token, not a lexer's error.
+    """
+
+    always_accept = ("WORD", "CALCULATION")
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        return stream
+        return _definitions.get().process(stream)
 
 
+_definitions: ContextVar[Definitions] = ContextVar("definitions")
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
 def _load_grammar() -> Lark:
-    return Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_KeepWords(), propagate_positions=True)
+    return Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_Resolution(), propagate_positions=True)
 
 
 def _grammar() -> Lark:
@@ -47,8 +55,13 @@ def _grammar() -> Lark:
         return _load_grammar()
 
 
-def parse(text: str, filename: str = "<string>") -> Module:
+def parse(
+    text: str, filename: str = "<string>", define: Mapping[str, bool | int | float | str] | None = None
+) -> Module:
     """Return the verified IR of a program; `filename` names it in diagnostics.
+
+    `define` gives compile-time variables, ``{"n": 8}`` as ``$n = 8`` in front of the text; a string is text of the
+    language, such as a type.
 
     Raises `TLSyntaxError` if the text does not follow the grammar and `TLVerifyError` if it breaks a rule of the
     language; either carries a diagnostic for each error that was found, in source order.
@@ -57,10 +70,19 @@ def parse(text: str, filename: str = "<string>") -> Module:
         raise TLTypeError(f"parse takes text, not a {type(text).__name__}: path.read_text() gives that of a file")
     source = Source(text, filename)
     grammar = _grammar()
+    definitions = Definitions(source)
+    for name, value in (define or {}).items():
+        definitions.take(_given(grammar, name, value))
+    previous = _definitions.set(definitions)
     try:
         tree = grammar.parse(text)
     except UnexpectedInput as error:
-        raise TLSyntaxError.from_diagnostics(syntax_errors(grammar, source, error)) from None
+        wrong = syntax_errors(grammar, source, error) + definitions.diagnostics
+        raise TLSyntaxError.from_diagnostics(sort_diagnostics(wrong)) from None
+    finally:
+        _definitions.reset(previous)
+    if definitions.diagnostics:
+        raise TLSyntaxError.from_diagnostics(sort_diagnostics(definitions.diagnostics))
     elaborator = Elaborator(source)
     module = elaborator.module(tree)
     diagnostics: list[Diagnostic] = elaborator.diagnostics
@@ -68,4 +90,29 @@ def parse(text: str, filename: str = "<string>") -> Module:
         diagnostics += find_errors(module, elaborator.operand_spans, source.line)
     if diagnostics:
         raise TLVerifyError.from_diagnostics(sort_diagnostics(diagnostics))
+    for operation in (each for function in module for each in function.body.walk()):
+        assert not has_poison(operation), f"{operation.span}: no diagnostic says what is wrong with an operand"
     return module
+
+
+def _given(grammar: Lark, name: str, value: bool | int | float | str) -> Definitions:
+    """Return a compile-time variable that is given from outside.  Raises `TLSyntaxError` for what is none."""
+    try:
+        text = definition_text(name, value)
+    except RuleError as error:
+        raise TLSyntaxError.from_diagnostics([Diagnostic(error.message, None, error.hint)]) from None
+    source = Source(text, f"<define {name}>")
+    definitions = Definitions(source)
+    previous = _definitions.set(definitions)
+    try:
+        tokens = list(grammar.lex(text))
+    except UnexpectedInput:
+        tokens = []
+    finally:
+        _definitions.reset(previous)
+    if definitions.diagnostics:
+        raise TLSyntaxError.from_diagnostics(definitions.diagnostics)
+    if tokens[2:] != definitions.value(f"${name}"):
+        hint = "give a number, a type, a list, or attributes in braces"
+        raise TLSyntaxError.from_diagnostics([Diagnostic(f"${name} = {value} is no definition", None, hint)])
+    return definitions

@@ -31,6 +31,7 @@ _PLAIN_NAMES = {
     "FLOATING_CONSTANT": "a number",
     "INTEGER_CONSTANT": "an integer",
     "SCALAR_TYPE": "a scalar type such as f32",
+    "STRING": "a text in quotes",
     "_X": "'x'",
     "$END": "the end of the program",
 }
@@ -93,7 +94,7 @@ class _Recovery:
         number = next((n for n in range(len(lines), 0, -1) if lines[n - 1]), 1)
         column = len(lines[number - 1]) + 1
         span = Span(self.source.file, number, column, number, column + 1)
-        if context is None and accepted == {"FUNC"}:
+        if context is None and accepted - {"DEFINITION"} == {"FUNC"}:
             return self.source.diagnostic("the program is empty", span, f"write {FORMS['func']}")
         message = f"the program ends where {self._describe(accepted)} is expected"
         if "RBRACE" in accepted:
@@ -101,7 +102,7 @@ class _Recovery:
         elif ";" in self.source.lines[number - 1]:
             hint = "; begins a comment: the rest of its line is not read"
         else:
-            hint = form_hint(context)
+            hint = form_hint(context) or ("a list is not closed: add )" if "RPAR" in accepted else None)
         return self.source.diagnostic(message, span, hint)
 
     def _accepted(self, parser: _Parser) -> set[str]:
@@ -129,13 +130,13 @@ class _Recovery:
     def _describe(self, accepted: set[str]) -> str:
         """Return the accepted terminals as text: ``',' or an integer``."""
         names: list[str] = []
-        rest = set(accepted)
+        rest = accepted - {"DEFINITION"}  # it may stand wherever an instruction or a function may
         if "FOREACH" in rest:
             names.append("an instruction")
             rest -= {name for name, word in self.literals.items() if word in STARTS} | {"LOCAL_IDENTIFIER"}
         elif "ALLOCA" in rest:
             names.append("an instruction that has a result")
-            rest -= {name for name, word in self.literals.items() if word in VALUES} | {"IF"}
+            rest -= {name for name, word in self.literals.items() if word in VALUES} | {"IF", "FOR"}
         for parts, name in _SUMMARIES:
             if parts <= rest:
                 names.append(name)
@@ -231,6 +232,7 @@ _SUMMARIES: tuple[tuple[set[str], str], ...] = (
     ({"LOCAL_IDENTIFIER", "BOOLEAN_CONSTANT"}, "a value of type i1, true or false"),
     ({"INTEGER_CONSTANT", "DYNAMIC"}, "a size or ?"),
     ({"MEMREF"}, "a memref type"),
+    ({"WORK_GROUP_SIZE", "SUBGROUP_SIZE", "ATTRIBUTES"}, "an attribute"),
     ({"WORK_GROUP_SIZE", "SUBGROUP_SIZE"}, "an attribute"),
 )
 

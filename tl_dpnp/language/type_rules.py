@@ -30,7 +30,7 @@ def has_poison(operation: Operation) -> bool:
 
 
 def same_type(a: Type, b: Type) -> bool:
-    """Return whether two types are equal; group types compare without their offset."""
+    """Return whether two types are equal; group types compare without their length and offset."""
     if isinstance(a, GroupType) and isinstance(b, GroupType):
         return a.memref == b.memref
     return a == b
@@ -57,8 +57,10 @@ def check_type(type: Type) -> None:
     below 8 bits that do not fill whole bytes; its `operand` counts the sizes and, behind them, the strides.
     """
     match type:
-        case GroupType(memref=memref, offset=offset):
+        case GroupType(memref=memref, offset=offset, length=length):
             check_type(memref)
+            if length is not None and length < 1:
+                raise RuleError(f"the length of the group is {length}", "write a length of at least 1, or ? for any")
             per_byte = memref.element.per_byte
             if offset is not None and offset % per_byte:
                 message = f"the offset {offset} is inside a byte, which holds {per_byte} elements of {memref.element}"
@@ -134,7 +136,7 @@ def check_view(type: MemrefType) -> MemrefType:
 def memref_operand(type: Type, operation: str) -> MemrefType:
     """Return the type of an operand that must be a memref."""
     if not isinstance(type, MemrefType):
-        hint = "load one memref of the group first" if isinstance(type, GroupType) else None
+        hint = "load one memref of the group first" if isinstance(type, GroupType) else "write the name of a memref"
         raise RuleError(f"{operation} needs a memref, but its operand is {describe(type)}", hint, 0)
     return type
 

@@ -70,15 +70,17 @@ class MemrefType:
 class GroupType:
     """A collection of pointers to memrefs, each with its own dynamic sizes and strides.
 
-    `offset` is added to each pointer, in elements.
+    `offset` is added to each pointer, in elements; `length` is how many there are, None for any number.
     """
 
     memref: MemrefType
     offset: Size = 0
+    length: Size = None
 
     def __str__(self) -> str:
         offset = "" if self.offset == 0 else f", offset: {_text(self.offset)}"
-        return f"group<{self.memref}{offset}>"
+        length = "" if self.length is None else f" x {self.length}"
+        return f"group<{self.memref}{length}{offset}>"
 
 
 Type = ScalarType | MemrefType | GroupType

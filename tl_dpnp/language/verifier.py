@@ -226,12 +226,14 @@ class _Verifier:
             self.operation(operation, region, foreach)
             if isinstance(operation, Yield):
                 self.check_yield(operation, owner, operation is last)
-        if isinstance(owner, If) and _returns(owner) and not any(isinstance(o, Yield) for o in region):
-            which = "else" if region is owner.otherwise else "then"
+        if isinstance(owner, If | For) and _returns(owner) and not any(isinstance(o, Yield) for o in region):
+            which = f"the body of a {owner.mnemonic}"
+            if isinstance(owner, If):
+                which = f"the {'else' if region is owner.otherwise else 'then'} region of an if"
             types = ", ".join(str(value.type) for value in owner.outputs)
             self.report(
                 owner,
-                f"the {which} region of an if that returns values does not end in a yield",
+                f"{which} that returns values does not end in a yield",
                 f"end it with yield ... : {types}" if "<error>" not in types else "end it with a yield",
             )
 
@@ -286,7 +288,7 @@ class _Verifier:
         if not is_last:
             self.report(operation, "yield is not the last instruction of its region", "move it to the end")
             return
-        outputs = owner.outputs if isinstance(owner, If) else ()
+        outputs = owner.outputs
         if any(value is MISSING for value in (*operation.values, *outputs)):
             return
         if len(operation.values) != len(outputs):
@@ -302,7 +304,7 @@ class _Verifier:
         for position, (value, output) in enumerate(zip(operation.values, outputs, strict=True)):
             if POISON not in (value.type, output.type) and value.type != output.type:
                 name = str(value) if isinstance(value, Value) else "the constant"
-                message = f"{name} has type {value.type}, but the if returns {output.type} here"
+                message = f"{name} has type {value.type}, but the {owner.mnemonic} returns {output.type} here"
                 hint = None
                 if isinstance(value, Value) and isinstance(value.type, ScalarType):
                     hint = f"write {cast_line(value, output.type)} before the yield, and yield that"
@@ -311,8 +313,8 @@ class _Verifier:
                 self.report(operation, message, hint, position)
 
 
-def _returns(operation: If) -> bool:
-    """Return whether an if returns values, and the source names all of them."""
+def _returns(operation: If | For) -> bool:
+    """Return whether an if or a for returns values, and the source names all of them."""
     return bool(operation.outputs) and all(value is not MISSING for value in operation.outputs)
 
 

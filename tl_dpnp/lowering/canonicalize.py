@@ -43,10 +43,14 @@ def _rename_all(
 
     for operation in region:
         inner = dict(visible) if operation.regions else {}
+        hidden = frozenset(map(id, operation.results))  # from the regions, which may use their names
 
-        def define(value: ops.Value, inner: dict[str, ops.Operand] = inner) -> ops.Value:
+        def define(
+            value: ops.Value, inner: dict[str, ops.Operand] = inner, hidden: frozenset[int] = hidden
+        ) -> ops.Value:
             new = replace(value, name=_unused(value.name, taken))
-            inner[value.name] = new
+            if id(value) not in hidden:
+                inner[value.name] = new
             return new
 
         def nested(body: ops.Region, inner: dict[str, ops.Operand] = inner) -> ops.Region:
@@ -93,7 +97,8 @@ def _fold_all(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[
         elif isinstance(folded, ops.If) and isinstance(folded.condition, ops.Constant):
             yield from _inline_branch(folded, known)
         elif isinstance(folded, (ops.For, ops.Foreach)) and _never_runs(folded):
-            continue
+            if isinstance(folded, ops.For):
+                known.update((out.name, value) for out, value in zip(folded.outputs, folded.initial, strict=True))
         else:
             yield folded
 

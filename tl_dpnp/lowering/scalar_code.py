@@ -17,8 +17,8 @@ def scalar_intrinsic(operation: ops.Operation) -> Intrinsic:
             return intrinsics.arithmetic(kind, type_)
         case ops.Unary(kind=kind):
             return intrinsics.unary(kind, type_)
-        case ops.Math(kind=kind, arguments=arguments):
-            return intrinsics.mathematics(kind, type_, len(arguments))
+        case ops.Math(function=function, arguments=arguments):
+            return intrinsics.mathematics(function, type_, len(arguments))
         case ops.Compare(kind=kind):
             return intrinsics.comparison(kind, type_)
         case ops.Cast(result=result):

@@ -18,7 +18,7 @@ from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions, Target
-from tl_dpnp.runtime.store.source_cache import parse
+from tl_dpnp.runtime.store.source_cache import Defined, parse
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
@@ -75,23 +75,23 @@ def compile(
     tuned: bool | None = None,
     precision: Precision | None = None,
     emulate_dpas: Literal[0, 8, 16] | None = None,
+    define: Mapping[str, bool | int | float | str] | None = None,
 ) -> Kernel | Module:
     """Compile tensor-language source to a `Kernel`, or to a `Module` where it has several functions.
 
-    `src` is the text, a path to it, or what a builder gives.  `name` picks one function.
-
+    `src` is the text, a path to it, or what a builder gives.  `name` picks one function.  `define` gives compile-time
+    variables of a text: ``{"n": 8, "t": "f32"}`` is ``$n = 8 $t = f32`` in front of it.
     `target` is ``"sycl"``, ``"cuda"`` (NVIDIA GPUs, docs/cuda.md), ``"reference"`` (the NumPy interpreter) or
     ``"auto"``: the setting ``TL_DPNP_TARGET``.  A kernel is compiled at its first call, for the device of its
     arguments; with `queue` (a `dpctl.SyclQueue`) at once, and then all arguments must be on that queue.  `form` says
     how a work-group runs: ``"vector"``, one work-item with vectors, ``"divided"``, several of those that share one
     product, ``"subgroup"``, or ``"staged"`` and ``"tiled"`` on CUDA devices (docs/cuda.md); by default the setting
-    ``TL_DPNP_FORM`` or the device and the call decide.  `schedule` replaces
-    the default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
-    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`.  `tuned`
-    says whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
-    decides.  `precision` is what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the
-    default), or the rounding of operands to sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``):
-    docs/xmx.md, docs/cuda.md.
+    ``TL_DPNP_FORM`` or the device and the call decide.  `schedule` replaces the default schedules of one function: it
+    maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a `Schedule`, to what its ``to_json``
+    returned, or to a function that is called with a fresh `Schedule`.  `tuned` says whether to use what `Kernel.tune`
+    found for the other instructions; by default the setting ``TL_DPNP_TUNED`` decides.  `precision` is what products
+    of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the default), or the rounding of operands to
+    sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``): docs/xmx.md, docs/cuda.md.
     `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on devices without one; by
     default the setting ``TL_DPNP_EMULATE_DPAS`` decides.  The reference target takes none of the six.
     `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that
@@ -120,13 +120,14 @@ def compile(
     if options.target == "reference":
         _refuse_any(queue=queue, form=form, schedule=schedule, tuned=tuned, precision=precision,
                     emulate_dpas=emulate_dpas)
-    return with_room(_kernels, src, name, options, schedule, queue)
+    return with_room(_kernels, src, name, options, schedule, queue, {} if define is None else define)
 
 
 def _kernels(
-    src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any
+    src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any,
+    define: Defined,
 ) -> Kernel | Module:
-    module, text = _module_of(src, options.cache)
+    module, text = _module_of(src, options.cache, define)
     functions = module.functions
     if name is not None:
         functions = tuple(function for function in functions if function.name == name)
@@ -137,7 +138,8 @@ def _kernels(
                                  + (f": write name={near!r}" if near else ""))
     if schedule is not None:
         options = replace(options, schedules=_schedules(functions, schedule))
-    kernels = {function.name: Kernel(Program(function, text), options, queue) for function in functions}
+    defined = tuple((name, repr(value)) for name, value in sorted(define.items(), key=repr))
+    kernels = {function.name: Kernel(Program(function, text, defined), options, queue) for function in functions}
     return next(iter(kernels.values())) if len(kernels) == 1 else Module(kernels)
 
 
@@ -184,17 +186,21 @@ def _check_queue(queue: Any) -> None:
                               f"dpctl.SyclQueue({repr(queue) if isinstance(queue, str) else 'device'}) makes one")
 
 
-def _module_of(src: Any, cache: bool) -> tuple[ops.Module, str | None]:
+def _module_of(src: Any, cache: bool, define: Defined) -> tuple[ops.Module, str | None]:
     """Return the verified IR of any kind of source, and the text where there is one."""
+    if not isinstance(define, Mapping):
+        raise TLTypeError(f"define= takes a mapping from names to values, not a {type(define).__name__}")
+    if define and not isinstance(src, str | os.PathLike):
+        raise TLTypeError("define= gives compile-time variables of a text, and this source is none")
     match src:
         case str():
             if _names_file(src):
                 raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it"
                                   + ("" if os.path.isfile(src) else f", once it is there: {os.getcwd()} has no such"))
-            return parse(src, cache=cache), src
+            return parse(src, cache=cache, define=define), src
         case os.PathLike():
             text = _read(src)
-            return parse(text, os.fspath(src), cache), text
+            return parse(text, os.fspath(src), cache, define), text
         case ops.Module() | ops.Function():
             from tl_dpnp.language.verifier import verify
 

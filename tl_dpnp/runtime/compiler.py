@@ -90,6 +90,7 @@ def cache_key(program: Program, device: DeviceDescription, options: LoweringOpti
     function = program.function
     return key_of({
         "source": _printed(function) if program.text is None else program.text,
+        "defined": program.defined,
         "function": function.name,
         # Those of a specialization are not the text's.
         "parameters": [str(parameter.type) for parameter in function.parameters],

@@ -87,6 +87,6 @@ class Specializations:
             self._program.function, {parameters[position].name: type_ for position, type_ in types.items()})
         if function is None:
             return None
-        program = Program(function, self._program.text)
+        program = Program(function, self._program.text, self._program.defined)
         overloads = Overloads(program, self._options, self._platform, self._queue)
         return Specialization(Binding(program, self._platform.arrays), overloads)

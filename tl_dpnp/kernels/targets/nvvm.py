@@ -24,6 +24,7 @@ _SPACES = {1: "global", 3: "shared"}
 _LIBDEVICE = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
     "abs": "fabs", "min": "fmin", "max": "fmax", "rem": "fmod",
+    "exp2": "exp2", "log2": "log2",
 }
 
 

@@ -26,6 +26,7 @@ _LETTERS = {32: "i", 64: "l"}
 _FUNCTIONS = {
     "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
     "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma", "rem": "_Z4fmod",
+    "exp2": "_Z4exp2", "log2": "_Z4log2",
 }
 
 

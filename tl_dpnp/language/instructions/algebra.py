@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tl_dpnp.language.assembly import listed
+from tl_dpnp.language.assembly import Writing
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Constant, Operand, Operation, Value, memref_type, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
@@ -96,47 +96,66 @@ class LinearAlgebra(Operation):
     def grammar(cls) -> dict[str, str]:
         count, flags = len(cls.names) - 1, " transpose" * cls.transposable
         precision = " precision?" if cls.has_precision else ""
-        words = " | ".join(f'"{word}"' for word in (*cls.older, cls.mnemonic))
+        words = " | ".join(f'"{word}"' for word in (*cls.aliases, cls.mnemonic))
         memrefs, types = ' "," LOCAL_IDENTIFIER' * count, ' "," memref_type' * count
         # Instructions with the same modifiers and numbers of operands share these rules.
-        modifiers = f"_modifiers_{cls.transposable}{'_precision' * cls.has_precision}"
-        return {
+        suffix = f"_{cls.transposable}{'_precision' * cls.has_precision}"
+        older, newer = f"_modifiers{suffix}", f"_fewer_modifiers{suffix}"
+        operands = f'_const_or_val{memrefs} "," _const_or_val "," LOCAL_IDENTIFIER'
+        rules = {
             f"{cls.mnemonic}_instruction":
-                f"""({words}) {modifiers} {'","? ' * cls.older_comma}_operands_{count} ":" _types_{count}""",
-            modifiers: f"{flags}{precision} atomic?" + (f" | atomic{flags}{precision}" if flags else ""),
-            f"_operands_{count}": f'_const_or_val{memrefs} "," _const_or_val "," LOCAL_IDENTIFIER',
-            f"_types_{count}": f'scalar_type{types} "," scalar_type "," memref_type',
+                f"""({words}) {older} {'","? ' * cls.older_comma}_operands_{count} [":" types_{count}]""",
+            older: f"{flags}{precision} atomic?" + (f" | atomic{flags}{precision}" if flags else ""),
+            f"_operands_{count}": operands,
+            f"types_{count}": f'scalar_type{types} "," scalar_type "," memref_type',
         }
+        if cls.transposable:  # without types, the last transposes may be left out
+            fewer = [" transpose" * number + precision for number in range(cls.transposable)]
+            rules |= {
+                f"{cls.mnemonic}_newer_instruction": f"({words}) {newer} _operands_{count}",
+                newer: " | ".join([*(f"{some} atomic?" for some in fewer), *(f"atomic{some}" for some in fewer)]),
+            }
+        return rules
 
     @classmethod
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
-        count = len(tree.children) - 2 * (len(cls.names) + 2)
-        words = [elaborator.word(child) for child in tree.children[:count]]
-        rest = tree.children[count:]
-        half = len(rest) // 2
-        operands = [
-            elaborator.agreed(node, (elaborator.type(type), type))
-            for node, type in zip(rest[:half], rest[half:], strict=True)
-        ]
-        alpha, *inputs, beta, output = operands
-        assert isinstance(output, Value)
+        """Constants without a type take the element type of the output."""
+        types = None if tree.data.endswith("_newer_instruction") else tree.children[-1]
+        nodes = tree.children if tree.data.endswith("_newer_instruction") else tree.children[:-1]
+        count = len(nodes) - len(cls.names) - 2
+        words = [elaborator.word(child) for child in nodes[:count]]
+        places = nodes[count:]
+        if types is None:
+            type = elaborator.type_of(places[-1])
+            element = type.element if isinstance(type, MemrefType) else type
+            annotations: list[Any] = [(element, None), *[None] * (len(places) - 3), (element, None), None]
+        else:
+            annotations = [(elaborator.type(type), type) for type in types.children]
+        first, *middle, last_scalar, last = zip(places, annotations, strict=True)
+        alpha, inputs = elaborator.agreed(*first), [elaborator.memref(*each) for each in middle]
+        beta, output = elaborator.agreed(*last_scalar), elaborator.memref(*last)
+        flags = [word == "t" for word in words if word in ("t", "n")]
         return cls(
             alpha=alpha,
-            inputs=tuple(value for value in inputs if isinstance(value, Value)),
+            inputs=tuple(inputs),
             beta=beta,
             output=output,
-            transposes=tuple(word == "t" for word in words if word in ("t", "n")),
+            transposes=(*flags, *[False] * (cls.transposable - len(flags))),
             atomic="atomic" in words,
             precision=next((name for name in PRECISIONS if name in words), None),
         )
 
-    @property
-    def text(self) -> str:
-        modifiers = "".join(".t" if flag else ".n" for flag in self.transposes)
-        modifiers += (f".{self.precision}" if self.precision else "") + ".atomic" * self.atomic
-        operands = self.operands
-        types = ", ".join(str(operand.type) for operand in operands)
-        return f"{self.mnemonic}{modifiers} {listed(operands)} : {types}"
+    def spell(self, writing: Writing) -> str:
+        flags = list(self.transposes)
+        if writing.newer:
+            while flags and not flags[-1]:
+                flags.pop()
+        transposes = "".join(".t" if flag else ".n" for flag in flags)
+        precision, atomic = f".{self.precision}" if self.precision else "", ".atomic" * self.atomic
+        if writing.newer:
+            return f"{self.mnemonic}{atomic}{transposes}{precision} {writing.listed(self.operands)}"
+        types = ", ".join(map(writing.type_of, self.operands))
+        return f"{self.mnemonic}{transposes}{precision}{atomic} {writing.listed(self.operands)} : {types}"
 
     # --- rules -------------------------------------------------------------------------------------------------------
 
@@ -154,7 +173,8 @@ class LinearAlgebra(Operation):
         sound = True
         for memref, position in zip(memrefs, positions, strict=True):
             if not isinstance(memref.type, MemrefType):
-                hint = "load one memref of the group first" if isinstance(memref.type, GroupType) else None
+                hint = "load one memref of the group first" if isinstance(memref.type, GroupType) else (
+                    "write the name of a memref")
                 yield RuleError(f"{name} needs a memref, but {memref} is {describe(memref.type)}", hint, position)
                 sound = False
             elif memref.type.element == I1:
@@ -186,10 +206,12 @@ class LinearAlgebra(Operation):
         operands += zip(self.inputs, positions, strict=False)
         for operand, position in operands:
             source = operand.type.element if isinstance(operand.type, MemrefType) else operand.type
-            if not isinstance(source, ScalarType):
-                message = f"{self.mnemonic} needs a scalar here, but {operand} is {describe(source)}"
-                yield RuleError(message, None, position)
-            elif not is_lossless(source, target):
+            if position not in positions and not isinstance(operand.type, ScalarType):  # alpha or beta
+                message = f"{self.mnemonic} needs a scalar here, but {operand} is {describe(operand.type)}"
+                yield RuleError(message, "write a constant, or load an element", position)
+                continue
+            assert isinstance(source, ScalarType)
+            if not is_lossless(source, target):
                 what = "elements of type" if isinstance(operand.type, MemrefType) else "type"
                 hint = cast_hint(operand, target)
                 if isinstance(operand.type, MemrefType):
@@ -325,12 +347,12 @@ class Ger(Contraction):
 
 @dataclass(frozen=True)
 class Hadamard(Contraction):
-    """c := alpha a ∘ b + beta c"""
+    """c := alpha a ∘ b + beta c, of vectors or matrices"""
 
     mnemonic = "hadamard"
-    shapes = ("M,M->M",)
+    shapes = ("M,M->M", "MN,MN->MN")
     names = ("a", "b", "c")
-    older = ("hadamard_product",)
+    aliases = ("hadamard_product",)
     product = staticmethod(lambda a, b: a * b)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.language.assembly import listed, operand_text
+from tl_dpnp.language.assembly import Writing
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Region, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
@@ -27,21 +27,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Yield(Operation):
-    """``yield a, b : t, t``: the values that a region gives to the operation that contains it."""
+    """``yield a, b : t, t`` or ``yield (a, b)``: the values that a region gives to the operation that contains it."""
 
     mnemonic = "yield"
     example = "yield %a, %b : f32, i32"
+    remark = " or yield (%a, %b)"
 
     values: tuple[Operand, ...] = ()
 
     @classmethod
     def grammar(cls) -> dict[str, str]:
-        return {"yield_instruction": '"yield" [identifier_or_constant_list] [":" [scalar_type_list]]'}
+        return {
+            "yield_instruction": '"yield" [identifier_or_constant_list] [":" [scalar_type_list]]',
+            "yield_newer_instruction": '"yield" "(" [identifier_or_constant_list] ")"',
+        }
 
     @classmethod
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        """Constants without a type take that of the result that they give."""
         parts = {part.data: part.children for part in tree.children if part is not None}
         values, types = parts.get("identifier_or_constant_list", []), parts.get("scalar_type_list", [])
+        if tree.data == "yield_newer_instruction":
+            returned = elaborator.returned
+            return cls(values=tuple(
+                elaborator.agreed(value, (returned[place], None) if place < len(returned) else None)
+                for place, value in enumerate(values)
+            ))
         if len(values) != len(types):
             message = f"yield names {counted(len(values), 'value')} but {counted(len(types), 'type')}"
             hint = "write one type for each value: yield %a, %b : f32, i32"
@@ -51,10 +62,11 @@ class Yield(Operation):
             elaborator.agreed(value, (elaborator.type(type), type)) for value, type in zip(values, types, strict=True)
         ))
 
-    @property
-    def text(self) -> str:
-        types = ", ".join(str(value.type) for value in self.values)
-        return f"yield {listed(self.values)} : {types}" if self.values else "yield"
+    def spell(self, writing: Writing) -> str:
+        if writing.newer:
+            return f"yield ({writing.listed(self.values)})"
+        types = ", ".join(map(writing.type_of, self.values))
+        return f"yield {writing.listed(self.values)} : {types}" if self.values else "yield"
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return tuple(map(group.value, self.values))
@@ -89,28 +101,19 @@ class If(Operation):
     @classmethod
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
         condition, types, then, otherwise = tree.children
-        returned = [] if types is None else [elaborator.type(type) for type in types.children]
-        results = results or elaborator.without_names(len(returned), elaborator.head(tree))
-        if len(returned) != len(results):
-            returns, names = counted(len(returned), "value"), counted(len(results), "name")
-            message = f"the if returns {returns}, but has {names} before it"
-            hint = "write one name for each type: %a, %b = if %c -> (f32, i32) { ... } else { ... }"
-            elaborator.report(message, elaborator.head(tree), hint)
-            results = (*results, MISSING)
-        typed = zip(results, returned, strict=False)
-        outputs = [value if value is MISSING else replace(value, type=type) for value, type in typed]
-        outputs += results[len(returned) :]
+        hint = "write one name for each type: %a, %b = if %c -> (f32, i32) { ... } else { ... }"
+        outputs = _read_outputs(elaborator, tree, types, results, hint)
+        returned = tuple(value.type for value in outputs)
         return cls(
             condition=elaborator.operand(condition, I1),
-            outputs=tuple(outputs),
-            then=elaborator.region(then),
-            otherwise=None if otherwise is None else elaborator.region(otherwise),
+            outputs=outputs,
+            then=elaborator.region(then, returned=returned),
+            otherwise=None if otherwise is None else elaborator.region(otherwise, returned=returned),
         )
 
-    @property
-    def text(self) -> str:
-        types = f" -> ({', '.join(str(value.type) for value in self.outputs)})" if self.outputs else ""
-        return f"if {operand_text(self.condition)}{types}"
+    def spell(self, writing: Writing) -> str:
+        types = f" -> ({', '.join(map(writing.type_of, self.outputs))})" if self.outputs else ""
+        return f"if {writing.operand(self.condition)}{types}"
 
     def errors(self) -> Iterator[RuleError]:
         type = self.condition.type
@@ -125,17 +128,28 @@ class If(Operation):
 
 @dataclass(frozen=True)
 class For(Operation):
-    """``for %i = start, stop[, step] : type { ... }``: sequential, over [start, stop)."""
+    """``for %i = start, stop[, step] [init(%c=initial, ...) -> (types)] { ... }``: sequential, over [start, stop).
+
+    `carried` values start as `initial` and are in the next iteration what the body yields; `outputs` are what they are
+    in the end.
+    """
 
     mnemonic = "for"
     example = "for %i = 0, 16, 2 : index { ... }"
-    remark = "; step and type may be left out"
+    remark = "; step and type may be left out, and init(%c=%first) -> (f32) may stand behind them"
 
     variable: Value
     start: Operand
     stop: Operand
     step: Operand
     body: Region
+    carried: tuple[Value, ...] = ()
+    initial: tuple[Operand, ...] = ()
+    outputs: tuple[Value, ...] = ()
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.outputs
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -143,35 +157,78 @@ class For(Operation):
 
     @property
     def loop_variables(self) -> tuple[Value, ...]:
-        return (self.variable,)
+        return (self.variable, *self.carried)
 
     @classmethod
     def grammar(cls) -> dict[str, str]:
         bound = "_identifier_or_int_constant"
         return {
-            "for_instruction": '"for" LOCAL_IDENTIFIER "=" for_bounds [":" scalar_type] region',
+            "for_instruction": '"for" LOCAL_IDENTIFIER "=" for_bounds [":" scalar_type] [initial_values] region '
+                               '["attributes" attribute_dictionary]',
             "for_bounds": f'{bound} "," {bound} ["," {bound}]',
+            "initial_values": '"init" "(" initial_value ("," initial_value)* ")" "->" "(" scalar_type_list ")"',
+            "initial_value": 'LOCAL_IDENTIFIER "=" _identifier_or_constant',
         }
 
     @classmethod
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
         variable, bounds = _read_loop(elaborator, tree)
+        _, _, _, initial_values, body, attributes = tree.children
         if len(bounds) == 2:
             elaborator.place(tree.children[0])
             type = variable.type if isinstance(variable.type, ScalarType) else POISON
             bounds += (Constant(1, type, variable.span),)
         start, stop, step = bounds
-        body = elaborator.region(tree.children[-1], {variable.name: variable})
-        return cls(variable=variable, start=start, stop=stop, step=step, body=body)
+        elaborator.attributes(attributes, "a for loop")  # unroll is a wish, which changes no result
+        entries, types = [], None
+        if initial_values is not None:
+            *entries, types = initial_values.children
+        hint = "write one name for each type: %a, %b = for %i = 0, 4 init(%c=%d, %e=%f) -> (f32, i32) { ... }"
+        outputs = _read_outputs(elaborator, tree, types, results, hint)
+        if types is not None and len(types.children) != len(entries):
+            values = counted(len(entries), "initial value")
+            message = f"the for has {values}, but {counted(len(types.children), 'type')}"
+            elaborator.report(message, elaborator.source.span(types), "write one type for each carried value")
+        carried: list[Value] = []
+        initial: list[Operand] = []
+        for place, entry in enumerate(entries):
+            name, first = entry.children
+            returned = outputs[place].type if place < len(outputs) else POISON
+            initial.append(elaborator.agreed(first, (returned, first)))
+            carried.append(Value(str(name[1:]), returned, elaborator.source.span(name)))
+        region = elaborator.region(body, (variable, *carried), tuple(value.type for value in outputs))
+        return cls(variable=variable, start=start, stop=stop, step=step, body=region, carried=tuple(carried),
+                   initial=tuple(initial), outputs=outputs)
 
-    @property
-    def text(self) -> str:
+    def spell(self, writing: Writing) -> str:
         default = isinstance(self.step, Constant) and self.step.value == 1
         bounds = (self.start, self.stop) if default else (self.start, self.stop, self.step)
-        return f"for {self.variable} = {listed(bounds)}{_type_text(self.variable)}"
+        head = f"for {self.variable} = {writing.listed(bounds)}"
+        if not writing.newer:
+            head += _type_text(self.variable)
+        if not self.carried:
+            return head
+        writing.refuse("the values that a for loop carries")
+        names = map(writing.operand, self.initial)
+        initial = ", ".join(f"{value}={name}" for value, name in zip(self.carried, names, strict=True))
+        return f"{head} init({initial}) -> ({', '.join(map(writing.type_of, self.outputs))})"
 
     def errors(self) -> Iterator[RuleError]:
-        yield from _loop_errors("for", self.variable, dict(enumerate(self.operands)))
+        yield from _loop_errors("for", self.variable, dict(enumerate((self.start, self.stop, self.step))))
+        if not len(self.carried) == len(self.initial) == len(self.outputs):
+            yield RuleError(
+                f"the for carries {counted(len(self.carried), 'value')}, but has "
+                f"{counted(len(self.initial), 'initial value')} and {counted(len(self.outputs), 'result')}",
+                "write one of each for every carried value",
+            )
+            return
+        for place, (value, first, output) in enumerate(zip(self.carried, self.initial, self.outputs, strict=True), 3):
+            if not isinstance(output.type, ScalarType):
+                yield RuleError(f"a for carries scalars, not a {output.type}", "carry scalars", place)
+            elif value.type != output.type:
+                yield RuleError(f"{value} has type {value.type}, but its result has type {output.type}")
+            else:
+                yield from scalar_errors((first,), value.type, first=place)
         step = self.step
         if isinstance(step, Constant) and not isinstance(step.value, complex) and step.value <= 0:
             yield RuleError(f"the step of a for loop is {step.value}", "write a step of at least 1", 2)
@@ -180,9 +237,12 @@ class For(Operation):
         step = group.index(self.step)
         if step <= 0:
             raise group.fault(f"the step of the loop is {step}", "a step must be 1 or more")
+        values = tuple(map(group.value, self.initial))
         for value in range(group.index(self.start), group.index(self.stop), step):
-            group.iteration(self.body, ((self.variable, value),))
-        return ()
+            for carried, current in zip(self.carried, values, strict=True):
+                group.values[carried.name] = current
+            values = group.iteration(self.body, ((self.variable, value),))
+        return values
 
 
 @dataclass(frozen=True)
@@ -230,7 +290,7 @@ class Foreach(Operation):
         """A loop over several indices: one has the type that is written, else that of a bound that is a value."""
         if tree.data == "foreach_instruction":
             variable, (start, stop) = _read_loop(elaborator, tree)
-            body = elaborator.region(tree.children[-1], {variable.name: variable})
+            body = elaborator.region(tree.children[-1], (variable,))
             return cls(variables=(variable,), starts=(start,), stops=(stop,), body=body)
         names, starts, stops, types = ([] if part is None else part.children for part in tree.children[:-1])
         for what, entries in (("first values", starts), ("ends", stops), ("types", types)):
@@ -254,18 +314,17 @@ class Foreach(Operation):
         of_variables = list(zip(variables, indices, strict=True))
         first = tuple(bound(variable, start, type) for variable, (_, start, _, type) in of_variables)
         last = tuple(bound(variable, stop, type) for variable, (_, _, stop, type) in of_variables)
-        body = elaborator.region(tree.children[-1], {variable.name: variable for variable in variables})
+        body = elaborator.region(tree.children[-1], variables)
         return cls(variables=variables, starts=first, stops=last, body=body)
 
-    @property
-    def text(self) -> str:
-        if len(self.variables) == 1 == len(self.starts) == len(self.stops):
+    def spell(self, writing: Writing) -> str:
+        if len(self.variables) == 1 == len(self.starts) == len(self.stops) and not writing.newer:
             (variable,) = self.variables
-            return f"foreach {variable} = {listed((*self.starts, *self.stops))}{_type_text(variable)}"
-        types = ", ".join(str(variable.type) for variable in self.variables)
-        ranges = f"({listed(self.variables)}) = ({listed(self.starts)}), ({listed(self.stops)})"
-        is_plain = all(variable.type == INDEX for variable in self.variables)
-        return f"foreach {ranges}" if is_plain else f"foreach {ranges} : {types}"
+            return f"foreach {variable} = {writing.listed((*self.starts, *self.stops))}{_type_text(variable)}"
+        types = ", ".join(map(writing.type_of, self.variables))
+        names, starts, stops = map(writing.listed, (self.variables, self.starts, self.stops))
+        is_plain = writing.newer or all(variable.type == INDEX for variable in self.variables)
+        return f"foreach ({names}) = ({starts}), ({stops})" + ("" if is_plain else f" : {types}")
 
     def errors(self) -> Iterator[RuleError]:
         count = len(self.variables)
@@ -289,10 +348,33 @@ class Foreach(Operation):
         return ()
 
 
+def _read_outputs(
+    elaborator: Elaborator, tree: ParseTree, types: ParseNode, results: tuple[Value, ...], hint: str
+) -> tuple[Value, ...]:
+    """Return the results of an instruction with the types that it returns; MISSING is among them if they do not fit."""
+    returned = [] if types is None else [elaborator.type(type) for type in types.children]
+    results = results or elaborator.without_names(len(returned), elaborator.head(tree))
+    if len(returned) != len(results):
+        word = tree.data.partition("_")[0]
+        returns, names = counted(len(returned), "value"), counted(len(results), "name")
+        elaborator.report(f"the {word} returns {returns}, but has {names} before it", elaborator.head(tree), hint)
+        results = (*results, MISSING)
+    typed = zip(results, returned, strict=False)
+    outputs = [value if value is MISSING else replace(value, type=type) for value, type in typed]
+    return (*outputs, *results[len(returned) :])
+
+
 def _read_loop(elaborator: Elaborator, tree: ParseTree) -> tuple[Value, tuple[Operand, ...]]:
-    """Return the variable and the bounds of a loop over one index."""
-    name, bounds, annotation, _ = tree.children
-    type = INDEX if annotation is None else elaborator.type(annotation)
+    """Return the variable and the bounds of a loop over one index.
+
+    Without a type it has that of the bounds where all of them are values, as in the dialect 0.4, else index.
+    """
+    name, bounds, annotation, *_ = tree.children
+    if annotation is not None:
+        type = elaborator.type(annotation)
+    else:
+        values = all(map(elaborator.names_value, bounds.children))
+        type = elaborator.type_of_bounds(*bounds.children) if values else INDEX
     variable = elaborator.variable(name, type, annotation or name)
     return variable, tuple(
         elaborator.agreed(bound, (variable.type, annotation or bound)) for bound in bounds.children

@@ -27,6 +27,7 @@ class Alloca(Spelled):
     """``alloca -> memref``: temporary memory of the work-group, freed at the end of the enclosing region."""
 
     spelling = "alloca -> {result.memref_type}"
+    newer_spelling = "alloca : {result.memref_type}"
     example = "%m = alloca -> memref<f32x16x8>"
     collective = True
     pure = True
@@ -76,11 +77,19 @@ class LifetimeStop(Spelled):
 
 @dataclass(frozen=True)
 class Barrier(Spelled):
-    """``barrier``: orders all memory accesses of the work-group before it with those after it."""
+    """``barrier``: orders all memory accesses of the work-group before it with those after it.
+
+    The dialect 0.4 may name the address spaces that are meant; both are ordered.
+    """
 
     spelling = "barrier"
     example = "barrier"
     collective = True
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        (rule, word), = super().grammar().items()
+        return {rule: f'{word} (".global" ".local"? | ".local" ".global"?)?'}
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return ()  # operations run one after another: everything before is done
@@ -90,7 +99,8 @@ class Barrier(Spelled):
 class Load(Spelled):
     """``load %m[i, ...] : memref`` gives an element, ``load %g[i] : group`` gives a memref."""
 
-    spelling = "load {source}[{indices}] : {source.memref_or_group_type}"
+    spelling = "load {source}[{indices}] : {source.type_of_load}"
+    newer_spelling = "load {source}[{indices}] : {result.type_of_load}"
     example = "%a = load %m[%i, 0] : memref<f32x4x8>"
     pure = True
     gives_subbyte = True
@@ -98,6 +108,12 @@ class Load(Spelled):
     source: Memref
     indices: Indices
     result: Result
+
+    @classmethod
+    def annotates_result(cls, source: Type, annotation: Type) -> bool:
+        if isinstance(source, GroupType):
+            return isinstance(annotation, MemrefType)
+        return isinstance(annotation, ScalarType)
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -112,13 +128,16 @@ class Load(Spelled):
             case MemrefType() as memref:
                 check_indices(memref, self.indices, first=1)
                 return memref.element
-            case GroupType(memref=memref):
+            case GroupType(memref=memref, length=length):
                 if len(self.indices) != 1:
                     message = f"a group takes one index, but {len(self.indices)} are given"
                     raise RuleError(message, "write one index", min(len(self.indices), 2))
                 value = check_index(self.indices[0], 1)
                 if value is not None and value < 0:
                     raise RuleError(f"the index {value} is negative", "write an index from 0 on", 1)
+                if value is not None and length is not None and value >= length:
+                    message = f"the index {value} is out of bounds of the group, whose length is {length}"
+                    raise RuleError(message, f"write an index from 0 to {length - 1}", 1)
                 return memref
         raise RuleError(f"load needs a memref or a group, but its operand is {describe(self.source.type)}", None, 0)
 
@@ -135,6 +154,7 @@ class Store(Spelled):
     """``store v, %m[i, ...] : memref``."""
 
     spelling = "store {value}, {target}[{indices}] : {target.memref_type}"
+    newer_spelling = "store {value}, {target}[{indices}]"
     example = "store %a, %m[%i, 0] : memref<f32x4x8>"
 
     value: Element
@@ -147,7 +167,8 @@ class Store(Spelled):
 
     def errors(self) -> Iterator[RuleError]:
         if not isinstance(self.target.type, MemrefType):
-            yield RuleError(f"store needs a memref, but its operand is {describe(self.target.type)}", None, 1)
+            message = f"store needs a memref, but its operand is {describe(self.target.type)}"
+            yield RuleError(message, "write the name of a memref", 1)
             return
         yield from scalar_errors((self.value,), self.target.type.element, first=0)
         try:

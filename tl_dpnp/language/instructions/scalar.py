@@ -7,20 +7,21 @@ mathematics is this project's extension.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
-from tl_dpnp.language.ir import Constant, Operand, Value, scalar_type
+from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:
+    from tl_dpnp.language.elaborate import Elaborator, ParseTree
     from tl_dpnp.language.interpreter.machine import WorkGroup
 
 #: Binary arithmetic: name → the kinds of scalar that it accepts.
@@ -69,6 +70,8 @@ def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
 MATHEMATICS: dict[str, MathFunction] = {
     "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
     "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
+    "exp2": MathFunction(1, _FLOATS, lambda np, x: np.exp2(x)),
+    "log2": MathFunction(1, _FLOATS, lambda np, x: np.log2(x)),
     "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
     "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
     "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
@@ -79,7 +82,19 @@ MATHEMATICS: dict[str, MathFunction] = {
     "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
     "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
 }
-COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
+#: Functions that the dialect 0.4 spells alone, and those of which it has a variant that may lose accuracy.
+_ALONE = ("exp", "log", "exp2", "log2", "sin", "cos", "abs", "min", "max")
+_NATIVE = {f"native_{kind}": MATHEMATICS[kind] for kind in ("exp", "log", "exp2", "log2", "sin", "cos")}
+#: Comparisons: name → the word that stands for ``cmp.<name>`` in the dialect 0.4, which annotates the result.
+COMPARISONS: dict[str, str] = {
+    "eq": "equal", "ne": "not_equal", "gt": "greater_than", "ge": "greater_than_equal", "lt": "less_than",
+    "le": "less_than_equal",
+}
+
+
+def _named(kinds: Iterable[str]) -> dict[str, str]:
+    """Return words that are the kinds themselves."""
+    return {kind: kind for kind in kinds}
 
 
 @dataclass(frozen=True)
@@ -87,9 +102,10 @@ class Arith(Spelled):
     """``arith.<kind> a, b : type`` — both operands and the result have one scalar type; `kind` is in `ARITHMETIC`."""
 
     spelling = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
+    newer_spelling = "{kind} {lhs}, {rhs} : {result.scalar_type}"
     example = "%c = arith.add %a, %b : f32"
     kinds = tuple(ARITHMETIC)
-    older = ("add", "sub", "mul", "div", "rem")
+    words = _named(ARITHMETIC)
     pure = True
 
     kind: Kind
@@ -116,9 +132,10 @@ class Unary(Spelled):
     """``arith.neg`` and ``arith.not``; `kind` is in `UNARY`."""
 
     spelling = "arith{kind} {operand} : {result.scalar_type}"
+    newer_spelling = "{kind} {operand} : {result.scalar_type}"
     example = "%b = arith.neg %a : f32"
     kinds = tuple(UNARY)
-    older = ("neg",)
+    words = _named(UNARY)
     pure = True
 
     kind: Kind
@@ -135,19 +152,29 @@ class Unary(Spelled):
 
 @dataclass(frozen=True)
 class Math(Spelled):
-    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`."""
+    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`.
+
+    The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.
+    """
 
     spelling = "math{kind} {arguments} : {result.scalar_type}"
+    newer_spelling = "{kind} {arguments} : {result.scalar_type}"
     example = "%b = math.exp %a : f32"
     kinds = tuple(MATHEMATICS)
+    words = _named((*_ALONE, *_NATIVE))
     pure = True
 
     kind: Kind
     arguments: Arguments
     result: Result
 
+    @property
+    def function(self) -> str:
+        """The function that is computed, which of a native variant is the accurate one: that is always legal."""
+        return self.kind.removeprefix("native_")
+
     def errors(self) -> Iterator[RuleError]:
-        given, function = len(self.arguments), MATHEMATICS.get(self.kind)
+        given, function = len(self.arguments), (MATHEMATICS | _NATIVE).get(self.kind)
         count = given if function is None else function.operands
         yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
         if given != count:
@@ -156,7 +183,7 @@ class Math(Spelled):
         yield from scalar_errors(self.arguments, self.result.type, first=0)
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.kind]
+        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.function]
         return (group.scalar.mathematics(function.meaning, scalar_type(self.result), values, function.is_exact),)
 
 
@@ -165,6 +192,7 @@ class Cast(Spelled):
     """``cast a : from -> to``; a cast to i1 asks whether the value differs from zero."""
 
     spelling = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    newer_spelling = "cast {operand} : {result.scalar_type}"
     example = "%b = cast %a : i32 -> f32"
     pure = True
     takes_subbyte = True
@@ -190,14 +218,30 @@ class Compare(Spelled):
     """``cmp.<kind> a, b : type``; the result is i1; `kind` is in `COMPARISONS`."""
 
     spelling = "cmp{kind} {lhs}, {rhs} : {lhs.scalar_type}"
+    newer_spelling = "{kind} {lhs}, {rhs} : {result.scalar_type}"
     example = "%c = cmp.lt %a, %b : i32"
-    kinds = COMPARISONS
+    newer_example = "%c = less_than %a, %b : bool"
+    kinds = tuple(COMPARISONS)
+    words = COMPARISONS
     pure = True
 
     kind: Kind
     lhs: Operand
     rhs: Operand
     result: Result
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        """The types of the operands and of the result are easily mixed up."""
+        kind, *operands, annotation = tree.children
+        own = next((type for type in map(elaborator.type_of, operands) if type is not POISON), POISON)
+        word = elaborator.word(kind)
+        if word in cls.kinds and elaborator.type(annotation) == I1 and own not in (I1, POISON):
+            message = f"cmp.{word} is annotated with the type of its operands, {own}, not with that of the result"
+            hint = f"write {cls.words[word]} ... : bool, or cmp.{word} ... : {own}"
+            elaborator.report(message, elaborator.source.span(annotation), hint)
+            return cls(kind=word, lhs=MISSING, rhs=MISSING, result=results[0])
+        return super().read(elaborator, tree, results)
 
     def result_type(self) -> ScalarType:
         return I1
@@ -223,7 +267,9 @@ class GroupId(Spelled):
     """``group_id``: index of this work-group, from 0 to ``group_size`` − 1."""
 
     spelling = "group_id"
+    newer_spelling = "group_id.x : {result.scalar_type}"
     example = "%i = group_id"
+    remark = " or %i = group_id.x : index"
     pure = True
 
     result: Result
@@ -240,7 +286,10 @@ class GroupSize(Spelled):
     """``group_size``: number of work-groups of the launch."""
 
     spelling = "group_size"
+    newer_spelling = "num_groups.x : {result.scalar_type}"
     example = "%n = group_size"
+    remark = " or %n = num_groups.x : index"
+    newer_example = "%n = num_groups.x : index"
     pure = True
 
     result: Result

@@ -13,7 +13,7 @@ from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Slice, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, memref_operand
-from tl_dpnp.language.types import MemrefType, Size
+from tl_dpnp.language.types import MemrefType, Size, Type
 from tl_dpnp.scalars import INDEX, ScalarType
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class SizeOf(Spelled):
     """``size %m[mode] : memref``: the size of one mode."""
 
     spelling = "size {source}[{mode}] : {source.memref_type}"
+    newer_spelling = "size {source}[{mode}] : {result.scalar_type}"
     example = "%n = size %m[0] : memref<f32x?>"
     pure = True
 
@@ -57,6 +58,13 @@ class _View(Spelled):
     def viewed(self) -> Value | None:
         return self.source
 
+    @classmethod
+    def annotates_result(cls, source: Type, annotation: Type) -> bool:
+        """`expand` and `fuse` give another order than their operand has."""
+        if not isinstance(source, MemrefType) or not isinstance(annotation, MemrefType):
+            return False
+        return source.order != annotation.order
+
 
 @dataclass(frozen=True)
 class Expand(_View):
@@ -66,6 +74,7 @@ class Expand(_View):
     """
 
     spelling = "expand {source}[{mode} -> {shape}] : {source.memref_type}"
+    newer_spelling = "expand {source}[{mode} -> {shape}] : {result.memref_type}"
     example = "%v = expand %m[0 -> 4 x ?] : memref<f32x32>"
 
     mode: Mode
@@ -136,6 +145,7 @@ class Fuse(_View):
     """``fuse %m[first, last] : memref``: adjacent modes viewed as one."""
 
     spelling = "fuse {source}[{first}, {last}] : {source.memref_type}"
+    newer_spelling = "fuse {source}[{first}, {last}] : {result.memref_type}"
     example = "%v = fuse %m[0, 1] : memref<f32x4x8>"
 
     first: Mode
@@ -183,11 +193,16 @@ class Subview(_View):
     """
 
     spelling = "subview {source}[{slices}] : {source.memref_type}"
+    newer_spelling = "subview {source}[{slices}] : {result.memref_type}"
     example = "%v = subview %m[2:4, :, %i] : memref<f32x8x8x?>"
     remark = ", where 2:4 means 4 elements from the offset 2"
 
     slices: Slices
     result: Result
+
+    @classmethod
+    def annotates_result(cls, source: Type, annotation: Type) -> bool:
+        return isinstance(source, MemrefType) and isinstance(annotation, MemrefType) and source != annotation
 
     def result_type(self) -> MemrefType:
         memref = memref_operand(self.source.type, "subview")

@@ -104,6 +104,8 @@ def _group(parameter: ops.Value, group: GroupType, argument: Any) -> Group:
     given = getattr(argument, "offset", None)
     if not isinstance(arrays, Sequence):
         raise _refuse(TLTypeError, parameter, f"a {type(argument).__name__} is no list of arrays")
+    if group.length not in (None, len(arrays)):
+        raise _refuse(TLBindingError, parameter, f"it takes {group.length} arrays, it was given {len(arrays)}")
     if group.offset is not None and given not in (None, 0, group.offset):
         raise _refuse(TLBindingError, parameter, f"its offset is {given}, the type's is {group.offset}")
     offset = group.offset if group.offset is not None else given or 0

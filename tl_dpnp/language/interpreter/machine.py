@@ -126,8 +126,8 @@ class WorkGroup:
         """Execute one operation; return the values of its results."""
         return operation.execute(self)
 
-    def iteration(self, body: ops.Region, variables: Iterable[tuple[ops.Value, int]]) -> None:
-        """Run the body of a loop with its variables set."""
+    def iteration(self, body: ops.Region, variables: Iterable[tuple[ops.Value, int]]) -> tuple[Any, ...]:
+        """Run the body of a loop with its variables set; return what it yields."""
         for variable, value in variables:
             self.values[variable.name] = scalar.from_python(value, ops.scalar_type(variable))
-        self.run(body)
+        return self.run(body)

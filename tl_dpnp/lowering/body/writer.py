@@ -302,11 +302,21 @@ class _Writer(MemrefWriter):
             what = "the step of the loop" if kind == "least" else "the step of the loop is 0"
             self.check(kind, operation.span, step, 1 if kind == "least" else 0, what)
         start, stop = self.wide(operation.start), self.bind(self.wide(operation.stop))
+        variables = [self.fresh(ops.scalar_type(value)) for value in operation.carried]
+        for variable, first in zip(variables, operation.initial, strict=True):
+            self.assign(variable, self.operand(first))
+
+        def body() -> None:
+            for value, variable in zip(operation.carried, variables, strict=True):
+                self.values[value.name] = self.define(variable)  # what is yielded may be another one's value
+            self.region(operation.body, variables)
+
         if cannot_overflow(type_, start, stop, step):
-            self.counted(operation.variable, start, stop, step, lambda: self.region(operation.body))
+            self.counted(operation.variable, start, stop, step, body)
         else:
             trips = call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
-            self.repeated(operation.variable, start, trips, step, lambda: self.region(operation.body))
+            self.repeated(operation.variable, start, trips, step, body)
+        self.values.update((value.name, name) for value, name in zip(operation.outputs, variables, strict=True))
 
     def foreach(self, operation: ops.Foreach) -> None:
         """Write the loop over the first index inside of those over the others, or as vectors over some of them."""

@@ -183,12 +183,14 @@ class Binding:
         per_byte = group.memref.element.per_byte
         match argument:
             case Group():
+                self._check_length(position, group, len(argument.views))
                 offset = self._offset(position, group, argument.offset)
                 if argument.known_tables(group.memref) is not None and position not in self.program.usage.written:
                     return GroupArgument(argument.views, (), offset, argument, per_byte)
                 strides = self._elements(position, group, argument.views)
                 return GroupArgument(argument.views, strides, offset, argument, per_byte)
             case list() | tuple():
+                self._check_length(position, group, len(argument))
                 try:
                     views = tuple(map(self._view_of, argument))
                 except NotAnArray:
@@ -199,6 +201,12 @@ class Binding:
                 hint = "pass a list of arrays or tl_dpnp.group(arrays)"
                 raise self.error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "
                                   f"was given a {type(argument).__name__}", hint)
+
+    def _check_length(self, position: int, group: GroupType, given: int) -> None:
+        """Check how many arrays a group has, where its type says so."""
+        if group.length not in (None, given):
+            raise self.error(TLBindingError, position, f"{self.parameters[position]} takes {group.length} arrays, it "
+                             f"was given {given}", "declare it with x ? to take any number")
 
     def _name_culprit(self, position: int, group: GroupType, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
         """Bind one element after another, so that the error names the one at fault."""

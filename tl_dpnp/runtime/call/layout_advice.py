@@ -8,6 +8,7 @@ exchanges ``.n`` and ``.t``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tl_dpnp.language import ops
@@ -127,7 +128,7 @@ def _advice(program: Program, position: int, reading: _Reading, package: _Packag
 
 def _declared(parameter: ops.Value, memref: MemrefType) -> MemrefType | GroupType:
     """Return the type of a parameter with another memref in it."""
-    return GroupType(memref, parameter.type.offset) if isinstance(parameter.type, GroupType) else memref
+    return replace(parameter.type, memref=memref) if isinstance(parameter.type, GroupType) else memref
 
 
 def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:

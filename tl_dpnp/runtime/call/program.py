@@ -25,6 +25,8 @@ class Program:
 
     function: ops.Function
     text: str | None = None
+    #: The compile-time variables that the text was given, each with its value as text.
+    defined: tuple[tuple[str, str], ...] = ()
 
     @functools.cached_property
     def usage(self) -> Usage:

@@ -1,0 +1,295 @@
+"""The dialects: each spelling of 0.4 means what that of 0.3 does, mixed in any way, and both are printed."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies.programs import programs
+from tests.strategies.writer import ALL_TYPES, Features
+from tl_dpnp.errors import TLError, UnsupportedError
+from tl_dpnp.language import ops, parse, print_module, printer
+from tl_dpnp.language.assembly import operand_text
+from tl_dpnp.scalars import F32, I32, INDEX
+
+PARAMETERS = (
+    "%a: f32, %b: f32, %i: index, %n: i32, %p: bool, %A: memref<f32x4x4>, %v: memref<f32x4>, %w: memref<f32x4>, "
+    "%s: memref<f32>, %D: memref<f32x4x4x?>, %E: memref<f32x8x6>, %G: group<memref<f32x4x?>>"
+)
+M, V, S = "memref<f32x4x4>", "memref<f32x4>", "memref<f32>"
+
+
+def body(text, parameters=PARAMETERS):
+    """Return the operations of a function body, after its round trips."""
+    module = parse(f"func @f({parameters}) {{\n{text}\n}}")
+    for dialect in ("0.3", "0.4"):
+        assert parse(print_module(module, dialect)) == module
+    return module.functions[0].body.operations
+
+
+#: The same in 0.3 and in 0.4.
+SPELLINGS = [
+    *((f"%r = arith.{kind} %n, %n : i32", f"%r = {kind} %n, %n : i32") for kind in ops.ARITHMETIC),
+    *((f"%r = arith.{kind} %n : i32", f"%r = {kind} %n : i32") for kind in ops.UNARY),
+    *((f"%r = arith.{kind} %p, true : i1", f"%r = {kind} %p, true : bool") for kind in ("and", "or", "xor")),
+    *((f"%r = math.{kind} %a : f32", f"%r = {kind} %a : f32")
+      for kind in ("exp", "log", "exp2", "log2", "sin", "cos", "abs")),
+    *((f"%r = math.{kind} %a, %b : f32", f"%r = {kind} %a, %b : f32") for kind in ("min", "max")),
+    *((f"%r = cmp.{kind} %a, 1.5 : f32", f"%r = {word} %a, 1.5 : bool") for kind, word in ops.COMPARISONS.items()),
+    ("%r = cmp.lt 2, %n : i32", "%c = constant 2 : i32 %r = less_than %c, %n : bool"),
+    ("%r = cmp.ne %p, false : i1", "%r = not_equal %p, false : bool"),
+    ("%r = cast %n : i32 -> f64", "%r = cast %n : f64"),
+    ("%r = cast 1 : i32 -> f64", "%c = constant 1 : i32 %r = cast %c : f64"),
+    (f"%r = size %A[1] : {M}", "%r = size %A[1] : index"),
+    (f"store %a, %A[%i, 0] : {M}", "store %a, %A[%i, 0]"),
+    (f"store 1, %A[%i, 3] : {M}", "%c = constant 3 : index store 1, %A[%i, %c]"),
+    (f"store 1.5, %s[] : {S}", "%c = constant 1.5 : f32 store %c, %s[]"),
+    ("%r = group_id", "%r = group_id.x : index"),
+    ("%r = group_size", "%r = num_groups.x : index"),
+    ("%t = alloca -> memref<f32x4,strided<2>>", "%t = alloca : memref<f32x4,strided<2>,local>"),
+    ("barrier", "barrier.global"), ("barrier", "barrier.local.global"),
+    (f"%r = load %A[0, %i] : {M}", "%r = load %A[0, %i] : f32"),
+    ("%r = load %G[%i] : group<memref<f32x4x?>>", "%r = load %G[%i] : memref<f32x4x?>"),
+    ("%r = load %G[%i] : group<memref<f32x4x?>>", "%r = load %G[%i] : group<memref<f32x4x?> x ?>"),
+    ("%r = subview %D[:, :, %i] : memref<f32x4x4x?>", "%r = subview %D[:, 0:?, %i] : memref<f32x4x4>"),
+    ("%r = subview %D[0:?, 0:?, %i] : memref<f32x4x4x?>", "%r = subview %D[0:?, :, %i] : memref<f32x4x4,global>"),
+    ("%r = subview %E[1:?, 2:4] : memref<f32x8x6>", "%r = subview %E[1:?, 2:4] : memref<f32x7x4,strided<1,8>>"),
+    ("%r = subview %E[1:?, 2:4] : memref<f32x8x6>", "%r = subview %E[1:?, 2:4] : memref<f32x7x4,strided<1,?>>"),
+    (f"%r = subview %A[0:4, 0:4] : {M}", "%c = constant 0 : index %r = subview %A[%c:4, 0:4] : memref<f32x4x4>"),
+    ("%r = subview %E[0, %i] : memref<f32x8x6>", "%r = subview %E[0:0, %i:0] : memref<f32>"),
+    ("%r = subview %E[2:3, 5] : memref<f32x8x6>", "%r = subview %E[2:3, 5:0] : memref<f32x3>"),
+    (f"%r = expand %v[0 -> 2 x ?] : {V}", "%r = expand %v[0 -> 2x?] : memref<f32x2x2>"),
+    ("%r = expand %E[0 -> 2x%i] : memref<f32x8x6>", "%r = expand %E[0 -> 2 x %i] : memref<f32x2x?x6,strided<1,2,8>>"),
+    (f"%r = fuse %A[0, 1] : {M}", "%r = fuse %A[0, 1] : memref<f32x16>"),
+    ("for %k = 0, 4 { }", "%c0 = constant 0 : index %c4 = constant 4 : index for %k = %c0, %c4 { }"),
+    ("for %k = 0, %n : i32 { }", "%c = constant 0 : i32 for %k = %c, %n { }"),
+    ("for %k = %n, 9, 2 : i32 { }", "%c = constant 9 : i32 %d = constant 2 : i32 for %k = %n, %c, %d { }"),
+    ("for %k = 0, 4 { }", "for %k=0,4 { } attributes{unroll=4, \"mine\"=[1, {}]}"),
+    ("foreach %k = 0, 4 { }", "foreach (%k) = (0), (4) { }"),
+    ("foreach %k = %n, 4 : i32 { }", "foreach (%k) = (%n), (4) { }"),
+    ("if %p { yield }", "if %p { yield () }"),
+    ("%r, %q = if %p -> (f32, i32) { yield %a, 2 : f32, i32 } else { yield 1, %n : f32, i32 }",
+     "%c = constant 1.0 : f32 %r, %q = if %p -> (f32, i32) { yield (%a, 2) } else { yield (%c, %n) }"),
+    ("%r = if true -> (i1) { yield %p : i1 } else { yield false : i1 }",
+     "%c = constant true : bool %r = if %c -> (bool) { yield (%p) } else { yield (false) }"),
+    (f"axpby.n 2.0, %A, 0.0, %A : f32, {M}, f32, {M}", "axpby 2, %A, 0, %A"),
+    (f"axpby.t.atomic %a, %A, 1.0, %A : f32, {M}, f32, {M}", "axpby.atomic.t %a, %A, 1.0, %A"),
+    (f"sum.n 2.0, %A, 0.0, %v : f32, {M}, f32, {V}", "%c = constant 0 : f32 sum 2.0, %A, %c, %v"),
+    (f"gemv.n 1.0, %A, %v, 0.0, %w : f32, {M}, {V}, f32, {V}", "gemv 1.0, %A, %v, 0.0, %w"),
+    (f"ger.atomic 1.0, %v, %w, 1.0, %A : f32, {V}, {V}, f32, {M}", "ger.atomic 1.0, %v, %w, 1.0, %A"),
+    (f"hadamard 1.0, %v, %v, 0.0, %w : f32, {V}, {V}, f32, {V}", "hadamard_product 1.0, %v, %v, 0.0, %w"),
+    *((f"gemm.{one}.{two}{word} %a, %A, %A, 0.0, %A : f32, {M}, {M}, f32, {M}", text + " %a, %A, %A, 0.0, %A")
+      for one in "nt" for two in "nt" for word in ("", ".atomic", ".high", ".high.atomic")
+      for text in (f"gemm.{one}.{two}{word}", *([f"gemm.{one}{word}"] if two == "n" else []),
+                   *([f"gemm{word}"] if one == two == "n" else []))),
+    (f"gemm.t.n.atomic 1.0, %A, %A, 0.0, %A : f32, {M}, {M}, f32, {M}", "gemm.atomic.t 1.0, %A, %A, 0.0, %A"),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), SPELLINGS)
+def test_the_same_in_both_dialects(older, newer):
+    assert body(older) == body(newer)
+
+
+@pytest.mark.parametrize("text", ["{}", "subgroup_size=16", "work_group_size=[32, 2], subgroup_size=16", '"x"="y"'])
+def test_function_attributes(text):
+    inside = text.strip("{}")
+    module = parse(f"func @f() attributes{{{inside}}} {{ }}")
+    size, subgroup = ((32, 2) if "work" in text else None), (16 if "subgroup" in text else None)
+    assert module.functions[0] == ops.Function("f", (), ops.Region(), size, subgroup)
+    for dialect in ("0.3", "0.4"):
+        assert parse(print_module(module, dialect)) == module
+
+
+def test_a_named_constant_is_known_when_the_kernel_is_compiled():
+    """It is checked as a literal is, and a beta of 0 leaves the output unread."""
+    (sum,) = body("%c = constant 0 : f32 sum %a, %A, %c, %v")
+    assert sum.output not in sum.reads
+    with pytest.raises(TLError, match="the index 4 is out of bounds of mode 0"):
+        body("%c = constant 4 : index %r = load %v[%c] : f32")
+    with pytest.raises(TLError, match="integer division by zero"):
+        body("%c = constant 0 : i32 %r = div %n, %c : i32")
+
+
+def test_a_named_constant_belongs_to_its_region():
+    first, second = body("if %p { %c = constant 1 : f32 store %c, %s[] } else { %c = constant 2 : f32 store %c, %s[] } "
+                         "for %k = 0, 4 { %c = constant 3 : i32 %r = add %c, %n : i32 }")
+    values = [operation.operands[0].value for region in (*first.regions, *second.regions) for operation in region]
+    assert values == [1.0, 2.0, 3]
+    with pytest.raises(TLError, match="%c is not defined"):
+        body("if %p { %c = constant 1 : f32 } store %c, %s[]")
+
+
+def test_a_size_that_a_constant_gives_is_known_but_may_be_annotated_as_open():
+    text = ("%c = constant 2 : index %x = subview %v[0:%c] : memref<f32x?> "
+            "%y = subview %x[0:1] : memref<f32x?> %z = subview %x[:] : memref<f32x?>")
+    assert [str(operation.result.type) for operation in body(text)] == ["memref<f32x2>", "memref<f32x1>",
+                                                                        "memref<f32x2>"]
+
+
+def test_an_annotation_repeats_what_was_annotated():
+    """Strides may be left open; older spellings name the operand's type as it was written, or as it is known."""
+    for annotation in ("memref<f32x4x4,strided<1,?>>", V):
+        _, second, _ = body(
+            "%x = subview %E[0:4, 0:4] : memref<f32x4x4,strided<1,?>> "
+            f"%y = subview %x[:, 0] : {annotation} "
+            "axpby.n 1.0, %x, 0.0, %A : f32, memref<f32x4x4,strided<1,?>>, f32, memref<f32x4x4>"
+        )
+        assert str(second.result.type) == V
+
+
+def test_a_slice_of_no_elements_removes_its_mode_in_the_newer_spelling_only():
+    with pytest.raises(TLError, match="the size 0 of a slice is not positive"):
+        body("%r = subview %E[2:3, 5:0] : memref<f32x8x6>")
+
+
+def test_local_memory_is_told_by_newer_annotations_only():
+    local = "%t = alloca : memref<f32x4x4,local> "
+    assert body(f"{local} %x = subview %t[:, 0] : {M}") == body(f"{local} %x = subview %t[:, 0] : memref<f32x4,local>")
+    assert body(f"{local} gemm.n.n 1.0, %t, %A, 0.0, %A : f32, {M}, {M}, f32, {M}")
+    (text,) = (line for line in print_module(parse(f"func @f() {{ {local} %x = subview %t[:, 0] : {M} }}")).split("\n")
+               if "subview" in line)
+    assert text.endswith(": memref<f32x4,local>")
+
+
+def test_the_length_of_a_group():
+    module = parse("func @f(%G: group<memref<f32x4> x 3, offset: ?>, %i: index) { %x = load %G[%i] : memref<f32x4> }")
+    assert module.functions[0].parameters[0].type.length == 3
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match="cannot say the length of group<"):
+        print_module(module, "0.3")
+    with pytest.raises(TLError, match="the index 3 is out of bounds of the group, whose length is 3"):
+        parse("func @f(%G: group<memref<f32x4> x 3>) { %x = load %G[3] : memref<f32x4> }")
+
+
+@pytest.mark.parametrize("kind", ["exp", "log", "exp2", "log2", "sin", "cos"])
+def test_native_functions(kind):
+    module = parse(f"func @f(%a: f64) {{ %r = native_{kind} %a : f64 }}")
+    (operation,) = module.functions[0].body
+    assert operation.function == kind
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match=f"cannot say native_{kind}"):
+        print_module(module, "0.3")
+    with pytest.raises(TLError, match=f"it stands alone: %b = native_{kind} %a : f32"):
+        parse(f"func @f(%a: f64) {{ %r = math.native_{kind} %a : f64 }}")
+
+
+LATER = [
+    "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
+    "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
+    "cumsum 1.0, %v, 0, 0.0, %w",
+    "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32", "%r = bitcast %a : i32",
+    "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
+    "%t = alloca {alignment=64} : memref<f32x4,local>",
+]
+
+
+@pytest.mark.parametrize("text", LATER)
+def test_what_is_missing_is_named(text):
+    with pytest.raises(TLError, match="not supported yet") as caught:
+        parse(f"func @f({PARAMETERS}) {{\n{text}\n}}")
+    assert caught.value.diagnostics[0].span.line == 2
+
+
+def test_carried_values():
+    text = "%x, %y = for %k = 0, %n : i32 init(%x=%a, %y=1) -> (f32, i32) { %z = add %y, %k : i32 yield (%x, %z) }"
+    module = parse(f"func @f({PARAMETERS}) {{ {text} }}")
+    (loop,) = module.functions[0].body
+    assert [value.type for value in (*loop.outputs, *loop.carried)] == [F32, I32, F32, I32]
+    assert loop.initial[1] == ops.Constant(1, I32)
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match="cannot say the values that a for loop carries"):
+        print_module(module, "0.3")
+
+
+def test_unnamed_results_of_a_loop():
+    module = parse(f"func @f({PARAMETERS}) {{ for %k = 0, 4 init(%x=%a) -> (f32) {{ yield (%x) }} }}")
+    assert parse(print_module(module)) == module
+
+
+def test_no_such_dialect():
+    with pytest.raises(ValueError, match=re.escape("there is no dialect '0.2'; there are 0.3, 0.4")):
+        print_module(parse("func @f() { }"), "0.2")
+
+
+def test_what_is_printed_is_the_newest_dialect():
+    text = """\
+func @f(%A: memref<f32x4x4>, %n: index, %p: bool, %G: group<memref<f32x4> x ?>) attributes{subgroup_size=16} {
+  %0 = alloca : memref<f32x4,local>
+  %c0 = constant 0 : index
+  %c1 = constant 2 : index
+  for %i = %c0, %n, %c1 {
+    %r, %s = if %p -> (f32, bool) {
+      %1 = load %A[%i, %c0] : f32
+      yield (%1, %p)
+    } else {
+      %c2 = constant 0.5 : f32
+      %c3 = constant false : bool
+      yield (%c2, %c3)
+    }
+  }
+  %g = group_id.x : index
+  %2 = load %G[%g] : memref<f32x4>
+  %c4 = constant 1.0 : f32
+  %c5 = constant 0.0 : f32
+  sum.atomic %c4, %A, %c5, %0
+  lifetime_stop %0
+}
+"""
+    assert print_module(parse(text)) == text
+
+
+class _Mixed(printer._Newer):
+    """Writes each operation in one dialect or the other, and constants with and without names."""
+
+    newer = False
+
+    def __init__(self, function, rng):
+        super().__init__(function)
+        self.rng = rng
+
+    def operand(self, operand):
+        if isinstance(operand, ops.Constant) and not self.newer and self.rng.random() < 0.7:
+            return operand_text(operand)
+        return super().operand(operand)
+
+    def type(self, type, is_local=False):
+        return super().type(type, is_local) if self.newer else str(type)
+
+
+class _MixedLines(printer._Lines):
+    def operation(self, operation, indent):
+        self.writing.newer = self.writing.rng.random() < 0.5
+        yield from super().operation(operation, indent)
+
+
+@given(programs(Features(types=ALL_TYPES)), st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_programs_in_each_dialect_and_mixed(program, seed):
+    module = program.module
+    carries = any(isinstance(each, ops.For) and each.carried for each in program.function.body.walk())
+    for dialect in ("0.4",) if carries else ("0.3", "0.4"):
+        text = print_module(module, dialect)
+        assert parse(text) == module
+        assert print_module(parse(text), dialect) == text
+    text = "\n".join(_MixedLines(_Mixed(program.function, random.Random(seed))).function(program.function))
+    assert parse(text) == module
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=100)
+def test_carried_values_make_the_round_trip(seed):
+    rng = random.Random(seed)
+    types = [rng.choice([F32, I32, INDEX]) for _ in range(rng.randint(1, 4))]
+    names = {F32: "%a", I32: "%n", INDEX: "%i"}
+    initial = ", ".join(f"%x{place}={rng.choice([names[type], '1'])}" for place, type in enumerate(types))
+    order = rng.sample(range(len(types)), len(types))
+    yielded = [place if types[place] == types[other] else other for other, place in enumerate(order)]
+    text = (f"{', '.join(f'%x{place}' for place in range(len(types)))} = for %k = 0, %i init({initial}) -> "
+            f"({', '.join(map(str, types))}) {{ yield ({', '.join(f'%x{place}' for place in yielded)}) }}")
+    module = parse(f"func @f({PARAMETERS}) {{ {text} }}")
+    assert parse(print_module(module)) == module

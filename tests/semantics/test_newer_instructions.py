@@ -1,0 +1,149 @@
+"""What the dialect 0.4 adds: carried values, further functions, products of matrices element by element."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.semantics.support import TARGETS, fortran
+
+_TARGETS = [target for target in TARGETS if target.name in ("reference", "vector", "one_subgroup")]
+
+CARRIED = """
+func @f(%a: f32, %n: i32, %X: memref<f32x2x?>, %Y: memref<f32x4x?>) {
+  %g = group_id.x : index
+  %one = constant 1.0 : f32
+  %from = constant 0 : i32
+  %x, %y = for %i = %from, %n init(%x=%one, %y=%a) -> (f32, f32) {   ; Fibonacci's sequence: both change at once
+    %z = add %x, %y : f32
+    yield (%y, %z)
+  }
+  %u = for %i = 3, 3 init(%v=%x) -> (f32) {                          ; no iteration
+    %w = add %v, 1.0 : f32
+    yield (%w)
+  }
+  store %u, %X[0, %g]
+  store %y, %X[1, %g]
+  %columns = subview %Y[0:?, %g] : memref<f32x4>
+  foreach (%k) = (0), (4) {
+    %last = cast %k : i32
+    %q = for %i = %from, %last init(%q=%x) -> (f32) {                ; iterations differ in how often it runs
+      %large = greater_than %q, 20.0 : bool
+      %r = if %large -> (f32) {
+        yield (%q)
+      } else {
+        %t = for %j = 0, 2 init(%t=%q) -> (f32) { %s = mul %t, 2.0 : f32 yield (%s) }
+        yield (%t)
+      }
+      yield (%r)
+    }
+    store %q, %columns[%k]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize("count", [-1, 0, 1, 6])
+def test_carried_values(target, count):
+    x, y = 1.0, 3.0
+    for _ in range(count):
+        x, y = y, x + y
+    expected = []
+    for k in range(4):
+        value = x
+        for _ in range(k):
+            value = value if value > 20 else 4 * value
+        expected.append(value)
+    X, Y = fortran(np.zeros((2, 3), np.float32)), fortran(np.zeros((4, 3), np.float32))
+    target.run(CARRIED, 3.0, count, X, Y)
+    np.testing.assert_array_equal(X, np.outer([x, y], np.ones(3)))
+    np.testing.assert_array_equal(Y, np.outer(expected, np.ones(3)))
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize(("type", "dtype"), [("i8", "int8"), ("u16", "uint16"), ("f64", "float64"), ("bool", "int32")])
+def test_carried_values_of_each_kind(target, type, dtype):
+    """A swap in each iteration: neither value is lost."""
+    first, second = (("true", "false") if type == "bool" else ("5", "9"))
+    one, two = (("%i", "%j") if type == "bool" else ("%x", "%y"))
+    stored = "" if type != "bool" else """%i = if %x -> (i32) { yield (1) } else { yield (0) }
+        %j = if %y -> (i32) { yield (1) } else { yield (0) }"""
+    source = f"""func @f(%n: index, %out: memref<{'i32' if type == 'bool' else type}x2>) {{
+        %c = constant 0 : index
+        %x, %y = for %k = %c, %n init(%a={first}, %b={second}) -> ({type}, {type}) {{ yield (%b, %a) }}
+        {stored}
+        store {one}, %out[0]
+        store {two}, %out[1]
+    }}"""
+    values = [1, 0] if type == "bool" else [5, 9]
+    for count in range(4):
+        out = np.zeros(2, dtype)
+        target.run(source, count, out)
+        np.testing.assert_array_equal(out, values[:: -1 if count % 2 else 1])
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+def test_products_of_elements_of_matrices(target):
+    rng = np.random.default_rng(0)
+    A, C = (fortran(rng.random((5, 7)), np.float32) for _ in range(2))
+    B = fortran(rng.random((9, 7)), np.float32)
+    expected = 2 * A * B[:5] - C
+    target.run("func @f(%A: memref<f32x5x7>, %B: memref<f32x5x7,strided<1,9>>, %C: memref<f32x5x7>) "
+               "{ hadamard 2.0, %A, %B, -1.0, %C }", A, B[:5], C)
+    np.testing.assert_allclose(C, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize("kind", ["exp", "exp2", "log", "log2", "sin", "cos"])
+@pytest.mark.parametrize("variant", ["", "native_"])
+def test_functions(target, kind, variant):
+    x = np.linspace(0.5, 2, 33)
+    expected = getattr(np, kind)(x)
+    target.run(f"""func @f(%x: memref<f64x33>) {{
+        foreach (%i) = (0), (33) {{ %v = load %x[%i] : f64 %r = {variant}{kind} %v : f64 store %r, %x[%i] }}
+    }}""", x)
+    np.testing.assert_allclose(x, expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+def test_a_group_has_the_length_that_its_type_says(target):
+    from tl_dpnp.errors import TLBindingError
+
+    source = ("func @f(%G: group<memref<f32x4> x 3>) { %g = group_id.x : index %m = load %G[%g] : memref<f32x4> "
+              "axpby 1.0, %m, 1.0, %m }")
+    kernel = target.compile(source)
+    arrays = [np.ones(4, np.float32) for _ in range(4)]
+    target.call(kernel, arrays[:3])
+    for count in (2, 4):
+        with pytest.raises(TLBindingError, match=f"takes 3 arrays, it was given {count}"):
+            target.call(kernel, arrays[:count])
+    target.call(kernel, arrays[:3])
+    assert [array[0] for array in arrays] == [4, 4, 4, 1]
+
+
+@pytest.mark.parametrize("target", [target for target in _TARGETS if target.name != "one_subgroup"], ids=str)
+def test_one_text_with_several_values_of_a_variable(target, tmp_path, monkeypatch):
+    """A kernel is kept for each of them."""
+    import tl_dpnp
+
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
+    source = """func @f(%x: memref<f32x8>) {
+        foreach (%i) = (0), (8) { %v = load %x[%i] : f32 %w = mul %v, $factor : f32 store %w, %x[%i] }
+    }"""
+    for factor in (2.0, 3.0, 2.0, "4"):
+        kernel = tl_dpnp.compile(source, define={"factor": factor}, cache=True,
+                                 target="reference" if target.layout is None else "sycl")
+        x = np.ones(8, np.float32)
+        target.call(kernel, x)
+        np.testing.assert_array_equal(x, np.full(8, float(factor)))
+
+
+def test_variables_are_for_texts():
+    import tl_dpnp
+    from tl_dpnp.errors import TLTypeError
+
+    with pytest.raises(TLTypeError, match="this source is none"):
+        tl_dpnp.compile(tl_dpnp.parse("func @f() { }"), define={"n": 8})
+    with pytest.raises(TLTypeError, match="define= takes a mapping"):
+        tl_dpnp.compile("func @f() { }", define=[("n", 8)])
