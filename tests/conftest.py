@@ -6,7 +6,12 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says more of the machine than of what is tested.
+hypothesis.settings.register_profile("without deadlines", deadline=None)
+hypothesis.settings.load_profile("without deadlines")
 
 pytest_plugins = ("tests.worker_errors",)
 
