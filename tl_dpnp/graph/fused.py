@@ -31,7 +31,7 @@ from tl_dpnp.graph.placeholders import placeholders
 from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
-from tl_dpnp.graph.recent import RecentPlans
+from tl_dpnp.graph.recent import RecentCalls
 from tl_dpnp.graph.release import release, restored
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
@@ -80,7 +80,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         self._varying = Varying(dynamic)
         self.enabled: bool = config.get("FUSE")
         self._plans = PlanStore()
-        self._recent = RecentPlans()
+        self._recent = RecentCalls()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._interceptors: list[Interceptor] = []
         self._history = History(self.name)
@@ -120,9 +120,13 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             result = self.function(*arguments, **keywords)
             return result
         if not keywords:
-            for recent in self._recent.plans:
+            for recent in self._recent.calls:
                 if recent.looks(arguments):
-                    fits, result = recent.specialization.run(recent.key(arguments), arguments, keywords)
+                    key = recent.key(arguments)
+                    if recent.specialization is None:
+                        result, _, _ = self._trace_call(key, arguments, keywords, False)
+                        return result
+                    fits, result = recent.specialization.run(key, arguments, keywords)
                     if fits:
                         return result
         key = self._key(arguments, keywords)
@@ -130,7 +134,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
                 if not keywords and not self._plans.deciding(key):
-                    self._recent.note(key, specialization, arguments)
+                    self._recent.note(key, specialization, arguments, specialization.plan.calls)
                 return result
         result, _, _ = self._trace_call(key, arguments, keywords, False)
         return result
@@ -216,8 +220,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
         names = list(array_names(self._names, arguments, keywords)) if trace.observed else []
         change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
-        for original in key.originals:
-            trace.argument(original)
+        for original, facts in zip(key.originals, key.facts, strict=True):
+            trace.argument(original, facts)
         trace.rehearsal = rehearsal
         observer = Observer(trace, key) if trace.observed else None
         trace.interceptor = observer or self._interceptor(trace)
@@ -225,6 +229,9 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         if observer is None:
             self._interceptors.append(trace.interceptor)
             trace.cache.grows = trace.compilations > 0
+            trace.cache.traces += 1
+            if not keywords and not self._plans.of(key):
+                self._recent.note(key, None, arguments, trace.cache.traces)
             specialization, again = None, [b for b in trace.breaks if b.again]
         else:
             assert kind is not None
@@ -401,6 +408,8 @@ def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int,
 
 def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     """End a trace whose result was made, and let go what it holds; the arrays of a plan are the user's now."""
+    if observer is None:
+        trace.forget_unheld()
     trace.finish()
     if has_plan:
         trace.registers = []

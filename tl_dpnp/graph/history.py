@@ -81,6 +81,8 @@ class History:
         self, parts: Sequence[Any], trace: Trace, kind: CallKind | None, named: Mapping[int, NamedArray]
     ) -> None:
         """Take in what the kernels of a trace are given because it varies; `named` are arrays by their registers."""
+        if kind is None and not trace.choices:  # it has been traced before
+            return
         found = [choice.described(named) for choice in trace.choices]
         trace.dynamic = list(dict.fromkeys(name for dynamic, _ in found for name in dynamic))
         trace.static = {name: reason for _, static in found for name, reason in static.items()}

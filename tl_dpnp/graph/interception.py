@@ -69,6 +69,8 @@ _ITERATED: dict[Any, int] = {
 }
 #: The hook's names of operators that are called as functions.
 _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operator, name)}
+#: Functions that find or change an object, and the methods that stand for them.
+_OF_ATTRIBUTES: dict[Any, str] = {getattr: "_getattr", setattr: "_setattr", hasattr: "_hasattr", id: "_id"}
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
 
 #: The types that stand-ins have for the user.
@@ -84,6 +86,7 @@ class Interceptor:
         self.trace = trace
         self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
         self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
+        self._hooks: list[tuple[types.CellType, Any]] = []
 
     def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
         """Return the hooks for the code of a function, in the cells that it finds them in."""
@@ -92,8 +95,10 @@ class Interceptor:
     def begin(self, trace: Trace) -> None:
         """Be the hooks of another trace."""
         self.trace = trace
-        for name, cell in self._cells.items():
-            cell.cell_contents = getattr(self, name)
+        # Only hooks that are used again refer to themselves: others are gone with their trace.
+        self._hooks = self._hooks or [(cell, getattr(self, name)) for name, cell in self._cells.items()]
+        for cell, hook in self._hooks:
+            cell.cell_contents = hook
 
     def end(self) -> None:
         """Let functions and generators that outlive the trace run as they are."""
@@ -278,12 +283,11 @@ class Interceptor:
 
     def builtin(self, function: Any) -> Any:
         """Return what is called for a function written in C."""
-        special: Any = {getattr: self._getattr, setattr: self._setattr, hasattr: self._hasattr, id: self._id}.get(
-            function) if hashable(function) else None
-        if special is not None:
-            return special
-        if hashable(function) and function in _HOOKED:
-            return functools.partial(self.binary, _HOOKED[function])
+        if hashable(function):
+            if function in _OF_ATTRIBUTES:
+                return getattr(self, _OF_ATTRIBUTES[function])
+            if function in _HOOKED:
+                return functools.partial(self.binary, _HOOKED[function])
         if function is operator.getitem:
             return self.item
         if function is operator.contains:

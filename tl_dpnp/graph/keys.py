@@ -33,13 +33,15 @@ BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, 
 
 
 class CallKey:
-    """Collects the key of one call; `held` are the objects whose identity is a part of it."""
+    """Collects the key of one call; `held` are the objects whose identity is a part of it, `facts` what `array_facts`
+    gives of the arrays."""
 
-    __slots__ = ("arrays", "held", "originals", "parts", "scalars")
+    __slots__ = ("arrays", "facts", "held", "originals", "parts", "scalars")
 
     def __init__(self) -> None:
         self.parts: list[Any] = []
         self.arrays: list[Any] = []
+        self.facts: list[Any] = []
         self.originals: list[Any] = []
         self.scalars: list[float] = []
         self.held: list[Any] = []
@@ -57,7 +59,9 @@ class CallKey:
             usm = usm_array_of(value)
             self.arrays.append(usm)
             self.originals.append(value)
-            self.parts.append(array_facts(usm))
+            facts = array_facts(usm)
+            self.facts.append(facts)
+            self.parts.append(facts)
         elif kind in TRACED_KINDS:
             self.scalars.append(value)
             self.parts.append(kind)
@@ -66,7 +70,8 @@ class CallKey:
         elif kind is usm_ndarray:
             self.arrays.append(value)
             self.originals.append(value)
-            self.parts.append((kind, array_facts(value)))
+            self.facts.append(array_facts(value))
+            self.parts.append((kind, self.facts[-1]))
         elif kind is list or kind is tuple:
             self.parts.append((kind, len(value)))
             for part in value:

@@ -1,7 +1,8 @@
-"""The plans that were run last, found by machine code that looks at the arguments of a call.
+"""The calls of one function that came last, found by machine code that looks at the arguments of a call.
 
 Collecting the key of a call (`keys.CallKey`) takes more than 1 µs for each array.  Where a plan is run again and again
-for arrays of one kind, machine code compares the arguments with those of such a call instead.
+for arrays of one kind, or the function is traced again for them, machine code compares the arguments with those of such
+a call instead.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
-__all__ = ["RecentPlan", "RecentPlans"]
+__all__ = ["RecentCall", "RecentCalls"]
 
 
 @dataclass(frozen=True)
-class RecentPlan:
-    """A plan, and a function that says whether arguments have the key that it was run with; where their arrays are."""
+class RecentCall:
+    """A function that says whether arguments have a key, the plan that was run with it, None where the function is
+    traced, and where the arrays and numbers of the arguments are."""
 
     looks: Callable[[tuple[Any, ...]], bool]
-    specialization: Specialization
+    specialization: Specialization | None
     arrays: tuple[int, ...]
     scalars: tuple[int, ...]
+    parts: list[Any]
+    facts: list[Any]
 
     def key(self, arguments: tuple[Any, ...]) -> CallKey:
-        """Return the key of a call with such arguments, without its parts, which are known."""
+        """Return the key of a call with such arguments."""
         key = CallKey()
+        key.parts, key.facts = self.parts, self.facts
         if self.scalars:
             key.originals = [arguments[position] for position in self.arrays]
             key.scalars = [arguments[position] for position in self.scalars]
@@ -43,28 +48,33 @@ class RecentPlan:
         return key
 
 
-class RecentPlans:
-    """A few plans of one function, for calls whose arguments, all by position, are arrays of dpnp and numbers."""
+class RecentCalls:
+    """A few calls of one function whose arguments, all by position, are arrays of dpnp and numbers."""
 
-    MOST_PLANS = 4
+    MOST_CALLS = 4
 
     def __init__(self) -> None:
-        self.plans: tuple[RecentPlan, ...] = ()
+        self.calls: tuple[RecentCall, ...] = ()
         self._is_off = not config.get("SHORT_CALLS")
 
-    def note(self, key: CallKey, specialization: Specialization, arguments: Sequence[Any]) -> None:
-        """Note that a plan has run with a key; it is remembered when it has often enough."""
-        if specialization.plan.calls == CALLS_BEFORE and not self._is_off:
-            plan = _recent_plan(key, specialization, arguments)
-            if plan is not None:
-                self.plans = (plan, *self.plans[: self.MOST_PLANS - 1])
+    def note(
+        self, key: CallKey, specialization: Specialization | None, arguments: Sequence[Any], times: int
+    ) -> None:
+        """Note that a plan has run with a key, or the function was traced, for so many times; it is remembered when
+        they are enough."""
+        if times == CALLS_BEFORE and not self._is_off:
+            call = _recent_call(key, specialization, arguments)
+            if call is not None:
+                self.calls = (call, *self.calls[: self.MOST_CALLS - 1])
 
     def clear(self) -> None:
-        """Forget all plans."""
-        self.plans = ()
+        """Forget all calls."""
+        self.calls = ()
 
 
-def _recent_plan(key: CallKey, specialization: Specialization, arguments: Sequence[Any]) -> RecentPlan | None:
+def _recent_call(
+    key: CallKey, specialization: Specialization | None, arguments: Sequence[Any]
+) -> RecentCall | None:
     arrays = tuple(place for place, value in enumerate(arguments) if type(value) is dpnp.ndarray)
     scalars = tuple(place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS)
     if not arrays or len(arrays) + len(scalars) < len(arguments) or len({*map(id, arguments)}) < len(arguments):
@@ -78,4 +88,4 @@ def _recent_plan(key: CallKey, specialization: Specialization, arguments: Sequen
     now.finish()
     if now.parts != key.parts:  # an argument has changed since its key was taken
         return None
-    return None if looks is None else RecentPlan(looks, specialization, arrays, scalars)
+    return None if looks is None else RecentCall(looks, specialization, arrays, scalars, now.parts, now.facts)

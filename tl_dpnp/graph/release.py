@@ -20,7 +20,8 @@ from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
 
 __all__ = ["release", "restored"]
 
-#: References to a stand-in that nobody has kept: that of the trace, and that of `sys.getrefcount` itself.
+#: References to a traced number that nobody has kept, beside those of the tape: that of `sys.getrefcount` itself, and
+#: that of the list that it is found in.
 _OWN = 2
 #: How often holders of holders are looked for: a tuple in a tuple is made anew with what holds it.
 _ROUNDS = 8
@@ -84,8 +85,7 @@ def release(trace: Trace) -> None:
 
 def _kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
-    kept = [entry[1] for entry in trace.standing() if sys.getrefcount(entry[1]) > _OWN]
-    return kept + [number for number in trace.tape.left()
+    return trace.held() + [number for number in trace.tape.left()
                    if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]
 
 

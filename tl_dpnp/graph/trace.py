@@ -6,6 +6,7 @@ when a value is needed in memory, the graph so far becomes kernels, which run at
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -45,7 +46,6 @@ from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
-from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
@@ -56,6 +56,10 @@ _state = threading.local()
 
 #: Functions whose kernels are given floats, of which integers are a part.
 _TAKE_FLOATS = ("power", "where")
+
+
+#: References to a lazy array that the trace alone knows: that of the trace, and that of `sys.getrefcount` itself.
+_OWN = 2
 
 
 class NotFused(Exception):
@@ -130,13 +134,16 @@ class Trace:
 
     # --- lazy arrays -------------------------------------------------------------------------------------------------
 
-    def argument(self, array: Any) -> Any:
-        """Return the lazy array for an array that exists; the same one for the same array."""
+    def argument(self, array: Any, facts: Any = None) -> Any:
+        """Return the lazy array for an array that exists; the same one for the same array.
+
+        `facts` are what `keys.array_facts` gives of it, where that is known.
+        """
         known = self._known.get(id(array))
         if known is not None:
             return known[1]
         usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
-        lazy = self._holding(stand_in(usm) if self.rehearsal else usm)
+        lazy = self._holding(stand_in(usm) if self.rehearsal else usm, facts)
         self._known[id(array)] = array, lazy
         return lazy
 
@@ -144,27 +151,30 @@ class Trace:
         """Return the arrays that existed before, each with the lazy array that stands for it."""
         return list(self._known.values())
 
-    def standing(self) -> Iterable[tuple[Any, Any]]:
-        """Return what `known` does, without new references."""
-        return self._known.values()
+    def held(self) -> list[Any]:
+        """Return the lazy arrays for arrays that existed before that somebody else refers to."""
+        return [entry[1] for entry in self._known.values() if sys.getrefcount(entry[1]) > _OWN]
 
     def forget(self) -> None:
         """Forget which arrays existed before."""
         self._known.clear()
 
+    def forget_unheld(self) -> None:
+        """Forget the arrays that existed before whose lazy arrays nobody else refers to."""
+        self._known = {number: entry for number, entry in self._known.items() if sys.getrefcount(entry[1]) > _OWN}
+
     def original(self, value: Any) -> Any:
         """Return the array that a lazy array stands for if it existed before, else the value itself."""
         return next((array for array, lazy in self._known.values() if lazy is value), value)
 
-    def _holding(self, usm: Any) -> Any:
+    def _holding(self, usm: Any, facts: Any) -> Any:
         slot = len(self.registers)
         self.registers.append(usm)
-        return self._in_memory(usm, slot)
+        return self._in_memory(usm, slot, facts)
 
-    def _in_memory(self, usm: Any, slot: int) -> Any:
-        usm_type, queue = usm.usm_type, usm.sycl_queue
-        node = self.cache.array(usm.shape, usm.dtype, slot, tuple(usm.strides), usm_type, queue)
-        if any(map(self._same_memory(node), (lazy.__dict__["_target"] for lazy in self._dirty))):
+    def _in_memory(self, usm: Any, slot: int, facts: Any = None) -> Any:
+        node, usm_type, queue = self.cache.in_memory(usm, slot, facts)
+        if self._dirty and any(map(self._same_memory(node), (lazy.__dict__["_target"] for lazy in self._dirty))):
             self.write_back()  # who reads this array sees what was written to the other one
         return self.lazy(node, usm_type, queue)
 
@@ -302,14 +312,13 @@ class Trace:
         """Have the values of lazy arrays in memory: their nodes become `Array` nodes."""
         if self._dirty:
             self.write_back()
-        lazies = list(lazies)
+        lazies = [lazy for lazy in lazies if type(base_of(lazy.__dict__["_node"])) is not Array]
         states = [lazy.__dict__ for lazy in lazies]
-        while True:
-            self._give_each_memory_of_its_own(lazies)
+        while lazies:
+            if len(lazies) > 1:
+                self._give_each_memory_of_its_own(lazies)
             bases = [(state, base_of(state["_node"])) for state in states]
             wanted = {base: state for state, base in bases if not isinstance(base, Array)}
-            if not wanted:
-                return
             state = next(iter(wanted.values()))
             usm_type, queue = state["_usm_type"], state["_queue"]
             roots = {base: self._new_array(base) for base, other in wanted.items()
@@ -352,7 +361,7 @@ class Trace:
                 if memo is None:
                     read: dict[Node, Node] = {base: self.cache.copy(arrays[base], 1)} if other else {}
                     memo = known[base if other else None] = {**arrays, **read}
-                state["_node"] = substitute(node, memo, self._renamed)
+                state["_node"] = memo.get(node) or substitute(node, memo, self._renamed)
 
     def _renamed(self, old: Node, new: Node) -> None:
         if old in self.origins:
@@ -360,7 +369,7 @@ class Trace:
 
     def _new_array(self, node: Node) -> Array:
         self.registers.append(None)
-        return self.cache.array(node.shape, node.dtype, len(self.registers) - 1, c_strides(node.shape))
+        return self.cache.result(node, len(self.registers) - 1)
 
     def _run_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
         there = tuple(self.registers[array.slot] is None for array in roots.values())

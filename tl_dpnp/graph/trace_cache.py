@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tl_dpnp.graph.functions import TAKE_NUMBERS
+from tl_dpnp.graph.keys import array_facts
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, number_node
 from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, TRACED, TRACED_FLOATS, ScalarTape, bucket
+from tl_dpnp.graph.views import c_strides
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.plan import Step
@@ -29,7 +31,7 @@ _CONSTANTS = (int, bool, str, type(None), np.dtype, type)
 
 
 class TraceCache:
-    """The nodes and steps of one function, for arguments of one kind.
+    """The nodes and steps of one function, for arguments of one kind, for which it was traced so many times again.
 
     `results` has the node of an operation with its USM type and queue, and which operand it is a view of; `steps` has
     the steps that compute given nodes, and the registers that they need.  It `grows` if the last trace with it had to
@@ -38,20 +40,36 @@ class TraceCache:
 
     def __init__(self) -> None:
         self.grows = False
+        self.traces = 0
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
         self.replaced: dict[Any, dict[Node | None, dict[Node, Node]]] = {}
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
+        self._in_memory: dict[Any, tuple[Array, str, Any]] = {}
+        self._results: dict[tuple[Node, int], Array] = {}
         self._parameters: dict[int, Parameter] = {}
         self._numbers: dict[Any, Number] = {}
 
-    def array(self, shape: tuple[int, ...], dtype: Any, slot: int, strides: tuple[int, ...], *place: Any) -> Array:
-        """Return the node of an array in memory; `place` is its USM type and queue."""
-        key = shape, dtype, slot, strides, place
-        found = self._arrays.get(key)
+    def in_memory(self, array: Any, slot: int, facts: Any = None) -> tuple[Array, str, Any]:
+        """Return the node of a `usm_ndarray` in a register, its USM type and its queue; `facts` as `array_facts` are.
+        """
+        facts = facts or array_facts(array)
+        found = self._in_memory.get((slot, facts))
         if found is None:
-            found = self._arrays[key] = Array(shape, dtype, slot, strides)
+            shape, strides, _, *place, _ = facts
+            key = slot, shape, strides, array.dtype, *place
+            node = self._arrays.setdefault(key, Array(shape, array.dtype, slot, tuple(strides)))
+            found = self._in_memory[slot, facts] = node, array.usm_type, array.sycl_queue
+        return found
+
+    def result(self, node: Node, slot: int) -> Array:
+        """Return the node of the memory that a node is computed to, in C order."""
+        found = self._results.get((node, slot))
+        if found is None:
+            key = slot, node.shape, node.dtype
+            made = Array(node.shape, node.dtype, slot, c_strides(node.shape))
+            found = self._results[node, slot] = self._arrays.setdefault(key, made)
         return found
 
     def parameter(self, position: int) -> Parameter:
@@ -83,6 +101,10 @@ class TraceCache:
 
         Numbers among the operands of an element-wise function become numbers of the call.
         """
+        if not keywords:
+            key = name, *[value.__dict__["_node"] for value in arguments if type(value) is LazyArray]
+            if len(key) > len(arguments):
+                return key, arguments
         numeric = name in TAKE_NUMBERS
         parts: list[Any] = [name]
         given: list[Any] | None = None
@@ -122,6 +144,7 @@ class TraceCache:
             self.steps.clear()
             self.replaced.clear()
             self._copies.clear()
+            self._results.clear()
         self.results[key] = entry
 
 

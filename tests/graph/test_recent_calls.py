@@ -1,4 +1,4 @@
-"""Plans that machine code finds again by the looks of arguments: never one for other arguments."""
+"""Calls that machine code knows again by the looks of their arguments: never as calls with other arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def remembered(function, *arguments):
     """Call a function until its plan is found by machine code."""
     for _ in range(CALLS + 2):
         function(*arguments)
-    assert len(function._recent.plans) >= 1
+    assert len(function._recent.calls) >= 1
     return function
 
 
@@ -134,6 +134,47 @@ def test_arrays_that_overlap_are_another_call():
         assert run(write) == run(write.function)
 
 
+def test_what_is_traced_again_is_known_by_its_arguments_too():
+    seen = []
+
+    @tl_dpnp.fuse(recompile_limit=100)
+    def step(a, b, factor):
+        seen.append(factor)
+        return a * factor + b if a.shape[0] > 4 else a - b
+
+    x, y = numbers(6), numbers(6) - 3
+    remembered(step, x, y, 2.0)
+    others = [
+        (x, y, 2.5), (x, y, 3), (y, x, -1.0), (x, x, 2.0), (numbers(3), numbers(3), 2.0),
+        (numbers(6, dtype="float32"), numbers(6, dtype="float32"), 2.0), (numbers(12)[::2], y, 2.0), (x, y, 2.0),
+    ]
+    for arguments in others:
+        result, expected = step(*arguments), step.function(*arguments)
+        assert result.dtype == expected.dtype
+        assert dpnp.asnumpy(result).tolist() == dpnp.asnumpy(expected).tolist()
+        assert seen.pop() == seen.pop() == arguments[2]
+    assert step.explain(x, y, 2.0).again
+
+
+def test_a_traced_function_that_keeps_or_changes_its_arguments():
+    kept, times = [], []
+
+    @tl_dpnp.fuse
+    def step(a, b):
+        times.append(1)
+        kept.append(a)
+        b += a
+        return b
+
+    x, y = numbers(4), numbers(4) * 0
+    for number in range(1, 2 * CALLS + 4):
+        assert step(x, y) is y
+        assert kept.pop() is x
+        assert dpnp.asnumpy(y).tolist() == [number * value for value in (1, 2, 3, 4)]
+        assert len(times) == number
+    assert step._recent.calls
+
+
 def test_keywords_and_clearing_take_the_other_way():
     @tl_dpnp.fuse
     def step(a, b):
@@ -143,7 +184,7 @@ def test_keywords_and_clearing_take_the_other_way():
     remembered(step, x, y)
     assert dpnp.asnumpy(step(b=x, a=y)).tolist() == [1, 2, 3, 4]
     step.clear()
-    assert step._recent.plans == ()
+    assert step._recent.calls == ()
     assert dpnp.asnumpy(step(x, y)).tolist() == [-1, -2, -3, -4]
 
 
@@ -156,4 +197,4 @@ def test_a_setting_leaves_it_away():
         x = numbers(4)
         for _ in range(CALLS + 2):
             twice(x)
-    assert twice._recent.plans == ()
+    assert twice._recent.calls == ()
