@@ -17,7 +17,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -120,7 +120,7 @@ def calling_threads(work: Work) -> None:
     """Daemon threads that call, without OpenCL and with helpers, while others of them submit."""
     from tl_dpnp.runtime.sycl import helpers, host_calls
 
-    host_calls.CALLS_BEFORE, host_calls._LONGEST = 2, 1e3
+    host_calls.CALLS_BEFORE, host_calls.NUMBERS = 2, replace(host_calls.NUMBERS, longest=1e3)
     helpers.start(os.cpu_count() or 1)
 
     def forever(run: Callable[[], Any]) -> NoReturn:

@@ -10,6 +10,7 @@ import os
 import pathlib
 import pickle
 import threading
+from dataclasses import replace
 
 import dpctl
 import dpctl.tensor as dpt
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.lowering.support import CPU
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering import LaunchPlan
@@ -107,8 +109,9 @@ def test_the_reference_target_sees_views_of_one_allocation_as_one():
     (100, 10**6, 1000, 250),
 ])  # fmt: skip
 def test_a_work_item_gets_enough_work_groups_and_not_too_many(work, groups, units, chunk):
-    assert chunk_of(LaunchPlan("k", "vector", work=work), groups, units) == chunk
-    assert chunk_of(LaunchPlan("k", "subgroup", work=work), groups, units) == 1
+    device = replace(CPU, compute_units=units)
+    assert chunk_of(LaunchPlan("k", "vector", work=work), groups, device) == chunk
+    assert chunk_of(LaunchPlan("k", "subgroup", work=work), groups, device) == 1
 
 
 GUARDED = """

@@ -10,6 +10,7 @@ import random as chance
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import dpctl
 import dpctl.tensor as dpt
@@ -56,7 +57,7 @@ func @scalars(%a: f32, %b: f32, %n: i32, %c: f32, %y: memref<f64x?>, %d: f64, %f
 def _all_are_short(monkeypatch):
     """Take two calls for enough, and the time of a busy machine for short."""
     monkeypatch.setattr(host_calls, "CALLS_BEFORE", 2)
-    monkeypatch.setattr(host_calls, "_LONGEST", 1e3)
+    monkeypatch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3))
 
 
 @pytest.fixture
@@ -455,7 +456,7 @@ def test_a_setting_leaves_all_to_opencl(on_opencl):
 
 
 def test_long_calls_are_opencls(on_opencl, monkeypatch):
-    monkeypatch.setattr(host_calls, "_LONGEST", 1e-9)
+    monkeypatch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e-9))
     kernel, x = tl_dpnp.compile(COUNT), dpnp.zeros(64, dtype="int64")
     for _ in range(6):
         kernel(x, 1)
@@ -542,10 +543,11 @@ def test_machine_code_goes_with_its_kernel():
 
 PRELUDE = f"""
 import os, signal, sys, threading, time
+from dataclasses import replace
 import dpnp, tl_dpnp
 from tl_dpnp.runtime.sycl import helpers, host_calls
 host_calls.CALLS_BEFORE = 2
-host_calls._LONGEST = 1e3
+host_calls.NUMBERS = replace(host_calls.NUMBERS, longest=1e3)
 kernel = tl_dpnp.compile({COUNT!r})
 x = dpnp.zeros(256, dtype="int64")
 helpers.start(4)

@@ -17,11 +17,6 @@ from tl_dpnp.scalars import INDEX
 
 __all__ = ["Division", "divide"]
 
-#: Columns that a part has at least, so that elements of the first factor are loaded for several; vectors that it is
-#: high where rows are divided.
-_LEAST_COLUMNS, _LEAST_VECTORS = 8, 2
-#: Parts for each core at most.
-_PARTS_PER_CORE = 4
 #: What may stand beside the product: nothing that writes, and nothing that runs in regions.
 _BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.Arith, ops.Cast, ops.Math)
 
@@ -48,10 +43,11 @@ def divide(function: ops.Function, device: DeviceDescription) -> Division | None
         return None
     assert rows is not None
     assert columns is not None
-    most = _PARTS_PER_CORE * device.compute_units
+    numbers = device.launches
+    most = numbers.parts * device.compute_units
     vector = device.vector_bytes // ops.memref_type(product.output).element.bytes
     for mode, size, step in ((1, columns, 1), (0, rows, vector)):
-        least = _LEAST_COLUMNS if mode == 1 else _LEAST_VECTORS * vector
+        least = numbers.columns_of_a_part if mode == 1 else numbers.vectors_of_a_part * vector
         parts = max((p for p in range(1, most + 1) if size % (p * step) == 0 and size // p >= least), default=1)
         if parts > 1:
             body = _divided(function, product, mode, parts)

@@ -20,6 +20,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.scalars import F32, I32, Precision, ScalarType
+from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
     "MOST_SUBGROUPS", "NO_ENGINE", "MatrixEngine", "NestProduct", "default_micro_kernel", "engine_of",
@@ -27,23 +28,6 @@ __all__ = [
     "whole_micro_kernel",
 ]
 
-#: Blocks of a default tile at most, along the lanes and along the repeat count: where reads of blocks leave the
-#: registers to the sums, and where they do not.
-_LARGE, _SMALL = (4, 4), (2, 1)
-#: The same where loads take several elements.
-_WIDE = (4, 2)
-#: Steps of the loop over k with reads of blocks, where they divide it.
-_STEPS = (4, 2)
-#: Tiles in blocks and steps of staged products, the best first, by the lanes and whether operands are f32
-#: (``python -m tools.xmx_quality``), and the registers that their values may take: beyond, the compiler begins to use
-#: scratch memory.
-_STAGED = {
-    (8, False): ((4, 4, 1), (4, 2, 2), (2, 4, 2), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-    (8, True): ((4, 3, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-    (16, False): ((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-    (16, True): ((4, 4, 2), (4, 4, 1), (2, 3, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-}
-_MOST_REGISTERS = {8: 206, 16: 212}
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
 #: Elements that DPAS takes, by the names of the language's types.
@@ -215,10 +199,11 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
         return staged
     if wide is not None:
         return wide
-    most_rows, most_columns = _LARGE if blocks else _SMALL
+    numbers = DPAS[row.execution_size]
+    most_rows, most_columns = numbers.blocks_read if blocks else numbers.elements_read
     steps = 1
     if blocks and isinstance(k, int):
-        steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
+        steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
 
 
@@ -227,7 +212,8 @@ def _staged_kernel(
 ) -> MicroKernel | None:
     """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is too short."""
     m, n, k = product.m.stop, product.n.stop, product.k.stop
-    for rows, most_columns, steps in _STAGED[row.execution_size, bool(terms)]:
+    numbers = DPAS[row.execution_size]
+    for rows, most_columns, steps in numbers.packed_f32 if terms else numbers.packed:
         columns = _blocks(n, row.repeat, most_columns)
         if columns == 3 != most_columns:
             columns = 2  # numbers that are powers of two take fewer registers
@@ -249,7 +235,7 @@ def _shares(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
     """Whether a staged product of so many sub-groups has the local memory and the registers that it takes."""
     return (product.can_be_staged(kernel) and staged_bytes(kernel, *extent) <= local_memory
-            and staged_registers(kernel, *extent, product.lines) <= _MOST_REGISTERS[kernel.row.execution_size])
+            and staged_registers(kernel, *extent, product.lines) <= DPAS[kernel.row.execution_size].registers)
 
 
 def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> tuple[int, int]:
@@ -263,11 +249,13 @@ def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
     k, m = product.k.stop, product.m.stop
     if not isinstance(k, int) or not isinstance(m, int):
         return None
-    steps = next((count for count in _STEPS if k % (count * row.k) == 0), 1)
-    columns = _blocks(product.n.stop, row.repeat, _WIDE[1])
-    for lane_blocks in (_WIDE[0], _WIDE[0] // 2):
+    numbers = DPAS[row.execution_size]
+    most_rows, most_columns = numbers.words_read
+    steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
+    columns = _blocks(product.n.stop, row.repeat, most_columns)
+    for lane_blocks in (most_rows, most_rows // 2):
         kernel = MicroKernel(row, lane_blocks, columns, steps)
-        fits = m >= kernel.tile_rows or lane_blocks < _WIDE[0]
+        fits = m >= kernel.tile_rows or lane_blocks < most_rows
         if fits and _is_wide(product, kernel):
             return kernel
     return None

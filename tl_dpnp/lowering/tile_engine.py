@@ -11,6 +11,7 @@ from tl_dpnp.kernels.amx.rows import ROWS, Palette
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, NestProduct, product_in
 from tl_dpnp.lowering.nest import Access, Loop, Nest
 from tl_dpnp.scalars import F32
+from tl_dpnp.target.catalog import AMX
 
 __all__ = [
     "default_tile_kernel", "keeps_packed", "palette_of", "refusal", "stores_sums", "tile_kernel_of", "tile_remark",
@@ -19,12 +20,6 @@ __all__ = [
 
 #: Bytes that a product may take of the work-item's own memory.
 _MOST_MEMORY = 1 << 17
-#: Nanoseconds that a product on tiles takes to start and end, for each product of tiles, for each row of 16 words that
-#: is packed or finished, and for each cache line of C; and those of a multiply-add of one vector, conversion of its
-#: operands included, by their type.  Measured on a processor of the generation Sapphire Rapids with operands in its
-#: second-level cache (``python -m asv_bench.must_show tiles``).
-_START, _TILE, _ROW, _LINE = 20.0, 12.0, 1.2, 1.5
-_VECTOR_TIMES = {"f32": 0.2, "bf16": 0.3, "f16": 0.3, "i8": 0.55, "u8": 0.55}
 #: Lanes of a vector of f32 or i32, as many as a cache line has.
 _LANES = 16
 #: bf16 that stand for one f32, by what products of f32 may lose.
@@ -137,7 +132,7 @@ def default_tile_kernel(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
 def tile_work(nest: Nest) -> int | None:
     """Estimate a product on tiles in vector operations that take as long, None where tiles do not compute it."""
     kernel = whole_tile_kernel(nest)
-    return None if kernel is None else max(1, round(_time(nest, kernel) / _VECTOR_TIMES["f32"]))
+    return None if kernel is None else max(1, round(_time(nest, kernel) / AMX.vector_time("f32")))
 
 
 def _time(nest: Nest, kernel: TileKernel) -> float:
@@ -155,8 +150,8 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     elif k != depth * words * kernel.row.per_word:
         packed += n
     finished = 0 if stores_sums(product) and len(kernel.products) == 1 else n * rows
-    return (_START + rows * columns * depth * products * _TILE + (packed * terms + finished) * _ROW
-            + m * n / _LANES * _LINE)
+    return (AMX.start + rows * columns * depth * products * AMX.tile + (packed * terms + finished) * AMX.row
+            + m * n / _LANES * AMX.line)
 
 
 def _vector_time(nest: Nest) -> float:
@@ -166,7 +161,7 @@ def _vector_time(nest: Nest) -> float:
     sizes = sizes_of(product)
     assert sizes is not None
     m, n, k = sizes
-    return -(-m // _LANES) * n * k * _VECTOR_TIMES[product.a.buffer.element.name]
+    return -(-m // _LANES) * n * k * AMX.vector_time(product.a.buffer.element.name)
 
 
 def tile_remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | None:

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 
 from tl_dpnp.target.core import Core, TileNumbers
 from tl_dpnp.target.device import Device
+from tl_dpnp.target.launches import ShortCallNumbers
+from tl_dpnp.target.matrix_units import AmxNumbers, DpasNumbers
 
-__all__ = ["AVX2", "CORES", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SSE", "ZEN4", "ZEN5", "core_of"]
+__all__ = [
+    "AMX", "AVX2", "CORES", "DPAS", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS", "SSE", "ZEN4", "ZEN5",
+    "core_of",
+]
 
 #: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
 #: (Fog, "The microarchitecture of Intel, AMD and VIA CPUs", chapter "AMD Zen 4").  The numbers of a tile were measured
@@ -35,6 +40,27 @@ _FAMILY_OF_ZEN5 = 26
 #: Models of Intel's family 6 with AVX-512 and one port for it: Cannon Lake, Ice Lake, Tiger Lake and Rocket Lake
 #: (Linux, arch/x86/include/asm/intel-family.h).
 _INTEL_CLIENTS = frozenset({102, 125, 126, 140, 141, 167})
+
+#: DPAS by its execution size, which is 8 on Xe-HPG and 16 on Xe-HPC: by the instructions, registers and scratch memory
+#: of what Intel's compiler makes of drawn products (``python -m tools.xmx_quality``).  No device was there to measure.
+DPAS = {
+    8: DpasNumbers(
+        packed=((4, 4, 1), (4, 2, 2), (2, 4, 2), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+        packed_f32=((4, 3, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)), registers=206),
+    16: DpasNumbers(
+        packed=((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
+        packed_f32=((4, 4, 2), (4, 4, 1), (2, 3, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)), registers=212),
+}
+#: Measured on a processor of the generation Sapphire Rapids with operands in its second-level cache
+#: (``python -m asv_bench.must_show tiles``).
+AMX = AmxNumbers(
+    start=20.0, tile=12.0, row=1.2, line=1.5,
+    multiply_add=(("f32", 0.2), ("bf16", 0.3), ("f16", 0.3), ("i8", 0.55), ("u8", 0.55)))
+
+#: Measured on two cores of a Xeon of the Sapphire Rapids class, where OpenCL's second thread takes no part in what is
+#: done in 160 µs (``python -m asv_bench.must_show one-call-30us``).
+SHORT_CALLS = ShortCallNumbers(
+    longest=160e-6, worth_help=8e-6, worth_releasing=20_000, worth_sharing=5_000, worth_waking=20_000, least_work=1_000)
 
 #: A work-item of a GPU: vectors are its loads of 16 bytes.
 GPU = Core("work-item", vector_bytes=16, registers=16)

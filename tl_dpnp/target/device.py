@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tl_dpnp.target.core import Core
+from tl_dpnp.target.launches import LaunchNumbers
 
 __all__ = ["Device"]
 
@@ -15,7 +16,7 @@ class Device:
     """One device, without a handle to it: kernels can be compiled for devices that are not there.
 
     `backend` is "opencl", "level_zero" or "cuda".  `core` is what one core of a CPU, or one work-item of a GPU, does
-    with vectors.  `local_memory` is in bytes for each work-group,
+    with vectors, `launches` how its cores share the work of a call.  `local_memory` is in bytes for each work-group,
     `caches` in bytes, the one nearest to the core first; it is empty where they are not known.  `last_cache` is the
     size of all caches of the last level together, of which each may serve some cores only, or 0.
     `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it; `amx` are the flags of
@@ -46,6 +47,7 @@ class Device:
     asynchronous_copies: bool = False
     copy_engine: bool = False
     warpgroup_products: bool = False
+    launches: LaunchNumbers = field(default_factory=LaunchNumbers)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"

@@ -17,23 +17,12 @@ from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
 from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
+from tl_dpnp.target.catalog import SHORT_CALLS
 
 __all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
 
 #: Calls in a row that took too long, after which the function refuses all others.
 MOST_SLOW = 3
-#: Nanoseconds that a call must have taken the last time for other threads of Python to run during the next: handing
-#: over the interpreter takes longer than a small kernel where another thread wants it.
-_WORTH_RELEASING = 20_000
-#: Calls that are timed on one thread before any is shared; the shortest counts.
-_CALLS_ALONE = 4
-#: Calls' worth of time that sharing may lose, where other programs want the cores, and calls that are not shared then.
-_CALLS_TO_LOSE, _CALLS_AFTER_LOSS = 4, 500
-#: Nanoseconds on one thread from which on a call is shared, and those from which on sleeping helpers are woken for it;
-#: for a shorter one they are if it soon follows another, and help with the next.
-_WORTH_SHARING, _WORTH_WAKING = 5_000, 20_000
-#: Work-items of a shared call for each thread, so that the load can be balanced, and nanoseconds that each should take.
-_ITEMS_PER_THREAD, _LEAST_WORK = 4, 1_000
 
 
 class HostParameter(Parameter):
@@ -192,7 +181,7 @@ class HostEmitter(CallEmitter):
         if_then(builder, builder.icmp_signed("==", self.field("kernel"), index(0)), self._only_looked)
         self._require_apart()
         self._wait()
-        releases = builder.icmp_signed(">=", self.field("taken"), index(_WORTH_RELEASING))
+        releases = builder.icmp_signed(">=", self.field("taken"), index(SHORT_CALLS.worth_releasing))
         state = self.memory(index(1))
         if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
         begin = self._nanoseconds()
@@ -263,8 +252,8 @@ class HostEmitter(CallEmitter):
         helpers = self._of_state("helpers")
         is_shared = builder.and_(
             builder.and_(builder.icmp_signed(">", helpers, index(0)),
-                         builder.icmp_signed(">=", self.field("counted"), index(_CALLS_ALONE))),
-            builder.icmp_signed(">=", alone, index(_WORTH_SHARING)))
+                         builder.icmp_signed(">=", self.field("counted"), index(SHORT_CALLS.calls_alone))),
+            builder.icmp_signed(">=", alone, index(SHORT_CALLS.worth_sharing)))
         with builder.if_else(is_shared) as (then, otherwise):
             with then:
                 self._run_shared(begin, alone, helpers)
@@ -274,8 +263,8 @@ class HostEmitter(CallEmitter):
     def _run_shared(self, begin: ir.Value, alone: ir.Value, helpers: ir.Value) -> None:
         """Divide the work-groups of the language among work-items anew, and run those with helpers if they are free."""
         builder, groups = self.builder, self.field("groups")
-        most = builder.mul(builder.add(helpers, index(1)), index(_ITEMS_PER_THREAD))
-        items = builder.sdiv(alone, index(_LEAST_WORK))
+        most = builder.mul(builder.add(helpers, index(1)), index(SHORT_CALLS.items))
+        items = builder.sdiv(alone, index(SHORT_CALLS.least_work))
         items = builder.select(builder.icmp_signed("<", items, most), items, most)
         chunk = self._quotient(groups, items)
         # Kernels may run two work-groups at once.
@@ -285,17 +274,18 @@ class HostEmitter(CallEmitter):
         self.store(chunk, builder.add(self.values, self.field("chunk")), index(0))
         since = builder.sub(begin, self._of_state("last"))
         follows = builder.icmp_signed("<", since, self._of_state("spin"))
-        wakes = builder.zext(builder.or_(follows, builder.icmp_signed(">=", alone, index(_WORTH_WAKING))), I64)
+        is_long = builder.icmp_signed(">=", alone, index(SHORT_CALLS.worth_waking))
+        wakes = builder.zext(builder.or_(follows, is_long), I64)
         self.store(begin, index(ctypes.addressof(STATE) + State.last.offset), index(0))
         ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
         if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
         gained = builder.add(self.field("gained"), builder.sub(alone, builder.sub(self._nanoseconds(), begin)))
-        most = builder.mul(alone, index(_CALLS_TO_LOSE))
+        most = builder.mul(alone, index(SHORT_CALLS.calls_to_lose))
         self._set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
 
         def stop() -> None:
             self._set("gained", index(0))
-            self._set("counted", index(_CALLS_ALONE - _CALLS_AFTER_LOSS))
+            self._set("counted", index(SHORT_CALLS.calls_alone - SHORT_CALLS.calls_after_loss))
 
         if_then(builder, builder.icmp_signed("<", gained, builder.sub(index(0), most)), stop)
 

@@ -17,20 +17,18 @@ from tl_dpnp import config
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle
+from tl_dpnp.target.catalog import SHORT_CALLS
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.sycl.host_functions import HostFunctions
 
-__all__ = ["CALLS_BEFORE", "HostCalls", "ShortCalls", "call_remarks"]
+__all__ = ["CALLS_BEFORE", "NUMBERS", "HostCalls", "ShortCalls", "call_remarks"]
 
 #: Calls of a launch by OpenCL before its machine code is loaded: that takes 2 ms, the first time
 #: in a process 0.1 to 0.2 s.
 CALLS_BEFORE = 24
-#: Seconds that a call may take on one thread to be short.  On two cores of a Xeon of the Sapphire Rapids class OpenCL's
-#: second thread takes no part in what is done in 160 µs.
-_LONGEST = 160e-6
-#: Seconds by OpenCL, 3 to 7 µs of which it takes itself, from which on threads are started to help.
-_WORTH_HELP = 8e-6
+#: Which calls are short, and which are helped with.
+NUMBERS = SHORT_CALLS
 _TOO_LONG = "they take too long"
 
 Function = Callable[[tuple[Any, ...]], bool]
@@ -93,15 +91,15 @@ class ShortCalls:
 
     def _refusal(self, launch: Any) -> str | None:
         """Make the function, or return why there is none."""
-        if self._shortest > _LONGEST:
+        if self._shortest > NUMBERS.longest:
             return _TOO_LONG
         from tl_dpnp.runtime.sycl import helpers, host_functions
 
-        made = host_functions.functions_of(launch, self._handle, self._plan, _LONGEST)
+        made = host_functions.functions_of(launch, self._handle, self._plan, NUMBERS.longest)
         if isinstance(made, str):
             return made
         self._made, self.function = made, made.of_addresses
-        if self._shortest > _WORTH_HELP:
+        if self._shortest > NUMBERS.worth_help:
             helpers.start(launch.queue.sycl_device.max_compute_units)
         return None
 

@@ -23,33 +23,22 @@ from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_i
 
 __all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepare"]
 
-#: Vector FMAs that one work-item of the vector form should compute, to hide the cost of starting it: about 10 ns
-#: against 15 µs.
-_TARGET_WORK = 60_000
-#: And that it should compute at the least, where the work is small and known: a second core comes to help some 10 µs
-#: after the first has begun, and what is smaller is done by then.
-_LEAST_WORK = 30_000
-#: Work-items for each compute unit that must remain, so that the load can be balanced.
-_ITEMS_PER_UNIT = 4
-#: Bytes of cache for each core where the device does not tell.
-_ASSUMED_CACHE = 1 << 20
-#: Part of the last-level cache that arrays may take before their results are stored past it.  On an EPYC with 32 MB,
-#: stores into the cache make a call up to twice as fast with 4 to 16 MB, and 1.2 times as slow with 32 MB or more.
-_SHARE_OF_CACHE = 0.75
 #: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
 _MOST_WORK_ITEMS = (1 << 31) - 1
 
 
-def chunk_of(plan: LaunchPlan, groups: int, compute_units: int, least_work: int = 0) -> int:
+def chunk_of(plan: LaunchPlan, groups: int, device: DeviceDescription, is_small: bool = False) -> int:
     """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form.
 
-    They have `least_work` together if there are that many.
+    `is_small` says that their work is small and known.
     """
     if plan.form not in ("vector", "divided"):
         return 1
     work = max(1, plan.work)
-    balanced = -(-groups // (_ITEMS_PER_UNIT * compute_units))
-    return max(1, min(groups, _TARGET_WORK // work, max(balanced, -(-least_work // work))))
+    numbers = device.launches
+    balanced = -(-groups // (numbers.items * device.compute_units))
+    least = -(-numbers.least_work // work) if is_small else 0
+    return max(1, min(groups, numbers.work // work, max(balanced, least)))
 
 
 def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
@@ -67,8 +56,8 @@ def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
                 total += sum({view.address: view.nbytes for view in views}.values())
             case None:
                 pass
-    own = device.caches[1] if len(device.caches) > 1 else _ASSUMED_CACHE
-    everything = max(own * device.compute_units, _SHARE_OF_CACHE * device.last_cache)
+    own = device.caches[1] if len(device.caches) > 1 else device.launches.cache
+    everything = max(own * device.compute_units, device.launches.share_of_cache * device.last_cache)
     return BEYOND_ALL if total > everything else BEYOND_ONE if total > own else 0
 
 
@@ -238,9 +227,9 @@ class CheckedLaunch(Launch):
 
 def busy_without_sharing(few: FewGroups, call: BoundCall, device: DeviceDescription) -> str | None:
     """Return why work-items had better not share the work-groups of a call, None where they had."""
-    if not 0 < call.groups < _ITEMS_PER_UNIT * device.compute_units:
+    if not 0 < call.groups < device.launches.items * device.compute_units:
         return f"{call.groups} work-groups balance the load of {device.compute_units} cores, or there is none"
-    if few.work < _LEAST_WORK:
+    if few.work < device.launches.least_work:
         return f"a work-group of {few.work} vector multiply-adds is not worth more than one work-item"
     return None
 
@@ -253,7 +242,7 @@ def prepare(
     flat = flatten(binding, call, queue)
     beyond = exceeded_caches(call, device)
     small = binding.program.has_fixed_work and not beyond
-    chunk = chunk_of(plan, groups, device.compute_units, _LEAST_WORK if small else 0)
+    chunk = chunk_of(plan, groups, device, small)
     flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
     if plan.form in ("vector", "divided"):
         ranges = [-(-groups // chunk)], [1]
