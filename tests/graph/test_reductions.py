@@ -38,6 +38,37 @@ def test_reductions_are_those_of_dpnp(name, dtype, shape):
     assert fused.explain(x).launches == 1
 
 
+WHOLE = {
+    "sum": lambda p: p.sum(axis=(-2, -1)),
+    "prod": lambda p: (p * 0 + 1.01).prod(axis=(-2, -1)),
+    "max": lambda p: p.max(axis=(-2, -1)),
+    "min": lambda p: (p * 2).min(axis=(-2, -1)),
+    "any": lambda p: (p > 3).any(axis=(-2, -1)),
+    "all": lambda p: (p < 4).all(axis=(-2, -1)),
+    "square": lambda p: (p * p.swapaxes(-1, -2)[:, :1, :1]).sum(axis=(-1, -2)),
+    "norm": lambda p: p / dpnp.sqrt((p * p).sum(axis=(1, 2), keepdims=True)),
+    "a row": lambda p: p[:, 0].sum(axis=-1),
+    "a column": lambda p: p[:, :, 0].max(axis=-1),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(36, 33), (3, 70), (70, 3), (1, 129), (16, 64), (200, 5)])
+def test_whole_matrices_of_a_work_group_are_reduced_by_vectors(name, dtype, shape):
+    rng = np.random.default_rng(shape[0])
+    a, b = (dpnp.asarray(rng.normal(size=(5, *size)).astype(dtype)) for size in ((shape[0], 4), (4, shape[1])))
+    function = WHOLE[name]
+    fused = tl_dpnp.fuse(lambda a, b: function(a @ b))
+    compare(name, fused(a, b), function(a @ b))
+    explanation = fused.explain(a, b)
+    assert explanation.launches == 1
+    if name == "max" and shape == (36, 33):
+        assert "foreach" in explanation.kernels[0].source.partition("gemm")[2]
+    a[2, 0, 0] = np.nan
+    compare(name, fused(a, b), function(a @ b))
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize("size", [2, 5, 16, 40, 200])

@@ -67,6 +67,35 @@ def test_a_sum_of_three_products_is_one_kernel():
     assert explanation.kernels[0].source.count("gemm.") == 3
 
 
+def test_a_product_that_two_results_need_is_computed_once():
+    """It is no term of a sum then, even where one of them is a sum that the other has a part of."""
+    K = _random(23, 23, seed=5)
+
+    def step(q, p):
+        p = p - 0.01 * (q @ K)
+        q = q + 0.02 * p
+        return q, p - 0.01 * (q @ K)
+
+    q, p = _random(1000, 23, seed=6), _random(1000, 23, seed=7)
+    explanation = tl_dpnp.explain(step)(q, p)
+    assert explanation.launches == 1
+    assert [line.split()[0] for line in explanation.kernels[0].source.splitlines() if "gemm" in line.split()[0]] == \
+        ["gemm", "gemm"]
+    compare("step", tl_dpnp.fuse(step)(q, p), step(q, p))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20, 11), (20, 5), (24, 9), (33, 16)])
+def test_a_product_that_all_matrices_share_is_computed_before(rows, columns):
+    a, k, q = _random(rows, rows, seed=1), _random(columns, columns, seed=2), _random(70, rows, columns, seed=3)
+
+    def both(a, q, k):
+        return (a @ q) @ k - (a @ a @ q) @ k
+
+    explanation = tl_dpnp.explain(both)(a, q, k)
+    assert sorted(kernel.groups for kernel in explanation.kernels) == [1, 70]
+    compare("both", tl_dpnp.fuse(both)(a, q, k), both(a, q, k))
+
+
 @pytest.mark.parametrize("shape", [(100, 100), (256, 256), (2000, 9), (5000, 20)])
 def test_a_result_that_no_work_group_can_hold(shape):
     a, b = _random(shape[0], 24, seed=0), _random(24, shape[1], seed=1)

@@ -217,14 +217,14 @@ def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vector
         if node in cuts:
             continue
         used = {axis for axis in places if axis is not None}
-        if isinstance(node, Contract) and not _keeps_sides(node, places, grid):
+        again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
+        costs = node not in roots and isinstance(node, Contract | Reduce | Eliminate) and flops_of(node) > _CHEAP
+        if again > 1 and costs:
+            cuts[node] = "it is the same for many work-groups"
+        elif isinstance(node, Contract) and not _keeps_sides(node, places, grid):
             vectors -= flops_of(node) // math.prod(grid[axis].groups for axis in used)
             if vectors < 0:  # the product would be one of vectors in each work-group
                 cuts[node] = "its product needs whole matrices in a work-group"
-        elif node not in roots:
-            again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
-            if again > 1 and flops_of(node) > _CHEAP and isinstance(node, Contract | Reduce | Eliminate):
-                cuts[node] = "it is the same for many work-groups"
     return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
 
 

@@ -26,6 +26,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.placement import Placement, Places, local_shape
 from tl_dpnp.graph.sums import needs_accumulator, terms_of
+from tl_dpnp.graph.wide_reductions import PARTIAL_RESULTS
 from tl_dpnp.lowering.memory import aligned, places_of
 from tl_dpnp.scalars import is_lossless
 
@@ -105,6 +106,8 @@ def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True
         if node not in roots and not isinstance(node, Reshape):
             lifetimes.append((size, first, last.get(node, position)))
         lifetimes += [(math.prod(part) * node.dtype.itemsize, position, position) for part in copied.get(node, ())]
+        if isinstance(node, Reduce) and math.prod(shape) == 1:
+            lifetimes.append((PARTIAL_RESULTS * node.dtype.itemsize, position, position))
     if not shared:
         return sum(aligned(size) for size, _, _ in lifetimes)
     return max((aligned(place + size) for place, (size, _, _) in zip(places_of(lifetimes), lifetimes, strict=True)),

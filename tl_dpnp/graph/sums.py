@@ -7,18 +7,20 @@ products with gemm.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tl_dpnp.graph.nodes import Contract, Map, Node, Number, Parameter
+from tl_dpnp.graph.contraction import is_matrix_product
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, operands_of, reached
+from tl_dpnp.graph.placement import Placement, Places
 
-__all__ = ["Term", "has_short_rows", "needs_accumulator", "terms_of"]
+__all__ = ["Term", "filled_lanes", "has_short_rows", "needs_accumulator", "sums_of", "terms_of"]
 
-#: The widest vectors of CPUs, and the part of their lanes below which a row counts as short.
-_VECTOR_BYTES, _SHORT = 64, 0.8
+#: The widest vectors of CPUs.
+_VECTOR_BYTES = 64
 #: Bytes of a product that is accumulated beside its place: work-groups have little memory of their own.
 _LARGEST_ACCUMULATOR = 1 << 14
 
@@ -75,15 +77,16 @@ def _is_like(node: Node, root: Node) -> bool:
 
 
 def has_short_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
-    """Return whether a matrix has rows that do not fill vectors, and longer columns that fill them better.
+    """Return whether a matrix has rows that fill no vector, nor a half or less of one, and columns that do better.
 
     Axes of size 1 do not count.
     """
     sizes = [size for size in shape if size > 1]
     if len(sizes) != 2:
         return False
-    rows, columns = (_filled_lanes(size, dtype) for size in reversed(sizes))
-    return rows < _SHORT and sizes[0] > sizes[1] and columns > rows
+    rows, columns = (filled_lanes(size, dtype) for size in reversed(sizes))
+    row = sizes[1] * dtype.itemsize
+    return row < _VECTOR_BYTES and _VECTOR_BYTES % row > 0 and columns > rows
 
 
 def needs_accumulator(node: Node, shape: Sequence[int]) -> bool:
@@ -92,7 +95,60 @@ def needs_accumulator(node: Node, shape: Sequence[int]) -> bool:
     return isinstance(node, Contract) and size <= _LARGEST_ACCUMULATOR and has_short_rows(shape, node.dtype)
 
 
-def _filled_lanes(size: int, dtype: np.dtype[Any]) -> float:
+def filled_lanes(size: int, dtype: np.dtype[Any]) -> float:
     """Return the part of the lanes of whole vectors that a row of `size` elements fills."""
     width = _VECTOR_BYTES // dtype.itemsize
     return size / (-(-size // width) * width)
+
+
+def sums_of(
+    placement: Placement, roots: Collection[Node], stored: Sequence[Node], shapes: Mapping[Node, tuple[int, ...]],
+    layouts: Container[Node], is_matrix: Callable[[Array, Places], bool],
+) -> dict[Node, list[Term]]:
+    """Return the stored nodes that are written as sums of matrices, with the terms of each.
+
+    A product is part of a sum if nothing else reads it.  One product alone is better added element by element, unless
+    its rows are short: `layouts` has those nodes whose columns are the fastest.  `shapes` are those in a work-group;
+    `is_matrix` says whether an array at its places is one there.
+    """
+    uses = _uses(placement, roots, stored)
+
+    def fits(node: Node, root: Node) -> bool:
+        if isinstance(node, Array):
+            return is_matrix(node, placement.places[root])
+        used_once = node is root or (uses.get(node, 0) == 1 and node not in roots)
+        return isinstance(node, Contract) and used_once and _is_product_of_matrices(node, shapes[node])
+
+    kept = {node for node in stored if not (isinstance(node, Contract) and uses.get(node, 0) == 1)}.union(roots)
+    sums: dict[Node, list[Term]] = {}
+    for node in stored:
+        if sum(size > 1 for size in shapes[node]) == 2:
+            alone = node in roots and node in layouts and needs_accumulator(node, shapes[node])
+            terms = [Term(node)] if alone else terms_of(node, kept)
+            if terms is not None and all(fits(term.node, node) for term in terms):
+                products = sum(isinstance(term.node, Contract) for term in terms)
+                if products > 1 or (products == 1 and node in layouts):
+                    sums[node] = terms
+    return sums
+
+
+def _uses(placement: Placement, roots: Collection[Node], stored: Collection[Node]) -> dict[Node, int]:
+    """Return in how many ways what is stored reads nodes, directly or through what is computed where it is used; 2
+    stands for more.
+    """
+    kept = {*stored, *roots}
+    uses = dict.fromkeys(kept, 0)
+    for node in reversed(reached(tuple(roots), placement.cuts)):
+        for operand in operands_of(node):
+            uses[operand] = min(2, uses.get(operand, 0) + (1 if node in kept else uses[node]))
+    return uses
+
+
+def _is_product_of_matrices(node: Contract, shape: Sequence[int]) -> bool:
+    """Return whether a product, whose result has this shape in a work-group, has rows, columns and a depth there."""
+    sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
+             for letter, size in zip(letters, operand.shape, strict=True)}
+    sizes |= dict(zip(node.letters, shape, strict=True))
+    left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
+                        for letters in (*node.operand_letters, node.letters))
+    return is_matrix_product(left, right, out)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import product
 from types import MappingProxyType
 
-from tl_dpnp.graph.contraction import Tensor, is_matrix_product, write_contraction
+from tl_dpnp.graph.contraction import Tensor, write_contraction
 from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
 from tl_dpnp.graph.layouts import preferred_layouts
@@ -38,8 +38,9 @@ from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape, take_places
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
-from tl_dpnp.graph.sums import Term, needs_accumulator, terms_of
+from tl_dpnp.graph.sums import Term, sums_of
 from tl_dpnp.graph.symbols import UNLIMITED, is_dynamic
+from tl_dpnp.graph.wide_reductions import write_wide_reduction
 from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
@@ -105,8 +106,10 @@ class _Writer:
         """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
         self.stored = {*stored, *self.region.roots}
-        self.layouts = preferred_layouts(stored, self.rooms)
-        self.sums = self._sums(stored)
+        self.layouts = preferred_layouts(stored, self.rooms, self.region.roots)
+        self.sums = sums_of(
+            self.placement, self.region.roots, stored, self.rooms, self.layouts,
+            lambda array, places: self.leaves[array, places].is_plain and len(self.leaves[array, places].axes) == 2)
         for root in self.region.roots:
             self._emit(root)
         return self.b.build()
@@ -342,44 +345,6 @@ class _Writer:
 
     # --- sums --------------------------------------------------------------------------------------------------------
 
-    def _sums(self, stored: Sequence[Node]) -> dict[Node, list[Term]]:
-        """Return the stored nodes that are written as sums of matrices, with the terms of each.
-
-        A product is part of a sum if nothing else reads it.  One product alone is better added element by element,
-        unless its rows are short.
-        """
-        uses: dict[Node, int] = {}
-        for node in self.placement.places:
-            for operand in operands_of(node):
-                uses[operand] = uses.get(operand, 0) + 1
-        sums: dict[Node, list[Term]] = {}
-        for node in stored:
-            if sum(size > 1 for size in self.rooms[node]) != 2:
-                continue
-            alone = node in self.outputs and needs_accumulator(node, self.rooms[node])
-            kept = {other for other in stored if not (isinstance(other, Contract) and uses.get(other, 0) == 1)}
-            terms = [Term(node)] if alone else terms_of(node, kept | set(self.outputs))
-            if terms is None or not all(self._can_be_summed(term.node, node, uses) for term in terms):
-                continue
-            products = sum(isinstance(term.node, Contract) for term in terms)
-            if products > 1 or (products == 1 and node in self.layouts):
-                sums[node] = terms
-        return sums
-
-    def _can_be_summed(self, node: Node, root: Node, uses: dict[Node, int]) -> bool:
-        places = self.placement.places[root]
-        match node:
-            case Array():
-                return self.leaves[node, places].is_plain and len(self.leaves[node, places].axes) == 2
-            case Contract() if node is root or (uses.get(node, 0) == 1 and node not in self.outputs):
-                sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                         for letter, size in zip(letters, operand.shape, strict=True)}
-                sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
-                left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
-                                    for letters in (*node.operand_letters, node.letters))
-                return is_matrix_product(left, right, out)
-        return False
-
     def _write_sum(self, node: Node, terms: list[Term], target: Buffer) -> None:
         """Write a sum: all terms are accumulated beside the target, which is written once, when everything is read.
 
@@ -427,6 +392,8 @@ class _Writer:
         known = [size for size in sizes if isinstance(size, int)]
         if len(known) == len(sizes) and 0 < math.prod(known) * self._code(operand) <= _UNROLLED:
             self._reduce_unrolled(node, target, places, known)
+        elif len(known) == len(sizes) and not target.axes and math.prod(known) > 1:
+            self._reduce_to_one(node, target, places, known)
         else:
             self._reduce_in_loops(node, target, places, shape)
 
@@ -467,6 +434,26 @@ class _Writer:
                 totals = [emit(b, type_, totals[n : n + 2]) if len(totals[n : n + 2]) > 1 else totals[n]
                           for n in range(0, len(totals), 2)]
             b.store(totals[0], target.memref, *(index[axis] for axis in target.axes))
+
+    def _reduce_to_one(self, node: Reduce, target: Buffer, places: Places, sizes: Sequence[int]) -> None:
+        """Compute the only result in partial results."""
+        b, reduction, type_ = self.b, REDUCTIONS[node.kind], scalar_type_of(node.dtype)
+        emit = FUNCTIONS[reduction.function].emit
+
+        def element(where: Mapping[int, Index]) -> Value:
+            self.loaded = {}
+            index = tuple(where.get(axis, 0) for axis in range(len(node.operand.shape)))
+            return converted(b, self._element(node.operand, places, index), type_)
+
+        held = self.buffers.get(node.operand)
+        in_memory = tuple(reversed(held.axes)) if held is not None else node.axes  # the slowest first
+        known = dict(zip(node.axes, sizes, strict=True))
+        ordered = {axis: known[axis] for axis in dict.fromkeys((*node.axes, *in_memory)) if axis not in in_memory}
+        ordered |= {axis: known[axis] for axis in in_memory}
+        result = write_wide_reduction(b, type_, constant(b, reduction.start(type_), type_),
+                                      lambda one, other: emit(b, type_, [one, other]), ordered, element)
+        self.loaded = {}
+        b.store(result, target.memref)
 
     def _reduce_in_loops(self, node: Reduce, target: Buffer, places: Places, inner_shape: tuple[Index, ...]) -> None:
         """Accumulate in `target`: the summed axes outside, so that the inner loop runs over different results."""

@@ -1,0 +1,57 @@
+"""Reductions whose results are single numbers: as many of them side by side as vectors take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from tl_dpnp.graph.work_group import Index
+from tl_dpnp.language import FunctionBuilder
+from tl_dpnp.language.builder import memref
+from tl_dpnp.language.ops import Value
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["PARTIAL_RESULTS", "write_wide_reduction"]
+
+#: Results side by side: four of the widest vectors of f32, because each addition waits for the one before.
+PARTIAL_RESULTS = 64
+
+
+def write_wide_reduction(
+    b: FunctionBuilder, type: ScalarType, start: Value, combine: Callable[[Value, Value], Value],
+    sizes: Mapping[int, int], element: Callable[[Mapping[int, Index]], Value],
+) -> Value:
+    """Write a reduction over axes, the slowest in memory first, and return its result.
+
+    `element` gives an element by its index on these axes.  The elements of the fastest axis are put together in
+    partial results, and these by halves.
+    """
+    *outer, (fastest, size) = sizes.items()
+    lanes = min(size, PARTIAL_RESULTS)
+    partial = b.alloca(memref(type, lanes))
+    where: dict[int, Index] = {}
+
+    def add(count: int, offset: Index) -> None:
+        with b.foreach(0, count) as lane:
+            where[fastest] = lane if isinstance(offset, int) and offset == 0 else b.add(lane, offset)
+            b.store(combine(b.load(partial, lane), element(where)), partial, lane)
+
+    with b.foreach(0, lanes) as lane:
+        b.store(start, partial, lane)
+    with ExitStack() as stack:
+        for axis, extent in outer:
+            where[axis] = stack.enter_context(b.for_(0, extent)) if extent > 1 else 0
+        pieces, rest = divmod(size, lanes)
+        if pieces == 1:
+            add(lanes, 0)
+        else:
+            with b.for_(0, pieces) as piece:
+                add(lanes, b.mul(piece, lanes))
+        if rest:
+            add(rest, size - rest)
+    while lanes > 1:
+        half = -(-lanes // 2)
+        with b.foreach(0, lanes - half) as lane:
+            b.store(combine(b.load(partial, lane), b.load(partial, b.add(lane, half))), partial, lane)
+        lanes = half
+    return b.load(partial, 0)
