@@ -346,13 +346,15 @@ class _Writer:
     # --- sums --------------------------------------------------------------------------------------------------------
 
     def _write_sum(self, node: Node, terms: list[Term], target: Buffer) -> None:
-        """Write a sum: all terms are accumulated beside the target, which is written once, when everything is read.
+        """Write a sum: the terms of a result are accumulated beside it, and it is written once, when all is read.
 
         Accumulating in the target itself, which is in global memory, took two to four times as long on a CPU.
         """
         places = self.placement.places[node]
         axes = self.layouts.get(node, target.axes)
-        beside = self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
+        beside = target
+        if node in self.outputs or axes != target.axes:
+            beside = self._allocated(self.rooms[node], axes, scalar_type_of(node.dtype))
         for number, term in enumerate(sorted(terms, key=lambda term: isinstance(term.node, Contract))):
             if isinstance(term.node, Contract):
                 self._emit_below(term.node)
@@ -360,7 +362,8 @@ class _Writer:
             else:
                 assert isinstance(term.node, Array)
                 self._add(self.leaves[term.node, places], self._scale(term, node), beside, number == 0)
-        self._add(beside, 1.0, target, True)
+        if beside is not target:
+            self._add(beside, 1.0, target, True)
 
     def _scale(self, term: Term, node: Node) -> Value | float:
         if term.parameter is None:
