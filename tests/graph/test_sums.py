@@ -67,6 +67,21 @@ def test_a_sum_of_three_products_is_one_kernel():
     assert explanation.kernels[0].source.count("gemm.") == 3
 
 
+@pytest.mark.parametrize(("points", "nodes", "size"), [(9, 7, 2), (5, 4, 3), (2, 8, 3), (12, 3, 1), (8, 5, 8)])
+def test_products_with_more_than_rows_and_columns(points, nodes, size):
+    """Jacobians at points of elements: vectors run over the points, where there are more of them than coordinates."""
+    x, derivatives = _random(300, nodes, size, seed=1), _random(points, nodes, size, seed=2)
+
+    def volumes(x, derivatives):
+        jacobians = dpnp.einsum("enx,qnd->eqxd", x, derivatives)
+        return (jacobians * jacobians).sum(axis=(-1, -2)) + jacobians[..., 0, 0]
+
+    assert tl_dpnp.explain(volumes)(x, derivatives).launches == 1
+    compare("volumes", tl_dpnp.fuse(volumes)(x, derivatives), volumes(x, derivatives))
+    compare("jacobians", tl_dpnp.fuse(lambda x, d: dpnp.einsum("enx,qnd->eqxd", x, d))(x, derivatives),
+            dpnp.einsum("enx,qnd->eqxd", x, derivatives))
+
+
 def test_a_product_that_two_results_need_is_computed_once():
     """It is no term of a sum then, even where one of them is a sum that the other has a part of."""
     K = _random(23, 23, seed=5)

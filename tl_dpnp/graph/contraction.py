@@ -7,6 +7,7 @@ becomes loops around it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,9 +38,9 @@ def write_contraction(
     summed = [letter for letter in lhs.letters if letter not in out.letters]
     if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
         lhs, rhs = rhs, lhs
-    rows = _run(out, lhs, [c for c in out.letters if c not in rhs.letters])
-    columns = _run(out, rhs, [c for c in out.letters if c not in lhs.letters])
-    depth = _run(lhs, rhs, summed)
+    rows = _run(out, lhs, [c for c in out.letters if c not in rhs.letters], {})
+    columns = _run(out, rhs, [c for c in out.letters if c not in lhs.letters], sizes)
+    depth = _run(lhs, rhs, summed, sizes)
     batch = [c for c in out.letters if c not in rows + columns]
     outer = [c for c in summed if c not in depth]
     places: dict[str, Value | int] = {}
@@ -80,17 +81,20 @@ def is_matrix_product(lhs: str, rhs: str, out: str) -> bool:
     )
 
 
-def _run(first: Tensor, second: Tensor, allowed: Sequence[str]) -> str:
-    """Return the longest run of allowed letters that is one mode of both; the one that begins first if equal."""
-    best = ""
+def _run(first: Tensor, second: Tensor, allowed: Sequence[str], sizes: Mapping[str, Value | int]) -> str:
+    """Return the run of allowed letters with the most elements that is one mode of both; of `sizes` that are not known
+    the one with the most letters, and the one that begins first if equal.
+    """
+    best, most = "", (0, 0)
     for start in range(len(first.letters)):
         run = ""
         for letter in first.letters[start:]:
             if letter not in allowed or not (_is_one_mode(first, run + letter) and _is_one_mode(second, run + letter)):
                 break
             run += letter
-        if len(run) > len(best):
-            best = run
+        known = [size if isinstance(size := sizes.get(letter), int) else 1 for letter in run]
+        if run and (math.prod(known), len(run)) > most:
+            best, most = run, (math.prod(known), len(run))
     return best
 
 

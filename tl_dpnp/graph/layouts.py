@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, operands_of
-from tl_dpnp.graph.sums import filled_lanes, has_short_rows
+from tl_dpnp.graph.sums import VECTOR_BYTES, filled_lanes, has_short_rows, terms_of
 
 __all__ = ["preferred_layouts"]
 
-#: Operations of whole vectors that it takes to transpose as many elements as a vector has lanes, and how much longer a
-#: multiply-add takes in a tile that is one vector high, for which most operands are loaded.  Measured on a Xeon of the
-#: Sapphire Rapids class with one to six products of f32, with rows of 4 to 23 elements and columns of 20 to 125.
-_TRANSPOSING, _LOADS = 10, 1.75
+#: Operations of whole vectors that it takes to transpose as many elements as a vector has lanes, or to collect them
+#: where they are used, and how much longer a multiply-add takes in a tile that is one vector high, for which most
+#: operands are loaded.  Measured on a Xeon of the Sapphire Rapids class with one to six products of f32, with rows of 4
+#: to 23 elements and columns of 20 to 125, and with cells of recurrent networks.
+_TRANSPOSING, _COLLECTING, _LOADS = 10, 4, 1.75
+#: Elements from which on an axis fills vectors well enough.
+_SHORT = 8
 
 
 def preferred_layouts(
@@ -21,9 +25,9 @@ def preferred_layouts(
 ) -> dict[Node, tuple[int, ...]]:
     """Return the axes, the fastest first, of temporaries that are better not in C order.
 
-    Matrices whose rows do not fill vectors have their columns fastest if products gain more by that than it takes to
-    transpose what is read from and written to memory; so have those whose rows are reduced, because vectors then run
-    over different results.  `shapes` are those of the parts in a work-group.
+    Matrices whose rows do not fill vectors have their columns fastest if products and functions gain more by that than
+    it takes to transpose what is read from and written to memory; so have those whose rows are reduced, because vectors
+    then run over different results.  `shapes` are those of the parts in a work-group.
     """
     fixed = {node.operand for node in stored if isinstance(node, Reshape)}
     matrices = {
@@ -32,20 +36,63 @@ def preferred_layouts(
         and len(axes := tuple(axis for axis in reversed(range(len(node.shape))) if shapes[node][axis] > 1)) == 2
     }
     short = {node for node in matrices if has_short_rows(shapes[node], node.dtype)}
-    if _gain(short, shapes) <= _TRANSPOSING * _crossings(short, shapes, stored, roots):
+    if _gain(short, shapes, stored) <= _crossings(short, shapes, stored, roots):
         short = set()
-    return {node: axes[::-1] for node, axes in matrices.items()
-            if node in short or _rows_are_reduced(node, axes, stored)}
+    layouts = {node: axes[::-1] for node, axes in matrices.items()
+               if node in short or _rows_are_reduced(node, axes, stored)}
+    for node in stored:
+        if isinstance(node, Contract) and node not in fixed and node not in roots:
+            order = _axes_of_product(node, shapes[node])
+            if order is not None:
+                layouts[node] = order
+    return layouts
 
 
-def _gain(short: Collection[Node], shapes: Mapping[Node, tuple[int, ...]]) -> float:
-    """Return the operations of whole vectors that products save, times the lanes of a vector."""
+def _axes_of_product(node: Contract, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the axes of a product with more than rows and columns, the fastest first, if not in C order.
+
+    Where its last axis is short, vectors run over the longest axis of its smaller operand, which is cheap to transpose.
+    """
+    axes = [axis for axis in reversed(range(len(shape))) if shape[axis] > 1]
+    if len(axes) < 3 or shape[axes[0]] >= _SHORT:
+        return None
+    small, large = sorted(zip(node.operands, node.operand_letters, strict=True), key=lambda pair: pair[0].size)
+    own = [axis for axis in axes if node.letters[axis] in small[1] and node.letters[axis] not in large[1]]
+    longest = max(own, key=lambda axis: shape[axis], default=axes[0])
+    if shape[longest] < 2 * shape[axes[0]]:
+        return None
+    return (longest, *(axis for axis in axes if axis != longest))
+
+
+def _gain(short: Collection[Node], shapes: Mapping[Node, tuple[int, ...]], stored: Collection[Node]) -> float:
+    """Return the operations of whole vectors that products and functions save, times the lanes of a vector."""
     gain = 0.0
     for node in short:
+        columns, rows = (filled_lanes(size, node.dtype) for size in shapes[node] if size > 1)
         if isinstance(node, Contract):
-            columns, rows = (filled_lanes(size, node.dtype) for size in shapes[node] if size > 1)
-            gain += _matrix_size(node) * _depth(node) * (_LOADS / rows - 1 / columns)
+            # Where so many rows fill a vector, columns share it.
+            shared = 1.0 if (1 / rows).is_integer() else rows
+            loads = _LOADS if max(shapes[node]) * node.dtype.itemsize <= VECTOR_BYTES else 1.0
+            gain += _matrix_size(node) * _depth(node) * (_LOADS / shared - loads / columns)
+        else:
+            gain += _matrix_size(node) * _cost(node, stored) * (1 / rows - 1 / columns)
     return gain
+
+
+def _cost(node: Node, stored: Collection[Node]) -> int:
+    """Return the multiply-adds of an element of a function or reduction, with those of what is computed with it."""
+    cost, pending, seen, times = 0, [node], {node}, 1
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Map):
+            cost += times * FUNCTIONS[each.kind].cost
+        elif isinstance(each, Reduce):
+            times *= math.prod(each.operand.shape[axis] for axis in each.axes)
+            cost += times
+        below = [other for other in operands_of(each) if other not in seen and other not in stored]
+        pending += below
+        seen.update(below)
+    return cost
 
 
 def _depth(node: Contract) -> int:
@@ -56,29 +103,36 @@ def _depth(node: Contract) -> int:
 
 def _crossings(
     short: Collection[Node], shapes: Mapping[Node, tuple[int, ...]], stored: Collection[Node], roots: Collection[Node]
-) -> int:
-    """Return how many elements would be transposed: of what is read, arrays and other temporaries, and of results.
+) -> float:
+    """Return the operations of whole vectors that it takes to transpose what is read, arrays and other temporaries, and
+    results, times the lanes of a vector.
 
     The operand of a product that has its rows is loaded by vectors, the other one element by element, in any order.
+    Functions read elements across their rows as they are computed.
     """
-    crossings = 0
+    total = 0.0
     for node in short:
-        crossings += _matrix_size(node) if node in roots else 0
-        pending = list(operands_of(node))
+        total += _TRANSPOSING * _matrix_size(node) if node in roots else 0
+        pending, each = list(operands_of(node)), _TRANSPOSING
         if isinstance(node, Contract):
             slow = next(letter for letter, size in zip(node.letters, shapes[node], strict=True) if size > 1)
             pending = [operand for operand, letters in zip(node.operands, node.operand_letters, strict=True)
                        if slow in letters]
+        elif terms_of(node, stored) is None:
+            each = _COLLECTING
+        of_product = isinstance(node, Contract)
+        parts = [(operand, _matrix_size(operand) if of_product else _matrix_size(node)) for operand in pending]
         seen = set(short)
-        while pending:
-            operand = pending.pop()
+        while parts:
+            operand, most = parts.pop()
             if operand not in seen:
                 seen.add(operand)
-                if isinstance(operand, Map | View) and operand not in stored:
-                    pending += operands_of(operand)
-                elif isinstance(operand, Array) or operand in stored:
-                    crossings += _matrix_size(operand)
-    return crossings
+                most = min(most, _matrix_size(operand))
+                if isinstance(operand, Array) or operand in stored:
+                    total += each * most
+                elif isinstance(operand, Map | View):
+                    parts += [(other, most) for other in operands_of(operand)]
+    return total
 
 
 def _matrix_size(node: Node) -> int:

@@ -17,10 +17,10 @@ from tl_dpnp.graph.contraction import is_matrix_product
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, operands_of, reached
 from tl_dpnp.graph.placement import Placement, Places
 
-__all__ = ["Term", "filled_lanes", "has_short_rows", "needs_accumulator", "sums_of", "terms_of"]
+__all__ = ["VECTOR_BYTES", "Term", "filled_lanes", "has_short_rows", "needs_accumulator", "sums_of", "terms_of"]
 
 #: The widest vectors of CPUs.
-_VECTOR_BYTES = 64
+VECTOR_BYTES = 64
 #: Bytes of a product that is accumulated beside its place: work-groups have little memory of their own.
 _LARGEST_ACCUMULATOR = 1 << 14
 
@@ -77,7 +77,7 @@ def _is_like(node: Node, root: Node) -> bool:
 
 
 def has_short_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
-    """Return whether a matrix has rows that fill no vector, nor a half or less of one, and columns that do better.
+    """Return whether a matrix has rows that do not fill a vector, and longer columns that fill vectors better.
 
     Axes of size 1 do not count.
     """
@@ -85,8 +85,7 @@ def has_short_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
     if len(sizes) != 2:
         return False
     rows, columns = (filled_lanes(size, dtype) for size in reversed(sizes))
-    row = sizes[1] * dtype.itemsize
-    return row < _VECTOR_BYTES and _VECTOR_BYTES % row > 0 and columns > rows
+    return sizes[1] * dtype.itemsize < VECTOR_BYTES and sizes[0] > sizes[1] and columns > rows
 
 
 def needs_accumulator(node: Node, shape: Sequence[int]) -> bool:
@@ -97,7 +96,7 @@ def needs_accumulator(node: Node, shape: Sequence[int]) -> bool:
 
 def filled_lanes(size: int, dtype: np.dtype[Any]) -> float:
     """Return the part of the lanes of whole vectors that a row of `size` elements fills."""
-    width = _VECTOR_BYTES // dtype.itemsize
+    width = VECTOR_BYTES // dtype.itemsize
     return size / (-(-size // width) * width)
 
 

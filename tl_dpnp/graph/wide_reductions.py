@@ -11,10 +11,15 @@ from tl_dpnp.language.builder import memref
 from tl_dpnp.language.ops import Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["PARTIAL_RESULTS", "write_wide_reduction"]
+__all__ = ["LEAST_ELEMENTS", "PARTIAL_RESULTS", "write_wide_reduction"]
 
 #: Results side by side: four of the widest vectors of f32, because each addition waits for the one before.
 PARTIAL_RESULTS = 64
+#: Those that are put together by vectors in memory; fewer are in registers, because a vector that is read from two
+#: that were just written waits for both to arrive in memory.
+_IN_REGISTERS = 16
+#: Elements from which on that is worth it.
+LEAST_ELEMENTS = 2 * _IN_REGISTERS
 
 
 def write_wide_reduction(
@@ -24,10 +29,10 @@ def write_wide_reduction(
     """Write a reduction over axes, the slowest in memory first, and return its result.
 
     `element` gives an element by its index on these axes.  The elements of the fastest axis are put together in
-    partial results, and these by halves.
+    partial results, as many as a power of two, and these by halves.
     """
     *outer, (fastest, size) = sizes.items()
-    lanes = min(size, PARTIAL_RESULTS)
+    lanes = min(1 << size.bit_length() - 1, PARTIAL_RESULTS)
     partial = b.alloca(memref(type, lanes))
     where: dict[int, Index] = {}
 
@@ -49,9 +54,12 @@ def write_wide_reduction(
                 add(lanes, b.mul(piece, lanes))
         if rest:
             add(rest, size - rest)
-    while lanes > 1:
-        half = -(-lanes // 2)
-        with b.foreach(0, lanes - half) as lane:
-            b.store(combine(b.load(partial, lane), b.load(partial, b.add(lane, half))), partial, lane)
-        lanes = half
-    return b.load(partial, 0)
+    while lanes > _IN_REGISTERS:
+        lanes //= 2
+        with b.foreach(0, lanes) as lane:
+            b.store(combine(b.load(partial, lane), b.load(partial, b.add(lane, lanes))), partial, lane)
+    results = [b.load(partial, lane) for lane in range(lanes)]
+    while len(results) > 1:
+        half = len(results) // 2
+        results = [combine(one, other) for one, other in zip(results[:half], results[half:], strict=True)]
+    return results[0]

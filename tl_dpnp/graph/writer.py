@@ -40,7 +40,7 @@ from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.storage import stored_nodes
 from tl_dpnp.graph.sums import Term, sums_of
 from tl_dpnp.graph.symbols import UNLIMITED, is_dynamic
-from tl_dpnp.graph.wide_reductions import write_wide_reduction
+from tl_dpnp.graph.wide_reductions import LEAST_ELEMENTS, write_wide_reduction
 from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
@@ -395,7 +395,7 @@ class _Writer:
         known = [size for size in sizes if isinstance(size, int)]
         if len(known) == len(sizes) and 0 < math.prod(known) * self._code(operand) <= _UNROLLED:
             self._reduce_unrolled(node, target, places, known)
-        elif len(known) == len(sizes) and not target.axes and math.prod(known) > 1:
+        elif len(known) == len(sizes) and not target.axes and math.prod(known) >= LEAST_ELEMENTS:
             self._reduce_to_one(node, target, places, known)
         else:
             self._reduce_in_loops(node, target, places, shape)
