@@ -79,13 +79,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """The bandwidth of a case as a share of the copy's, and its speed as a multiple of torch.bmm's."""
+    """The bandwidth of a case as a share of the copy's, its speed as a multiple of torch.bmm's, and what computes it."""
 
     case: Case
     microseconds: float
     copy: float
     bmm: float
     error: float
+    plan: str
 
 
 def cases_of(element: str, seed: int) -> list[Case]:
@@ -169,7 +170,8 @@ def _measured(case: Case) -> Found:
     target = torch.empty_like(source)
     times = _interleaved([lambda: kernel(*views), lambda: target.copy_(source), _peer(case, left, right, c)])
     ours, copy, bmm = times
-    return Found(case, ours * 1e6, copy / ours, bmm / ours, error)
+    (plan, *_), = (text.splitlines() for text in kernel.inspect_source().values())
+    return Found(case, ours * 1e6, copy / ours, bmm / ours, error, plan)
 
 
 def _peer(case: Case, left: torch.Tensor, right: torch.Tensor, c: torch.Tensor) -> Callable[[], Any]:

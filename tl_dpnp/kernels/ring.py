@@ -1,13 +1,16 @@
 """A ring of stages in shared memory that NVIDIA's copy engine fills and empties, for the staged form of a kernel.
 
 Copies of whole multiples of 16 bytes at multiples of 16 go through the engine (bulk copies, Hopper and later); others
-are made by the threads.  A stage is full when its barrier completes its phase; the threads that gave a stage to the
-engine for copying it back wait until it has been read before they, or after a barrier others, write to it again.
+are made by the threads.  What follows one another in global memory and is no multiple of 16 bytes lies in a stage as
+far behind such a multiple as there (`_Run`), so that the engine copies all of it but what shares 16 bytes with others.
+A stage is full when its barrier completes its phase; the threads that gave a stage to the engine for copying it back
+wait until it has been read before they, or after a barrier others, write to it again.
 Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier), and 8.6 (Proxies).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +43,32 @@ class Slot:
     is_merged: bool
     in_table: bool
     is_result: bool
+
+    @property
+    def shifts(self) -> bool:
+        """Whether what a turn copies begins anywhere between two multiples of 16 bytes, in global and local memory."""
+        return self.is_merged and self.bytes % _ALIGNMENT != 0
+
+    @property
+    def unit(self) -> int:
+        """What the engine wants the address of the first operand to be a multiple of."""
+        return math.gcd(self.bytes, _ALIGNMENT)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Operands that follow one another in global memory, `size` bytes from `start`, and at `place` in local memory.
+
+    Where it `fits`, the engine copies `inner` bytes, from `skipped` bytes behind the start on, which may be negative.
+    """
+
+    slot: Slot
+    start: ir.Value
+    place: ir.Value
+    size: ir.Value
+    fits: ir.Value
+    skipped: ir.Value
+    inner: ir.Value
 
 
 @dataclass(frozen=True)
@@ -137,6 +166,13 @@ class Ring:
         )
         return b.add(index(first), b.mul(b.urem(turn, index(count)), index(size)))
 
+    def shift(self, slot: Slot) -> Intrinsic:
+        """``ring_shift(address, first)``: how far behind its place the operand of a batch lies in a turn, in bytes."""
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
+            return _shift(b, slot, b.add(a[0], b.mul(a[1], index(slot.bytes))))
+
+        return Intrinsic("ring_shift", (INDEX, INDEX), INDEX, emit)
+
     def team_barrier(self) -> Intrinsic:
         """``team_barrier()``: a barrier for teams that lie in one warp each."""
         def emit(b: ir.IRBuilder, _: object) -> None:
@@ -195,20 +231,17 @@ class Ring:
         barrier = self._barrier(b, turn)
         valid = self._valid(b, first, groups)
         given = iter(sources)
-        merged = [(slot, b.add(next(given), b.mul(first, index(slot.bytes)))) for slot in slots if slot.is_merged]
+        merged = [self._run(b, turn, slot, next(given), first, valid, groups) for slot in slots if slot.is_merged]
         if merged:
-            count = [b.mul(valid, index(slot.bytes)) for slot, _ in merged]
-            fits = [_fits(b, address, size) for (_, address), size in zip(merged, count, strict=True)]
-
             def copy_all() -> None:
-                _expect(b, barrier, _sum(b, fits, count))
-                for (slot, address), size, fit in zip(merged, count, fits, strict=True):
-                    place = self._slot(b, turn, slot)
-                    if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
+                _expect(b, barrier, _sum(b, [run.fits for run in merged], [run.inner for run in merged]))
+                for run in merged:
+                    is_copied = b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
+                    if_then(b, is_copied, partial(_copy_in, b, *self._inner(b, run), barrier))
 
             if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_all)
-            for (slot, address), size, fit in zip(merged, count, fits, strict=True):
-                if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, True))
+            for run in merged:
+                self._rest(b, run, True)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
@@ -237,15 +270,13 @@ class Ring:
         valid = self._valid(b, first, groups)
         given = iter(targets)
         for slot in slots:
-            if not slot.is_merged:
-                continue
-            address = b.add(next(given), b.mul(first, index(slot.bytes)))
-            size = b.mul(valid, index(slot.bytes))
-            fit = _fits(b, address, size)
-            place = self._slot(b, turn, slot)
-            mine = b.and_(fit, b.icmp_unsigned("==", self._thread(b), index(0)))
-            if_then(b, mine, partial(_copy_out, b, address, place, size))
-            if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, False))
+            if slot.is_merged:
+                run = self._run(b, turn, slot, next(given), first, valid)
+                place, address, size = self._inner(b, run)
+                is_copied = b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
+                mine = b.and_(is_copied, b.icmp_unsigned("==", self._thread(b), index(0)))
+                if_then(b, mine, partial(_copy_out, b, address, place, size))
+                self._rest(b, run, False)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
@@ -276,12 +307,58 @@ class Ring:
             result.append(base)
         return result
 
-    def _by_threads(
-        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, size: ir.Value, inwards: bool
-    ) -> None:
+    def _run(
+        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, base: ir.Value, first: ir.Value, valid: ir.Value,
+        groups: ir.Value | None = None,
+    ) -> _Run:
+        """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
+        start = b.add(base, b.mul(first, index(slot.bytes)))
+        size = b.mul(valid, index(slot.bytes))
         place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
-        threads = self.lanes * self.columns * self.teams
-        self._copy(b, slot.word, place, address, size, self._thread(b), threads, inwards)
+        if not slot.shifts:
+            return _Run(slot, start, place, size, _fits(b, start, size), index(0), size)
+        fits = b.icmp_unsigned("==", b.and_(start, index(slot.unit - 1)), index(0))
+        place = b.add(place, _shift(b, slot, start))
+        end = b.add(start, size)
+        # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
+        inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
+        if groups is not None:
+            limit = b.add(base, b.mul(groups, index(slot.bytes)))
+            before, behind = _multiple(b, start, up=False), _multiple(b, end, up=True)
+            inner_start = b.select(b.icmp_unsigned(">=", before, base), before, inner_start)
+            inner_end = b.select(b.icmp_unsigned("<=", behind, limit), behind, inner_end)
+        inner = b.sub(inner_end, inner_start)
+        inner = b.select(b.icmp_signed(">", inner, index(0)), inner, index(0))
+        return _Run(slot, start, place, size, fits, b.sub(inner_start, start), inner)
+
+    def _inner(self, b: ir.IRBuilder, run: _Run) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return the place in shared memory, the address and the size of what the engine copies of a run."""
+        place = b.add(self._base(b), b.trunc(b.add(run.place, run.skipped), I32))
+        return place, b.add(run.start, run.skipped), run.inner
+
+    def _rest(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
+        """Copy by threads what the engine leaves of a run: all of it, or what is before and behind its part."""
+        threads, thread, word = self.lanes * self.columns * self.teams, self._thread(b), run.slot.word
+
+        def part(first: ir.Value, size: ir.Value, unrolled: bool = True) -> None:
+            self._copy(b, word, b.add(run.place, first), b.add(run.start, first), size, thread, threads, inwards,
+                       unrolled=unrolled)
+
+        if_then(b, b.not_(run.fits), lambda: part(index(0), run.size))
+        if not run.slot.shifts:
+            return
+
+        def edges() -> None:
+            before = _least(b, run.skipped, run.size)
+            before = b.select(b.icmp_signed(">", before, index(0)), before, index(0))
+            behind = _least(b, b.add(run.skipped, run.inner), run.size)
+            behind = b.select(b.icmp_signed(">", behind, before), behind, before)
+            part(index(0), before, unrolled=False)
+            part(behind, b.sub(run.size, behind), unrolled=False)
+
+        whole = b.and_(b.icmp_signed("<=", run.skipped, index(0)),
+                       b.icmp_signed(">=", b.add(run.skipped, run.inner), run.size))
+        if_then(b, b.and_(run.fits, b.not_(whole)), edges)
 
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
@@ -290,7 +367,7 @@ class Ring:
 
     def _copy(
         self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
-        threads: int, inwards: bool, kept: Kept | None = None,
+        threads: int, inwards: bool, kept: Kept | None = None, unrolled: bool = True,
     ) -> None:
         """Copy words between a place in local memory and an address in global memory, dealt out to threads.
 
@@ -312,7 +389,7 @@ class Ring:
             b.store(value, b.gep(target[0], [target[1]]), align=word)
             return []
 
-        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body)
+        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body, unrolled=unrolled)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -350,6 +427,20 @@ def _words(slots: Sequence[Slot]) -> int:
 def _fits(b: ir.IRBuilder, address: ir.Value, size: ir.Value) -> ir.Value:
     """Return whether the copy engine takes a copy."""
     return b.icmp_unsigned("==", b.and_(b.or_(address, size), index(_ALIGNMENT - 1)), index(0))
+
+
+def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
+    """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
+    return b.and_(start, index(_ALIGNMENT - slot.unit))
+
+
+def _multiple(b: ir.IRBuilder, address: ir.Value, up: bool) -> ir.Value:
+    """Return the multiple of 16 bytes at or before an address, or at or behind it."""
+    return b.and_(b.add(address, index(_ALIGNMENT - 1)) if up else address, index(-_ALIGNMENT))
+
+
+def _least(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
+    return b.select(b.icmp_signed("<", first, second), first, second)
 
 
 def _sum(b: ir.IRBuilder, conditions: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> ir.Value:

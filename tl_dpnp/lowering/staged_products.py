@@ -11,7 +11,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.scalars import Precision
 
-__all__ = ["chain_products", "chain_warps", "lone_product", "resident_stride"]
+__all__ = ["chain_products", "chain_warps", "lone_product", "product_in_registers", "resident_stride", "sizes_of"]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
@@ -34,7 +34,7 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
             all(map(_has_known_strides, (left, right, gemm.output)))
         ):
             found = _rounded_type(gemm, precision)
-            m, n, k = _sizes(gemm)
+            m, n, k = sizes_of(gemm)
             match found:
                 case None:
                     return None
@@ -44,6 +44,18 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
                     return None
                 case (name, is_split):
                     return find_product(name, m, n, k, is_split)
+    return None
+
+
+def product_in_registers(function: ops.Function) -> ops.Contraction | None:
+    """Return the one instruction of a function, if threads may compute it in registers: a product of floats."""
+    match _instructions(function):
+        case [ops.Contraction(is_matrix_product=True, inputs=(left, right)) as gemm]:
+            names = [ops.memref_type(value).element.name for value in (left, right, gemm.output)]
+            if names in (["f32"] * 3, ["f64"] * 3, ["f16", "f16", "f32"], ["bf16", "bf16", "f32"]) and all(
+                map(_has_known_strides, (left, right, gemm.output))
+            ):
+                return gemm
     return None
 
 
@@ -75,7 +87,7 @@ def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | Non
     """Whether all that a function does is a large product that no tile divides."""
     match _instructions(function), rounded:
         case [ops.Contraction(is_matrix_product=True) as gemm], (element, _):
-            m, n, k = _sizes(gemm)
+            m, n, k = sizes_of(gemm)
             return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
     return False
 
@@ -106,7 +118,7 @@ def chain_products(
         follow = all(type_.is_packed and pitches.get(name) == size_in_bytes(type_) for name, type_ in types)
         is_joined = left.name in residents and not operation.transposes[1] and follow
         joined = teams if is_joined else 1
-        found.append(find_padded_product(element, *_sizes(operation), warps, joined=joined, is_split=is_split))
+        found.append(find_padded_product(element, *sizes_of(operation), warps, joined=joined, is_split=is_split))
     return tuple(found)
 
 
@@ -150,7 +162,7 @@ def _instructions(function: ops.Function) -> list[ops.LinearAlgebra]:
     return [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
 
 
-def _sizes(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
+def sizes_of(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
     """Return m, n and k."""
     m, n = ops.memref_type(gemm.output).shape
     k = ops.memref_type(gemm.inputs[0]).shape[0 if gemm.transposes[0] else 1]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from tl_dpnp.target.core import Core, TileNumbers
 from tl_dpnp.target.device import Device
+from tl_dpnp.target.multiprocessor import Multiprocessor
 
-__all__ = ["AVX2", "CORES", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SSE", "ZEN4", "ZEN5", "core_of"]
+__all__ = ["AVX2", "CORES", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SSE", "ZEN4", "ZEN5", "core_of"]
 
 #: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
 #: (Fog, "The microarchitecture of Intel, AMD and VIA CPUs", chapter "AMD Zen 4").  The numbers of a tile were measured
@@ -55,11 +56,18 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
     return ZEN5 if family >= _FAMILY_OF_ZEN5 else ZEN4
 
 
+#: A multiprocessor of Hopper: multiply-adds, instructions, banks, registers, threads and memory of the CUDA C++
+#: Programming Guide ("Arithmetic Instructions", "Technical Specifications per Compute Capability").  Bytes a cycle are
+#: those of a copy on an H200, and the latencies were measured there.
+HOPPER = Multiprocessor(
+    multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, threads=2048,
+    local_memory=228 << 10, block_memory=1 << 10, memory_bytes=17.0, memory_latency=1400, local_latency=32, turn=400,
+)
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
 #: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
 H200 = Device(
     name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
     max_work_group_size=1024, local_memory=227 << 10, compute_units=132, core=GPU, has_fp64=True, has_fp16=True,
     has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
-    asynchronous_copies=True, copy_engine=True, warpgroup_products=True,
+    asynchronous_copies=True, copy_engine=True, warpgroup_products=True, multiprocessor=HOPPER,
 )

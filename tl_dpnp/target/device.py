@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tl_dpnp.target.core import Core
+from tl_dpnp.target.multiprocessor import Multiprocessor
 
 __all__ = ["Device"]
 
@@ -22,7 +23,8 @@ class Device:
     the processor that say which products its tiles compute: "amx_bf16" and so on.  `architecture` is what
     the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
     work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
-    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.
+    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.  `multiprocessor` is what one
+    of the `compute_units` of a CUDA device does in a cycle.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Device:
     asynchronous_copies: bool = False
     copy_engine: bool = False
     warpgroup_products: bool = False
+    multiprocessor: Multiprocessor | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"

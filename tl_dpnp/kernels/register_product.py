@@ -1,0 +1,218 @@
+"""A product of small matrices of any sizes by the threads of a team, from shared memory: C := alpha A B + beta C.
+
+Each thread has a tile of C in registers, of chunks of a few consecutive rows and columns that are dealt out to the
+threads in turns.  Chunks beyond the last row or column are computed from the last one and not stored, so that tiles
+need not divide C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.elements import load_element, store_element
+from tl_dpnp.kernels.llvm import I32, constant, counted_loop, if_then, index, value_type
+from tl_dpnp.kernels.mma.operands import Finish, Matrix
+from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["RegisterProduct"]
+
+#: Sums up to this length are unrolled whole; of longer ones, so many multiply-adds at most and terms of one iteration.
+_WHOLE, _ITERATION, _TERMS = 16, 192, 8
+
+
+@dataclass(frozen=True)
+class RegisterProduct:
+    """A product of m x k and k x n by `down` x `across` threads.
+
+    A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
+    """
+
+    elements: tuple[ScalarType, ScalarType, ScalarType]
+    m: int
+    n: int
+    k: int
+    down: int
+    across: int
+    rows: int = 1
+    columns: int = 1
+    depth: tuple[int, int] = (1, 1)
+
+    def __str__(self) -> str:
+        height, width = self.tile
+        return f"tiles of {height} x {width} in registers"
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a thread's tile."""
+        return (self.rows * -(-self.m // (self.rows * self.down)),
+                self.columns * -(-self.n // (self.columns * self.across)))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a team."""
+        return self.down * self.across
+
+    @property
+    def terms(self) -> int:
+        """Terms of the sum in one iteration."""
+        if self.k <= _WHOLE:
+            return self.k
+        height, width = self.tile
+        step = max(self.depth)
+        return max(step, min(_TERMS, _ITERATION // (height * width)) // step * step)
+
+    # --- the code ----------------------------------------------------------------------------------------------------
+
+    def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
+        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        height, width = self.tile
+        row, column = special_register(b, "tid.x"), special_register(b, "tid.y")
+        lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
+        lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
+        element = self.elements[2]
+        zero = constant(value_type(element), 0.0)
+
+        def steps(start: ir.Value, count: int, sums: Sequence[ir.Value]) -> list[ir.Value]:
+            """Return the sums with `count` terms more."""
+            sums = list(sums)
+            step = max(self.depth)
+            for first in range(0, count, step):
+                some = min(step, count - first)
+                a = _values(b, self.elements[0], left.pointer, lines_a, left.strides, self.depth[0], start, first, some)
+                c = _values(b, self.elements[1], right.pointer, lines_b, right.strides[::-1], self.depth[1], start,
+                            first, some)
+                for term in range(some):
+                    for i in range(height):
+                        for j in range(width):
+                            place = i * width + j
+                            sums[place] = scalar_ops.fused_multiply_add(b, element, a[i][term], c[j][term], sums[place])
+            return sums
+
+        sums: list[ir.Value] = [zero] * (height * width)
+        whole = self.k // self.terms * self.terms
+        if whole == self.terms:
+            sums = steps(index(0), whole, sums)
+        else:
+            sums = counted_loop(b, index(0), index(whole), index(self.terms), sums,
+                                lambda start, values: steps(start, self.terms, values),
+                                runs_at_least_once=True, unrolled=False)
+        if whole < self.k:
+            sums = steps(index(whole), self.k - whole, sums)
+        self._store(b, result, row, column, sums, finish)
+
+    def _lines(
+        self, b: ir.IRBuilder, stride: int, own: ir.Value, size: int, parts: int, end: int
+    ) -> list[tuple[ir.Value, int, int]]:
+        """Return where the chunks of a thread begin: an element that is known at run time, one that is known now, size.
+
+        Chunks that are beyond the `end` for some threads are the last one there.
+        """
+        chunks = end // size
+        found = []
+        first = b.mul(own, index(size * stride))
+        for number in range(-(-chunks // parts)):
+            if (number + 1) * parts <= chunks:
+                found.append((first, number * parts * size * stride, size))
+                continue
+            place = b.add(own, index(number * parts))
+            place = b.select(b.icmp_unsigned("<", place, index(chunks)), place, index(chunks - 1))
+            found.append((b.mul(place, index(size * stride)), 0, size))
+        return found
+
+    def _store(
+        self, b: ir.IRBuilder, result: Matrix, row: ir.Value, column: ir.Value, sums: Sequence[ir.Value],
+        finish: Finish,
+    ) -> None:
+        height, width = self.tile
+        element = self.elements[2]
+        stride, distance = result.strides
+        size = self.rows if stride == 1 and _is_aligned(result, element, self.rows, distance) else 1
+
+        def guarded(place: ir.Value, last: int, end: int, body: Callable[[], None]) -> None:
+            """Emit stores of a chunk that is there for all threads, or for those whose place is before the end."""
+            if last < end:
+                body()
+            else:
+                if_then(b, b.icmp_unsigned("<", place, index(end)), body)
+
+        def store(i: int, j: int) -> None:
+            down, along = divmod(i, self.rows)
+            line = b.add(b.mul(b.add(row, index(down * self.down)), index(self.rows)), index(along))
+            across, beside = divmod(j, self.columns)
+            place = b.add(b.mul(b.add(column, index(across * self.across)), index(self.columns)), index(beside))
+            pointer = b.gep(result.pointer, [b.add(b.mul(line, index(stride)), b.mul(place, index(distance)))])
+            parts = [sums[(i + part) * width + j] for part in range(size)]
+            if size == 1:
+                value = finish(parts[0], lambda: load_element(b, element, pointer))
+                store_element(b, element, value, pointer)
+                return
+            alignment = size * element.bytes
+            old: list[ir.Value] = []
+
+            def before(part: int) -> ir.Value:
+                if not old:
+                    old.append(load_element(b, element, pointer, size, alignment))
+                return b.extract_element(old[0], ir.Constant(I32, part))
+
+            vector: Any = ir.Constant(ir.VectorType(value_type(element), size), ir.Undefined)
+            for part, total in enumerate(parts):
+                value = finish(total, lambda part=part: before(part))
+                vector = b.insert_element(vector, value, ir.Constant(I32, part))
+            store_element(b, element, vector, pointer, alignment)
+
+        for chunk in range(width // self.columns):
+            across = b.add(column, index(chunk * self.across))
+
+            def columns(chunk: int = chunk) -> None:
+                for number in range(height // self.rows):
+                    down = b.add(row, index(number * self.down))
+
+                    def rows(number: int = number, chunk: int = chunk) -> None:
+                        for beside in range(self.columns):
+                            for along in range(0, self.rows, size):
+                                store(number * self.rows + along, chunk * self.columns + beside)
+
+                    guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
+
+            guarded(across, chunk * self.across + self.across - 1, self.n // self.columns, columns)
+
+
+def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) -> bool:
+    """Whether so many consecutive elements, from a multiple of them on, are at a multiple of their size."""
+    return distance % count == 0 and matrix.alignment % (count * element.bytes) == 0
+
+
+def _values(
+    b: ir.IRBuilder, element: ScalarType, pointer: ir.Value, lines: Sequence[tuple[ir.Value, int, int]],
+    strides: tuple[int, int], depth: int, start: ir.Value, first: int, count: int,
+) -> list[list[ir.Value]]:
+    """Return `count` elements along the sum of each line of the chunks; `strides` are those of lines and of the sum."""
+    stride, along = strides
+    found: list[list[ir.Value]] = []
+    step = b.mul(start, index(along))
+    for begin, known, size in lines:
+        base = b.gep(pointer, [b.add(begin, step)])
+        chunk: list[list[ir.Value]] = [[] for _ in range(size)]
+        if stride == 1 and size > 1:
+            for term in range(count):
+                place = b.gep(base, [index(known + (first + term) * along)])
+                vector = load_element(b, element, place, size, size * element.bytes)
+                for line in range(size):
+                    chunk[line].append(b.extract_element(vector, ir.Constant(I32, line)))
+        else:
+            for line in range(size):
+                for term in range(0, count, depth):
+                    place = b.gep(base, [index(known + line * stride + (first + term) * along)])
+                    if depth == 1:
+                        chunk[line].append(load_element(b, element, place))
+                        continue
+                    vector = load_element(b, element, place, depth, depth * element.bytes)
+                    chunk[line] += [b.extract_element(vector, ir.Constant(I32, part)) for part in range(depth)]
+        found += chunk
+    return found

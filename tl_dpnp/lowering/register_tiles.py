@@ -1,0 +1,173 @@
+"""Which tiles the threads of the staged form have of a product, and how many teams a block has, by an estimate."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.register_product import RegisterProduct
+from tl_dpnp.scalars import ScalarType
+from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
+
+__all__ = ["Problem", "RegisterPlan", "best_plan"]
+
+#: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
+_SUMS, _LONGEST, _OTHERS = 72, 12, 40
+#: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"),
+#: and bytes of a vector.
+_THREADS, _TEAMS, _VECTOR = 512, 64, 16
+#: Warps whose accesses to shared memory stand for all.
+_SAMPLE = 3
+#: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
+_DISTURBANCE = 0.15
+
+Strides = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product and where its matrices are: types, sizes m, n and k, and for each of A, B and C strides in elements.
+
+    `pitches` are the bytes between those of neighbouring teams, and addresses are multiples of `alignments`; `moved`
+    are the bytes that each product reads and writes in device memory, and C `is_read` or not.
+    """
+
+    elements: tuple[ScalarType, ScalarType, ScalarType]
+    sizes: tuple[int, int, int]
+    strides: tuple[Strides, Strides, Strides]
+    pitches: tuple[int, int, int]
+    alignments: tuple[int, int, int]
+    moved: int
+    is_read: bool
+
+    def products(self) -> Iterator[RegisterProduct]:
+        """Yield the tiles that threads may have."""
+        (m, n, k), words = self.sizes, self.elements[2].bytes // 4
+        (a_row, a_along), (b_along, b_column), (c_row, c_column) = self.strides
+        heights = self._widths(2, c_column, m) if c_row == 1 else [1]
+        if a_row == 1:
+            heights = [width for width in heights if width in self._widths(0, a_along, m)]
+        widths = self._widths(1, b_along, n) if b_column == 1 else [1]
+        depths = [(first, second)
+                  for first in (self._widths(0, a_row, k) if a_along == 1 and a_row != 1 else [1])
+                  for second in (self._widths(1, b_column, k) if b_along == 1 and b_column != 1 else [1])]
+        for height in heights:
+            for width in widths:
+                for down in _parts(m // height, _LONGEST // height):
+                    for across in _parts(n // width, _LONGEST // width):
+                        for depth in depths:
+                            product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
+                            if math.prod(product.tile) * words <= _SUMS and product.threads <= _THREADS:
+                                yield product
+
+    def _widths(self, operand: int, distance: int, count: int) -> list[int]:
+        """Return how many of `count` elements may be accessed together, where such lines are a `distance` apart."""
+        size = self.elements[operand].bytes
+        return [width for width in (1, 2, 4) if width * size <= _VECTOR and distance % width == 0 and count % width == 0
+                and self.alignments[operand] % (width * size) == 0]
+
+    def accesses(self, product: RegisterProduct, teams: int, unit: Multiprocessor) -> float:
+        """Return how often a warp accesses shared memory."""
+        height, width = product.tile
+        (first, second), k = product.depth, product.k
+        (a_row, _), (_, b_column), (c_row, c_column) = self.strides
+        own = (product.down, product.across, product.threads * teams)
+        rows = product.rows if a_row == 1 else 1
+        columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
+        of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
+                         rows * first, unit)
+        of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
+                         columns * second, unit)
+        high = product.rows if c_row == 1 else 1
+        of_c = _accesses(own, (product.rows * c_row, product.columns * c_column), self.pitches[2],
+                         self.elements[2].bytes, high, unit)
+        return (k * (height / rows / first * of_a + width / columns / second * of_b)
+                + (1 + self.is_read) * height * width / high * of_c)
+
+
+@dataclass(frozen=True)
+class RegisterPlan:
+    """The tiles of a product, the teams of a block, and the cycles that a multiprocessor takes for each of them."""
+
+    product: RegisterProduct
+    teams: int
+    cycles: float
+
+
+def best_plan(
+    problem: Problem, unit: Multiprocessor, memory: Callable[[int], int], most_memory: int, waits: bool
+) -> RegisterPlan | None:
+    """Return the tiles and teams with the fewest cycles; None where none has room.
+
+    `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
+    block take turns.
+    """
+    plans = []
+    memory = functools.cache(memory)
+    for product in problem.products():
+        most = max(1, min(_THREADS // product.threads, _TEAMS))
+        for teams in _counts(most, product.threads):
+            if memory(teams) <= most_memory:
+                cycles = _cycles(problem, product, teams, unit, memory(teams), waits)
+                plans.append(RegisterPlan(product, teams, cycles))
+    return min(plans, key=lambda plan: plan.cycles, default=None)
+
+
+def _counts(most: int, threads: int) -> list[int]:
+    """Return numbers of teams: those whose threads are whole warps, and few."""
+    step = LANES // math.gcd(LANES, threads)
+    return sorted({*range(step, most + 1, step), *range(1, min(most, step - 1, 8) + 1)})
+
+
+def _cycles(
+    problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool
+) -> float:
+    """Return the cycles of a multiprocessor for a product: those of what bounds it, and a part of all others."""
+    height, width = product.tile
+    words = product.elements[2].bytes // 4
+    warps = -(-product.threads * teams // LANES)
+    registers = _OTHERS + words * (height * width + 2 * (height + width))
+    blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
+                 unit.threads // (warps * LANES))
+    if blocks == 0:
+        return math.inf
+    rate = unit.multiply_adds_f64 if product.elements[2].bytes > 4 else unit.multiply_adds_f32
+    sums = height * width * product.k
+    loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
+                         + width / product.columns / product.depth[1])
+    multiplying = warps * sums * LANES / rate
+    issuing = warps * (sums + loads + 2 * height * width + unit.turn / 4) / unit.instructions
+    accessing = warps * problem.accesses(product, teams, unit) + teams * problem.moved / (4 * unit.banks)
+    # A warp has a quarter of the units, and waits for what each iteration loads.
+    alone = unit.turn + sums * LANES * unit.instructions / rate + loads + (
+        -(-product.k // product.terms) * unit.local_latency)
+    turn = unit.memory_latency + alone if waits else max(unit.memory_latency, alone)
+    busy = multiplying + issuing + accessing
+    bound = max(multiplying, issuing, accessing, turn / blocks)
+    return max(bound / teams, problem.moved / unit.memory_bytes) + _DISTURBANCE * busy / teams
+
+
+def _parts(chunks: int, most: int) -> list[int]:
+    """Return the numbers of threads for chunks: the least for each number that a thread may have."""
+    return sorted({-(-chunks // each) for each in range(1, max(1, min(most, chunks)) + 1)})
+
+
+@functools.cache
+def _accesses(
+    own: tuple[int, int, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor
+) -> float:
+    """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
+
+    `own` are the threads of a team along both modes, and those of a block.
+    """
+    down, across, threads = own
+    found: list[int] = []
+    for first in range(0, min(threads, _SAMPLE * LANES), LANES):
+        addresses: Sequence[int] = [
+            thread // (down * across) * pitch
+            + size * (thread % down * strides[0] + thread // down % across * strides[1])
+            for thread in range(first, min(first + LANES, threads))]
+        found.append(unit.accesses(addresses, size * count))
+    return sum(found) / len(found)
