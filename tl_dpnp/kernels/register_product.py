@@ -78,32 +78,45 @@ class RegisterProduct:
         element = self.elements[2]
         zero = constant(value_type(element), 0.0)
 
-        def steps(start: ir.Value, count: int, sums: Sequence[ir.Value]) -> list[ir.Value]:
-            """Return the sums with `count` terms more."""
+        step = max(self.depth)
+        starts = left.pointer, lines_a, left.strides, self.elements[0], self.depth[0]
+        others = right.pointer, lines_b, right.strides[::-1], self.elements[1], self.depth[1]
+
+        def loaded(start: ir.Value, first: int, end: int) -> list[ir.Value]:
+            """Return what a step multiplies: the elements of each row of A, then of each column of B."""
+            count = min(step, end - first)
+            return [*_values(b, *starts, start, first, count), *_values(b, *others, start, first, count)]
+
+        def multiplied(values: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
+            """Return the sums with the terms of a step more."""
+            count = len(values) // (height + width)
             sums = list(sums)
-            step = max(self.depth)
-            for first in range(0, count, step):
-                some = min(step, count - first)
-                a = _values(b, self.elements[0], left.pointer, lines_a, left.strides, self.depth[0], start, first, some)
-                c = _values(b, self.elements[1], right.pointer, lines_b, right.strides[::-1], self.depth[1], start,
-                            first, some)
-                for term in range(some):
-                    for i in range(height):
-                        for j in range(width):
-                            place = i * width + j
-                            sums[place] = scalar_ops.fused_multiply_add(b, element, a[i][term], c[j][term], sums[place])
+            for term in range(count):
+                for i in range(height):
+                    for j in range(width):
+                        of_a, of_b = values[i * count + term], values[(height + j) * count + term]
+                        place = i * width + j
+                        sums[place] = scalar_ops.fused_multiply_add(b, element, of_a, of_b, sums[place])
             return sums
 
-        sums: list[ir.Value] = [zero] * (height * width)
-        whole = self.k // self.terms * self.terms
-        if whole == self.terms:
-            sums = steps(index(0), whole, sums)
-        else:
-            sums = counted_loop(b, index(0), index(whole), index(self.terms), sums,
-                                lambda start, values: steps(start, self.terms, values),
-                                runs_at_least_once=True, unrolled=False)
-        if whole < self.k:
-            sums = steps(index(whole), self.k - whole, sums)
+        def iteration(start: ir.Value, values: Sequence[ir.Value], end: int, following: bool) -> list[ir.Value]:
+            """Return the sums after the terms up to `end`, and what is multiplied next; loads go ahead of their use."""
+            sums, current = list(values[: height * width]), list(values[height * width :])
+            for first in range(0, end, step):
+                ahead: list[ir.Value] = []
+                if following or first + step < end:
+                    ahead = loaded(start, first + step, max(end, first + 2 * step) if following else end)
+                sums, current = multiplied(current, sums), ahead
+            return [*sums, *current]
+
+        sums = [zero] * (height * width)
+        loops = max(0, self.k // self.terms - 1) * self.terms
+        values = [*sums, *loaded(index(0), 0, self.k)]
+        if loops:
+            values = counted_loop(b, index(0), index(loops), index(self.terms), values,
+                                  lambda start, values: iteration(start, values, self.terms, True),
+                                  runs_at_least_once=True, unrolled=False)
+        sums = iteration(index(loops), values, self.k - loops, False)
         self._store(b, result, row, column, sums, finish)
 
     def _lines(
@@ -189,12 +202,12 @@ def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) 
 
 
 def _values(
-    b: ir.IRBuilder, element: ScalarType, pointer: ir.Value, lines: Sequence[tuple[ir.Value, int, int]],
-    strides: tuple[int, int], depth: int, start: ir.Value, first: int, count: int,
-) -> list[list[ir.Value]]:
+    b: ir.IRBuilder, pointer: ir.Value, lines: Sequence[tuple[ir.Value, int, int]], strides: tuple[int, int],
+    element: ScalarType, depth: int, start: ir.Value, first: int, count: int,
+) -> list[ir.Value]:
     """Return `count` elements along the sum of each line of the chunks; `strides` are those of lines and of the sum."""
     stride, along = strides
-    found: list[list[ir.Value]] = []
+    found: list[ir.Value] = []
     step = b.mul(start, index(along))
     for begin, known, size in lines:
         base = b.gep(pointer, [b.add(begin, step)])
@@ -214,5 +227,5 @@ def _values(
                         continue
                     vector = load_element(b, element, place, depth, depth * element.bytes)
                     chunk[line] += [b.extract_element(vector, ir.Constant(I32, part)) for part in range(depth)]
-        found += chunk
+        found += [value for line in chunk for value in line]
     return found

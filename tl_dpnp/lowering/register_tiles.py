@@ -128,25 +128,28 @@ def _cycles(
     height, width = product.tile
     words = product.elements[2].bytes // 4
     warps = -(-product.threads * teams // LANES)
-    registers = _OTHERS + words * (height * width + 2 * (height + width))
+    registers = _OTHERS + words * (height * width + 2 * max(product.depth) * (height + width))
     blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
-                 unit.threads // (warps * LANES))
+                 unit.threads // (warps * LANES), unit.blocks)
     if blocks == 0:
         return math.inf
     rate = unit.multiply_adds_f64 if product.elements[2].bytes > 4 else unit.multiply_adds_f32
-    sums = height * width * product.k
     loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
                          + width / product.columns / product.depth[1])
-    multiplying = warps * sums * LANES / rate
-    issuing = warps * (sums + loads + 2 * height * width + unit.turn / 4) / unit.instructions
-    accessing = warps * problem.accesses(product, teams, unit) + teams * problem.moved / (4 * unit.banks)
-    # A warp has a quarter of the units, and waits for what each iteration loads.
-    alone = unit.turn + sums * LANES * unit.instructions / rate + loads + (
-        -(-product.k // product.terms) * unit.local_latency)
-    turn = unit.memory_latency + alone if waits else max(unit.memory_latency, alone)
-    busy = multiplying + issuing + accessing
-    bound = max(multiplying, issuing, accessing, turn / blocks)
-    return max(bound / teams, problem.moved / unit.memory_bytes) + _DISTURBANCE * busy / teams
+    instructions = (height * width * product.k * LANES * unit.instructions / rate + loads + height * width
+                    + unit.turn_instructions)
+    # Warps are dealt out to as many schedulers as there are instructions in a cycle.
+    schedulers = unit.instructions
+    issuing = -(-warps * blocks // schedulers) * instructions
+    accessing = blocks * (warps * problem.accesses(product, teams, unit) + teams * problem.moved / (4 * unit.banks))
+    moving = blocks * teams * problem.moved / unit.memory_bytes
+    # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
+    computing = max(issuing, accessing) + min(issuing, accessing) / max(1, warps * blocks / schedulers)
+    if waits:
+        turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
+    else:
+        turn = max(moving + unit.memory_latency / blocks, computing + unit.turn / blocks)
+    return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
 
 
 def _parts(chunks: int, most: int) -> list[int]:

@@ -66,9 +66,8 @@ _PRODUCT_THREADS = 512
 _TILE, _SMALL_TILE, _HIGHEST, _VECTOR, _LARGE = 32, 16, 8, 16, 4096
 #: The same for work-groups that compute more than `_INTENSE` operations for an element, which are not bound by memory.
 _INTENSE, _INTENSE_TILE = 64, 36
-#: Bytes between the operands of teams that would use the same banks of shared memory; those that are tried for products
-#: in registers.
-_PAD, _PADS = 32, (0, 16, 32, 64)
+#: Bytes between the operands of teams that would use the same banks of shared memory.
+_PAD = 32
 
 
 @dataclass(frozen=True)
@@ -239,11 +238,9 @@ def _in_registers(
     strides = [stride[::-1] if flag else stride for stride, flag in zip(strides, (*gemm.transposes, False), strict=True)]
     found: list[tuple[float, Staging]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
-    for pad, stages in ((0, 2), (0, 3)) if in_place else ((pad, 2) for pad in _PADS):
-        def staging(
-            teams: int, product: RegisterProduct | None = None, pad: int = pad, stages: int = stages
-        ) -> Staging:
-            placed, stage, results = place_operands(operands, teams, pad)
+    for stages in (2, 3) if in_place else (2,):
+        def staging(teams: int, product: RegisterProduct | None = None, stages: int = stages) -> Staging:
+            placed, stage, results = place_operands(operands, teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             return Staging(placed, residents, layout, teams, stage, results, 0, stages, (product,))
 

@@ -16,9 +16,9 @@ class Multiprocessor:
     """What decides how products of small matrices run.
 
     A cycle has so many multiply-adds of f32 and of f64, `instructions` of warps, and one access to shared memory, of
-    `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all blocks together, and
+    `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all `blocks` together, and
     `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
-    after it was asked for; shared memory takes `local_latency`, and a turn of a block of the staged form `turn` cycles
+    after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
     beside its products.
     """
 
@@ -28,12 +28,13 @@ class Multiprocessor:
     banks: int
     registers: int
     threads: int
+    blocks: int
     local_memory: int
     block_memory: int
     memory_bytes: float
     memory_latency: int
-    local_latency: int
     turn: int
+    turn_instructions: int
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
         """Return how often shared memory is accessed for loads of `size` bytes by a warp, 16 bytes by half a warp."""
