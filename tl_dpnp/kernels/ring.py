@@ -1,8 +1,8 @@
 """A ring of stages in shared memory that NVIDIA's copy engine fills and empties, for the staged form of a kernel.
 
 Copies of whole multiples of 16 bytes at multiples of 16 go through the engine (bulk copies, Hopper and later); others
-are made by the threads.  What follows one another in global memory and is no multiple of 16 bytes lies in a stage as
-far behind such a multiple as there (`_Run`), so that the engine copies all of it but what shares 16 bytes with others.
+are made by the threads.  What follows one another in global memory lies in a stage as far behind a multiple of 128
+bytes as there (`_Run`), so that the engine copies whole lines, and all but what shares 16 bytes with other operands.
 A stage is full when its barrier completes its phase; the threads that gave a stage to the engine for copying it back
 wait until it has been read before they, or after a barrier others, write to it again.
 Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier), and 8.6 (Proxies).
@@ -25,7 +25,7 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT = 16
+_ALIGNMENT, _LINE = 16, 128
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Slot:
 
     @property
     def shifts(self) -> bool:
-        """Whether what a turn copies begins anywhere between two multiples of 16 bytes, in global and local memory."""
-        return self.is_merged and self.bytes % _ALIGNMENT != 0
+        """Whether what a turn copies begins anywhere between two multiples of 128 bytes, in global and local memory."""
+        return self.is_merged and self.bytes % _LINE != 0
 
     @property
     def unit(self) -> int:
@@ -431,7 +431,7 @@ def _fits(b: ir.IRBuilder, address: ir.Value, size: ir.Value) -> ir.Value:
 
 def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
     """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
-    return b.and_(start, index(_ALIGNMENT - slot.unit))
+    return b.and_(start, index(_LINE - slot.unit))
 
 
 def _multiple(b: ir.IRBuilder, address: ir.Value, up: bool) -> ir.Value:

@@ -13,7 +13,7 @@ from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
 
 __all__ = [
-    "STAGE_ALIGNMENT", "ResidentOperand", "StagedOperand", "find_operands", "find_residents", "one_after_another",
+    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "StagedOperand", "find_operands", "find_residents", "one_after_another",
     "place_operands", "up", "views_through",
 ]
 
@@ -224,8 +224,8 @@ def place_operands(
         pitch = up(operand.bytes, COPY_ALIGNMENT) + pad if alone else operand.bytes
         offset = ends[operand.is_read]
         placed.append(replace(operand, offset=offset, pitch=pitch))
-        # The engine brings whole 16 bytes, from those on that the first operand begins in.
-        around = 2 * COPY_ALIGNMENT if placed[-1].slot.shifts else 0
+        # The first operand may begin anywhere in a line, and the engine brings whole 16 bytes.
+        around = STAGE_ALIGNMENT + COPY_ALIGNMENT if placed[-1].slot.shifts else 0
         ends[operand.is_read] = up(offset + teams * pitch + around, STAGE_ALIGNMENT)
     # Those that are copied in one go come first, as the ring takes them.
     ordered = tuple(sorted(placed, key=lambda operand: not operand.slot.is_merged))

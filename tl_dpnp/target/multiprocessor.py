@@ -37,8 +37,8 @@ class Multiprocessor:
     turn_instructions: int
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
-        """Return how often shared memory is accessed for loads of `size` bytes by a warp, 16 bytes by half a warp."""
-        together = LANES // 2 if size > 2 * _BANK else LANES
+        """Return how often shared memory is accessed for loads of `size` bytes by a warp; wide ones go by parts of it."""
+        together = LANES * _BANK // max(_BANK, size)
         total = 0
         for first in range(0, len(addresses), together):
             words = {word for address in addresses[first : first + together]

@@ -14,7 +14,7 @@ from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Assign, Count, Evaluate, Expression, Name, Statement, add, multiply, subtract
 from tl_dpnp.lowering.memory import size_in_bytes
-from tl_dpnp.lowering.staged_operands import STAGE_ALIGNMENT, StagedOperand
+from tl_dpnp.lowering.staged_operands import COPY_ALIGNMENT, STAGE_ALIGNMENT, StagedOperand
 from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.scalars import INDEX
 
@@ -110,7 +110,7 @@ def staged_memref(staging: Staging, value: ops.Value) -> MemrefDescriptor | None
             if operand.slot.shifts:
                 place = add(place, _shift(staging, operand))
             address = add(place, multiply(TEAM, operand.pitch))
-            alignment = math.gcd(operand.pitch, STAGE_ALIGNMENT)
+            alignment = math.gcd(operand.pitch, COPY_ALIGNMENT if operand.slot.shifts else STAGE_ALIGNMENT)
             return MemrefDescriptor(type_, LOCAL, address, sizes, strides, alignment=alignment)
     return None
 
