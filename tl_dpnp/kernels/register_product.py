@@ -31,6 +31,8 @@ class RegisterProduct:
     """A product of m x k and k x n by `down` x `across` threads.
 
     A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
+    Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, of which the first two share columns:
+    shared memory gives vectors to two lanes at once where each lane reads what its neighbour does, or the one after it.
     """
 
     elements: tuple[ScalarType, ScalarType, ScalarType]
@@ -42,6 +44,7 @@ class RegisterProduct:
     rows: int = 1
     columns: int = 1
     depth: tuple[int, int] = (1, 1)
+    in_quads: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
@@ -58,6 +61,13 @@ class RegisterProduct:
         """Threads of a team."""
         return self.down * self.across
 
+    def place(self, thread: int) -> tuple[int, int]:
+        """Return the place of a thread of the team: along the rows, and along the columns."""
+        if not self.in_quads:
+            return thread % self.down, thread // self.down
+        quad = thread // 4
+        return 2 * (quad % (self.down // 2)) + thread % 2, 2 * (quad // (self.down // 2)) + thread // 2 % 2
+
     @property
     def terms(self) -> int:
         """Terms of the sum in one iteration."""
@@ -72,7 +82,7 @@ class RegisterProduct:
     def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
         """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
         height, width = self.tile
-        row, column = special_register(b, "tid.x"), special_register(b, "tid.y")
+        row, column = self._own_place(b)
         lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
         lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
         element = self.elements[2]
@@ -118,6 +128,17 @@ class RegisterProduct:
                                   runs_at_least_once=True, unrolled=False)
         sums = iteration(index(loops), values, self.k - loops, False)
         self._store(b, result, row, column, sums, finish)
+
+    def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
+        """Return what `place` gives for this thread."""
+        row, column = special_register(b, "tid.x"), special_register(b, "tid.y")
+        if not self.in_quads:
+            return row, column
+        thread = b.add(row, b.mul(column, index(self.down)))
+        quad, half = b.lshr(thread, index(2)), index(self.down // 2)
+        beside = b.and_(b.lshr(thread, index(1)), index(1))
+        return (b.add(b.shl(b.urem(quad, half), index(1)), b.and_(thread, index(1))),
+                b.add(b.shl(b.udiv(quad, half), index(1)), beside))
 
     def _lines(
         self, b: ir.IRBuilder, stride: int, own: ir.Value, size: int, parts: int, end: int

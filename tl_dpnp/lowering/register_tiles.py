@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.scalars import ScalarType
@@ -61,8 +61,11 @@ class Problem:
                     for across in _parts(n // width, _LONGEST // width):
                         for depth in depths:
                             product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
-                            if math.prod(product.tile) * words <= _SUMS and product.threads <= _THREADS:
-                                yield product
+                            if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
+                                continue
+                            yield product
+                            if words * max(height, width, *depth) > 1 and min(down, across) > 1:
+                                yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
 
     def _widths(self, operand: int, distance: int, count: int) -> list[int]:
         """Return how many of `count` elements may be accessed together, where such lines are a `distance` apart."""
@@ -75,7 +78,7 @@ class Problem:
         height, width = product.tile
         (first, second), k = product.depth, product.k
         (a_row, _), (_, b_column), (c_row, c_column) = self.strides
-        own = (product.down, product.across, product.threads * teams)
+        own = (replace(product, rows=1, columns=1, depth=(1, 1)), teams)
         rows = product.rows if a_row == 1 else 1
         columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
         of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
@@ -161,18 +164,19 @@ def _parts(chunks: int, most: int) -> list[int]:
 
 @functools.cache
 def _accesses(
-    own: tuple[int, int, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor
+    own: tuple[RegisterProduct, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor
 ) -> float:
     """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
 
-    `own` are the threads of a team along both modes, and those of a block.
+    `own` are the threads of a team, in a product of any sizes, and the teams of a block.
     """
-    down, across, threads = own
+    product, teams = own
+    threads = product.threads * teams
     found: list[int] = []
     for first in range(0, min(threads, _SAMPLE * LANES), LANES):
-        addresses: Sequence[int] = [
-            thread // (down * across) * pitch
-            + size * (thread % down * strides[0] + thread // down % across * strides[1])
-            for thread in range(first, min(first + LANES, threads))]
+        places = [(thread // product.threads, *product.place(thread % product.threads))
+                  for thread in range(first, min(first + LANES, threads))]
+        addresses: Sequence[int] = [team * pitch + size * (row * strides[0] + column * strides[1])
+                                    for team, row, column in places]
         found.append(unit.accesses(addresses, size * count))
     return sum(found) / len(found)

@@ -37,9 +37,17 @@ class Multiprocessor:
     turn_instructions: int
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
-        """Return how often shared memory is accessed for loads of `size` bytes by a warp; wide ones go by parts of it."""
-        together = LANES * _BANK // max(_BANK, size)
-        total = 0
+        """Return how often shared memory is accessed for loads of `size` bytes by a warp.
+
+        Wide loads go by parts of it, half as many where each lane reads what the next lane, or the next but one, does.
+        """
+        parts = max(1, size // _BANK)
+        if parts > 1 and any(
+            all(address == addresses[lane ^ distance] for lane, address in enumerate(addresses)
+                if lane ^ distance < len(addresses)) for distance in (1, 2)
+        ):
+            parts //= 2
+        together, total = LANES // parts, 0
         for first in range(0, len(addresses), together):
             words = {word for address in addresses[first : first + together]
                      for word in range(address // _BANK, (address + size - 1) // _BANK + 1)}
