@@ -75,7 +75,8 @@ class RegisterProduct:
             return self.k
         height, width = self.tile
         step = max(self.depth)
-        return max(step, min(_TERMS, _ITERATION // (height * width)) // step * step)
+        # In an even number of steps, what is loaded ahead in the last one has the registers of the first.
+        return 2 * step * max(1, min(_TERMS, _ITERATION // (height * width)) // (2 * step))
 
     # --- the code ----------------------------------------------------------------------------------------------------
 

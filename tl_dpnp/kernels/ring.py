@@ -50,6 +50,11 @@ class Slot:
         return self.is_merged and self.bytes % _LINE != 0
 
     @property
+    def has_edges(self) -> bool:
+        """Whether what a turn copies may begin or end between two multiples of 16 bytes."""
+        return self.is_merged and self.bytes % _ALIGNMENT != 0
+
+    @property
     def unit(self) -> int:
         """What the engine wants the address of the first operand to be a multiple of."""
         return math.gcd(self.bytes, _ALIGNMENT)
@@ -319,6 +324,8 @@ class Ring:
             return _Run(slot, start, place, size, _fits(b, start, size), index(0), size)
         fits = b.icmp_unsigned("==", b.and_(start, index(slot.unit - 1)), index(0))
         place = b.add(place, _shift(b, slot, start))
+        if not slot.has_edges:
+            return _Run(slot, start, place, size, fits, index(0), size)
         end = b.add(start, size)
         # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
         inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
@@ -345,7 +352,7 @@ class Ring:
                        unrolled=unrolled)
 
         if_then(b, b.not_(run.fits), lambda: part(index(0), run.size))
-        if not run.slot.shifts:
+        if not run.slot.has_edges:
             return
 
         def edges() -> None:
