@@ -17,7 +17,8 @@ from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.elements import load_element, store_element
 from tl_dpnp.kernels.llvm import I32, constant, counted_loop, if_then, index, value_type
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
-from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["RegisterProduct"]
@@ -33,6 +34,7 @@ class RegisterProduct:
     A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
     Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, of which the first two share columns:
     shared memory gives vectors to two lanes at once where each lane reads what its neighbour does, or the one after it.
+    A product that `waits` stores when what the block copied back before has left shared memory.
     """
 
     elements: tuple[ScalarType, ScalarType, ScalarType]
@@ -45,6 +47,7 @@ class RegisterProduct:
     columns: int = 1
     depth: tuple[int, int] = (1, 1)
     in_quads: bool = False
+    waits: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
@@ -128,6 +131,9 @@ class RegisterProduct:
                                   lambda start, values: iteration(start, values, self.terms, True),
                                   runs_at_least_once=True, unrolled=False)
         sums = iteration(index(loops), values, self.k - loops, False)
+        if self.waits:
+            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
+            target_of(b).barrier(b)
         self._store(b, result, row, column, sums, finish)
 
     def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:

@@ -102,12 +102,13 @@ class RegisterPlan:
 
 
 def best_plan(
-    problem: Problem, unit: Multiprocessor, memory: Callable[[int], int], most_memory: int, waits: bool
+    problem: Problem, unit: Multiprocessor, memory: Callable[[int], int], most_memory: int, waits: bool,
+    places: int,
 ) -> RegisterPlan | None:
     """Return the tiles and teams with the fewest cycles; None where none has room.
 
     `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
-    block take turns.
+    block take turns; results have so many `places`.
     """
     plans = []
     memory = functools.cache(memory)
@@ -115,7 +116,7 @@ def best_plan(
         most = max(1, min(_THREADS // product.threads, _TEAMS))
         for teams in _counts(most, product.threads):
             if memory(teams) <= most_memory:
-                cycles = _cycles(problem, product, teams, unit, memory(teams), waits)
+                cycles = _cycles(problem, product, teams, unit, memory(teams), waits, places)
                 plans.append(RegisterPlan(product, teams, cycles))
     return min(plans, key=lambda plan: plan.cycles, default=None)
 
@@ -127,7 +128,8 @@ def _counts(most: int, threads: int) -> list[int]:
 
 
 def _cycles(
-    problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool
+    problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool,
+    places: int,
 ) -> float:
     """Return the cycles of a multiprocessor for a product: those of what bounds it, and a part of all others."""
     height, width = product.tile
@@ -153,7 +155,7 @@ def _cycles(
     if waits:
         turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
     else:
-        turn = max(moving + unit.memory_latency / blocks, computing + unit.turn / blocks)
+        turn = max(moving + unit.memory_latency / blocks, computing + (unit.turn + unit.barrier * (places == 1)) / blocks)
     return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
 
 

@@ -49,9 +49,6 @@ from tl_dpnp.scalars import Precision
 
 __all__ = ["Staging", "find_staging"]
 
-#: Places for results that are not read: one is written while the other is copied back.
-RESULTS = 2
-
 
 #: Threads of a block, and teams of it: the largest third dimension of a block (CUDA C++ Programming Guide, "Technical
 #: Specifications per Compute Capability").
@@ -77,8 +74,8 @@ class Staging:
     `products` say for each instruction how tensor cores compute it, or threads in registers, if it is not by a loop
     nest; threads store the results in `direct` to global memory themselves.
     `layout` is that of a team; a block has `teams` of them.  A stage takes `stage` bytes, the results that are not read
-    `results`; what comes before them in local memory are the temporaries of the teams, `temporaries` bytes for each,
-    and the barriers of the ring.
+    `results`, at `places` in turns: at two, one is written while the other is copied back.  What comes before them in
+    local memory are the temporaries of the teams, `temporaries` bytes for each, and the barriers of the ring.
     """
 
     operands: tuple[StagedOperand, ...]
@@ -91,6 +88,7 @@ class Staging:
     stages: int
     products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = ()
     direct: tuple[str, ...] = ()
+    places: int = 2
 
     @property
     def threads(self) -> int:
@@ -138,7 +136,7 @@ class Staging:
     @property
     def first_resident(self) -> int:
         """Where the operands that stay are in local memory."""
-        return up(self.first_result + RESULTS * self.results, STAGE_ALIGNMENT)
+        return up(self.first_result + self.places * self.results, STAGE_ALIGNMENT)
 
     @property
     def local_memory(self) -> int:
@@ -150,7 +148,7 @@ class Staging:
     def ring(self) -> Ring:
         """The ring as its emitters see it."""
         layout = self.layout
-        return Ring(self.stages, self.stage, self.barriers, self.first_stage, RESULTS, self.results, self.first_result,
+        return Ring(self.stages, self.stage, self.barriers, self.first_stage, self.places, self.results, self.first_result,
                     self.teams, layout.lanes, layout.subgroups, self.local_memory,
                     self.stages == 2 and _in_place(self.operands))
 
@@ -169,7 +167,7 @@ class Staging:
         how = [self.instructions, *(str(product) for product in self.products if isinstance(product, RegisterProduct))]
         by = f", by {', '.join(filter(None, how))}" if any(how) else ""
         return (f"staged form{by}: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
-                f"stages of {self.stage} bytes, {RESULTS} of {self.results} bytes for results")
+                f"stages of {self.stage} bytes, {self.places} of {self.results} bytes for results")
 
 
 def find_staging(
@@ -238,11 +236,16 @@ def _in_registers(
     strides = [stride[::-1] if flag else stride for stride, flag in zip(strides, (*gemm.transposes, False), strict=True)]
     found: list[tuple[float, Staging]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
-    for stages in (2, 3) if in_place else (2,):
-        def staging(teams: int, product: RegisterProduct | None = None, stages: int = stages) -> Staging:
+    # Results that have one place wait in registers until those of the turn before have left it.
+    for stages, places in ((2, 2), (3, 2)) if in_place else ((2, 2), (2, 1)):
+        def staging(
+            teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
+        ) -> Staging:
             placed, stage, results = place_operands(operands, teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
-            return Staging(placed, residents, layout, teams, stage, results, 0, stages, (product,))
+            if product is not None and places == 1:
+                product = replace(product, waits=True)
+            return Staging(placed, residents, layout, teams, stage, results, 0, stages, (product,), places=places)
 
         pitches = {operand.parameter: 0 for operand in residents} | {
             name: operand.pitch for operand in staging(1).operands for name in operand.values}
@@ -254,7 +257,7 @@ def _in_registers(
             tuple(pitches[name] for name in names), tuple(math.gcd(pitches[name], _VECTOR) or _VECTOR for name in names),
             moved, in_place)
         plan = best_plan(problem, unit, lambda teams, of=staging: of(teams).local_memory, device.local_memory,
-                         staging(1).ring.waits)
+                         staging(1).ring.waits, places)
         if plan is not None:
             found.append((plan.cycles, staging(plan.teams, plan.product)))
     return min(found, key=lambda each: each[0])[1] if found else None

@@ -19,7 +19,7 @@ class Multiprocessor:
     `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all `blocks` together, and
     `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
     after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
-    beside its products.
+    beside its products, and a `barrier` more for results that have one place.
     """
 
     multiply_adds_f32: int
@@ -35,6 +35,7 @@ class Multiprocessor:
     memory_latency: int
     turn: int
     turn_instructions: int
+    barrier: int
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
         """Return how often shared memory is accessed for loads of `size` bytes by a warp.
