@@ -79,7 +79,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """The bandwidth of a case as a share of the copy's, its speed as a multiple of torch.bmm's, and what computes it."""
+    """The bandwidth of a case as a share of the copy's, its speed as a multiple of torch.bmm's, and how it runs."""
 
     case: Case
     microseconds: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -32,8 +33,8 @@ class RegisterProduct:
     """A product of m x k and k x n by `down` x `across` threads.
 
     A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
-    Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, of which the first two share columns:
-    shared memory gives vectors to two lanes at once where each lane reads what its neighbour does, or the one after it.
+    Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, whose first two share columns:
+    shared memory gives vectors to two lanes at once where each lane reads what the next one does, or the next but one.
     A product that `waits` stores when what the block copied back before has left shared memory.
     """
 
@@ -203,7 +204,7 @@ class RegisterProduct:
 
             vector: Any = ir.Constant(ir.VectorType(value_type(element), size), ir.Undefined)
             for part, total in enumerate(parts):
-                value = finish(total, lambda part=part: before(part))
+                value = finish(total, partial(before, part))
                 vector = b.insert_element(vector, value, ir.Constant(I32, part))
             store_element(b, element, vector, pointer, alignment)
 

@@ -15,8 +15,8 @@ __all__ = ["Problem", "RegisterPlan", "best_plan"]
 
 #: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
 _SUMS, _LONGEST, _OTHERS = 72, 12, 40
-#: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"),
-#: and bytes of a vector.
+#: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute
+#: Capability"), and bytes of a vector.
 _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 #: Warps whose accesses to shared memory stand for all.
 _SAMPLE = 3
@@ -155,7 +155,8 @@ def _cycles(
     if waits:
         turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
     else:
-        turn = max(moving + unit.memory_latency / blocks, computing + (unit.turn + unit.barrier * (places == 1)) / blocks)
+        between = unit.turn + unit.barrier * (places == 1)
+        turn = max(moving + unit.memory_latency / blocks, computing + between / blocks)
     return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
 
 

@@ -13,8 +13,8 @@ from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
 
 __all__ = [
-    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "StagedOperand", "find_operands", "find_residents", "one_after_another",
-    "place_operands", "up", "views_through",
+    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "StagedOperand", "find_operands", "find_residents",
+    "one_after_another", "place_operands", "up", "views_through",
 ]
 
 #: Bytes at which an operand of a stage starts, and of which the copy engine's copies are multiples.

@@ -148,8 +148,8 @@ class Staging:
     def ring(self) -> Ring:
         """The ring as its emitters see it."""
         layout = self.layout
-        return Ring(self.stages, self.stage, self.barriers, self.first_stage, self.places, self.results, self.first_result,
-                    self.teams, layout.lanes, layout.subgroups, self.local_memory,
+        return Ring(self.stages, self.stage, self.barriers, self.first_stage, self.places, self.results,
+                    self.first_result, self.teams, layout.lanes, layout.subgroups, self.local_memory,
                     self.stages == 2 and _in_place(self.operands))
 
     @property
@@ -231,9 +231,6 @@ def _in_registers(
     if gemm is None or unit is None:
         return None
     in_place = _in_place(operands)
-    moved = sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands)
-    strides = [ops.memref_type(value).strides for value in (*gemm.inputs, gemm.output)]
-    strides = [stride[::-1] if flag else stride for stride, flag in zip(strides, (*gemm.transposes, False), strict=True)]
     found: list[tuple[float, Staging]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
     # Results that have one place wait in registers until those of the turn before have left it.
@@ -247,20 +244,41 @@ def _in_registers(
                 product = replace(product, waits=True)
             return Staging(placed, residents, layout, teams, stage, results, 0, stages, (product,), places=places)
 
-        pitches = {operand.parameter: 0 for operand in residents} | {
-            name: operand.pitch for operand in staging(1).operands for name in operand.values}
-        names = [value.name for value in (*gemm.inputs, gemm.output)]
-        if not pitches.keys() >= set(names):
+        problem = _problem(gemm, staging(1))
+        if problem is None:
             return None
-        problem = Problem(
-            tuple(ops.memref_type(value).element for value in (*gemm.inputs, gemm.output)), sizes_of(gemm), strides,
-            tuple(pitches[name] for name in names), tuple(math.gcd(pitches[name], _VECTOR) or _VECTOR for name in names),
-            moved, in_place)
-        plan = best_plan(problem, unit, lambda teams, of=staging: of(teams).local_memory, device.local_memory,
-                         staging(1).ring.waits, places)
+        plan = best_plan(problem, unit, lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
+                         device.local_memory, staging(1).ring.waits, places)
         if plan is not None:
             found.append((plan.cycles, staging(plan.teams, plan.product)))
     return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _problem(gemm: ops.Contraction, staging: Staging) -> Problem | None:
+    """Return where the matrices of a product are; None where one is not as a whole in local memory."""
+    pitches = {operand.parameter: 0 for operand in staging.residents} | {
+        name: operand.pitch for operand in staging.operands for name in operand.values}
+    left, right, result = values = (*gemm.inputs, gemm.output)
+    if any(value.name not in pitches for value in values):
+        return None
+
+    def strides(value: ops.Value, is_transposed: bool = False) -> tuple[int, int]:
+        first, second = ops.memref_type(value).strides
+        assert first is not None
+        assert second is not None
+        return (second, first) if is_transposed else (first, second)
+
+    def alignment(value: ops.Value) -> int:
+        return math.gcd(pitches[value.name], _VECTOR) or _VECTOR
+
+    by_rows, by_columns = gemm.transposes
+    operands = staging.operands
+    return Problem(
+        (ops.memref_type(left).element, ops.memref_type(right).element, ops.memref_type(result).element),
+        sizes_of(gemm), (strides(left, by_rows), strides(right, by_columns), strides(result)),
+        (pitches[left.name], pitches[right.name], pitches[result.name]),
+        (alignment(left), alignment(right), alignment(result)),
+        sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands), _in_place(operands))
 
 
 @dataclass(frozen=True)
