@@ -25,7 +25,7 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT, _LINE = 16, 128
+_ALIGNMENT, _LINE, _WARP = 16, 128, 32
 
 
 @dataclass(frozen=True)
@@ -236,24 +236,31 @@ class Ring:
         barrier = self._barrier(b, turn)
         valid = self._valid(b, first, groups)
         given = iter(sources)
-        merged = [self._run(b, turn, slot, next(given), first, valid, groups) for slot in slots if slot.is_merged]
-        if merged:
-            def copy_all() -> None:
-                _expect(b, barrier, _sum(b, [run.fits for run in merged], [run.inner for run in merged]))
-                for run in merged:
-                    is_copied = b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
-                    if_then(b, is_copied, partial(_copy_in, b, *self._inner(b, run), barrier))
+        merged = [(slot, next(given)) for slot in slots if slot.is_merged]
 
-            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_all)
-            for run in merged:
-                self._rest(b, run, True)
+        def copy_merged() -> None:
+            runs = [self._run(b, turn, slot, base, first, valid, groups) for slot, base in merged]
+
+            def copy_inner() -> None:
+                _expect(b, barrier, _sum(b, [run.fits for run in runs], [run.inner for run in runs]))
+                for run in runs:
+                    if_then(b, self._is_copied(b, run), partial(_copy_in, b, *self._inner(b, run), barrier))
+
+            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_inner)
+            for run in runs:
+                self._edges(b, run, True)
+
+        if merged:
+            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+        for slot, base in merged:
+            self._unfit(b, turn, slot, base, first, valid, True)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", team, valid)
         addresses = self._addresses(b, single, given, b.add(first, team), present)
-        fits = [b.and_(present, _fits(b, address, index(slot.bytes)))
+        fits = [b.and_(present, _fits(b, address, slot))
                 for slot, address in zip(single, addresses, strict=True)]
 
         def copy_own() -> None:
@@ -274,21 +281,27 @@ class Ring:
     ) -> None:
         valid = self._valid(b, first, groups)
         given = iter(targets)
-        for slot in slots:
-            if slot.is_merged:
-                run = self._run(b, turn, slot, next(given), first, valid)
+        merged = [(slot, next(given)) for slot in slots if slot.is_merged]
+
+        def copy_merged() -> None:
+            for slot, base in merged:
+                run = self._run(b, turn, slot, base, first, valid)
                 place, address, size = self._inner(b, run)
-                is_copied = b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
-                mine = b.and_(is_copied, b.icmp_unsigned("==", self._thread(b), index(0)))
+                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), index(0)))
                 if_then(b, mine, partial(_copy_out, b, address, place, size))
-                self._rest(b, run, False)
+                self._edges(b, run, False)
+
+        if merged:
+            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+        for slot, base in merged:
+            self._unfit(b, turn, slot, base, first, valid, False)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", team, valid)
         for slot, address in zip(single, self._addresses(b, single, given, b.add(first, team), present), strict=True):
-            fit = _fits(b, address, index(slot.bytes))
+            fit = _fits(b, address, slot)
             place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
             mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, index(0)))
             size = index(slot.bytes)
@@ -319,11 +332,7 @@ class Ring:
         """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
         start = b.add(base, b.mul(first, index(slot.bytes)))
         size = b.mul(valid, index(slot.bytes))
-        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
-        if not slot.shifts:
-            return _Run(slot, start, place, size, _fits(b, start, size), index(0), size)
-        fits = b.icmp_unsigned("==", b.and_(start, index(slot.unit - 1)), index(0))
-        place = b.add(place, _shift(b, slot, start))
+        place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
         if not slot.has_edges:
             return _Run(slot, start, place, size, fits, index(0), size)
         end = b.add(start, size)
@@ -343,29 +352,51 @@ class Ring:
         place = b.add(self._base(b), b.trunc(b.add(run.place, run.skipped), I32))
         return place, b.add(run.start, run.skipped), run.inner
 
-    def _rest(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
-        """Copy by threads what the engine leaves of a run: all of it, or what is before and behind its part."""
-        threads, thread, word = self.lanes * self.columns * self.teams, self._thread(b), run.slot.word
+    def _is_copied(self, b: ir.IRBuilder, run: _Run) -> ir.Value:
+        """Return whether the engine copies any of a run."""
+        return b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
 
-        def part(first: ir.Value, size: ir.Value, unrolled: bool = True) -> None:
-            self._copy(b, word, b.add(run.place, first), b.add(run.start, first), size, thread, threads, inwards,
-                       unrolled=unrolled)
-
-        if_then(b, b.not_(run.fits), lambda: part(index(0), run.size))
+    def _edges(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
+        """Copy by the first warp what is before and behind the engine's part of a run."""
         if not run.slot.has_edges:
             return
+        threads, thread = min(_WARP, self.lanes * self.columns * self.teams), self._thread(b)
+
+        def part(first: ir.Value, size: ir.Value) -> None:
+            self._copy(b, run.slot.word, b.add(run.place, first), b.add(run.start, first), size, thread, threads,
+                       inwards, unrolled=False)
 
         def edges() -> None:
             before = _least(b, run.skipped, run.size)
             before = b.select(b.icmp_signed(">", before, index(0)), before, index(0))
             behind = _least(b, b.add(run.skipped, run.inner), run.size)
             behind = b.select(b.icmp_signed(">", behind, before), behind, before)
-            part(index(0), before, unrolled=False)
-            part(behind, b.sub(run.size, behind), unrolled=False)
+            part(index(0), before)
+            part(behind, b.sub(run.size, behind))
 
         whole = b.and_(b.icmp_signed("<=", run.skipped, index(0)),
                        b.icmp_signed(">=", b.add(run.skipped, run.inner), run.size))
         if_then(b, b.and_(run.fits, b.not_(whole)), edges)
+
+    def _unfit(
+        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, base: ir.Value, first: ir.Value, valid: ir.Value,
+        inwards: bool,
+    ) -> None:
+        """Copy by all threads what the engine does not take; elements are at multiples of their size."""
+        if slot.unit <= slot.word:
+            return
+        threads = self.lanes * self.columns * self.teams
+        start = b.add(base, b.mul(first, index(slot.bytes)))
+
+        def copy() -> None:
+            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, b.mul(valid, index(slot.bytes)),
+                       self._thread(b), threads, inwards)
+
+        if_then(b, b.not_(_fits(b, start, slot)), copy)
+
+    def _run_place(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, start: ir.Value) -> ir.Value:
+        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
+        return b.add(place, _shift(b, slot, start)) if slot.shifts else place
 
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
@@ -431,9 +462,10 @@ def _words(slots: Sequence[Slot]) -> int:
     return sum(2 if slot.in_table else 1 for slot in slots)
 
 
-def _fits(b: ir.IRBuilder, address: ir.Value, size: ir.Value) -> ir.Value:
-    """Return whether the copy engine takes a copy."""
-    return b.icmp_unsigned("==", b.and_(b.or_(address, size), index(_ALIGNMENT - 1)), index(0))
+def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
+    """Return whether the copy engine takes an operand from an address on; alone, only multiples of 16 bytes."""
+    bits, unit = (address, slot.unit) if slot.is_merged else (b.or_(address, index(slot.bytes)), _ALIGNMENT)
+    return b.icmp_unsigned("==", b.and_(bits, index(unit - 1)), index(0))
 
 
 def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
