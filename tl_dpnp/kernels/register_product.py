@@ -35,7 +35,8 @@ class RegisterProduct:
     A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
     Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, whose first two share columns:
     shared memory gives vectors to two lanes at once where each lane reads what the next one does, or the next but one.
-    A product that `waits` stores when what the block copied back before has left shared memory.
+    A product that `waits` stores when what the block copied back before has left shared memory; in one that
+    `is_partial`, the team has threads beyond those, which do nothing.
     """
 
     elements: tuple[ScalarType, ScalarType, ScalarType]
@@ -49,6 +50,7 @@ class RegisterProduct:
     depth: tuple[int, int] = (1, 1)
     in_quads: bool = False
     waits: bool = False
+    is_partial: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
@@ -86,8 +88,20 @@ class RegisterProduct:
 
     def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
         """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
-        height, width = self.tile
         row, column = self._own_place(b)
+        if self.is_partial:
+            is_there = b.and_(b.icmp_unsigned("<", row, index(self.down)),
+                              b.icmp_unsigned("<", column, index(self.across)))
+            if_then(b, is_there, lambda: self._compute(b, row, column, left, right, result, finish))
+        else:
+            self._compute(b, row, column, left, right, result, finish)
+
+    def _compute(
+        self, b: ir.IRBuilder, row: ir.Value, column: ir.Value, left: Matrix, right: Matrix, result: Matrix,
+        finish: Finish,
+    ) -> None:
+        """Append the code of a thread by its place in the team."""
+        height, width = self.tile
         lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
         lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
         element = self.elements[2]

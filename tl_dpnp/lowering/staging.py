@@ -42,6 +42,7 @@ from tl_dpnp.lowering.staged_products import (
     chain_warps,
     lone_product,
     product_in_registers,
+    ragged_chain,
     resident_stride,
     sizes_of,
 )
@@ -209,7 +210,7 @@ def find_staging(
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
     for teams in counts:
         placed, stage, results = place_operands(operands, teams, pad)
-        products: tuple[WarpProduct | PaddedProduct | None, ...] = () if team.product is None else (team.product,)
+        products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = team.products
         kept = residents
         if team.warps is not None:
             chain = chain_products(function, precision, team.warps, teams, _pitches(function, placed),
@@ -283,13 +284,13 @@ def _problem(gemm: ops.Contraction, staging: Staging) -> Problem | None:
 
 @dataclass(frozen=True)
 class _Team:
-    """The threads that run one work-group: `product` or `warps` say how they do on tensor cores, if they do.
+    """The threads that run one work-group: `products` or `warps` say how they do, if it is not by loop nests.
 
     `word` are the bytes of the largest element of a result; `intense` says that memory does not bound the work-group.
     """
 
     layout: SubgroupLayout
-    product: WarpProduct | PaddedProduct | None
+    products: tuple[WarpProduct | RegisterProduct, ...]
     warps: int | None
     word: int
     intense: bool
@@ -300,7 +301,7 @@ class _Team:
 
     @property
     def on_tensor_cores(self) -> bool:
-        return self.product is not None or self.warps is not None
+        return any(isinstance(product, WarpProduct) for product in self.products) or self.warps is not None
 
 
 def _team(
@@ -324,7 +325,11 @@ def _team(
     else:
         tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
         rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-    return _Team(SubgroupLayout(rows, 1, columns), product, warps, word, intense)
+        chain = ragged_chain(function, _THREADS) if tensor_cores and rows * columns > _THREADS else None
+        if chain is not None:
+            rows, columns = max(each.down for each in chain), max(each.across for each in chain)
+            return _Team(SubgroupLayout(rows, 1, columns), chain, None, word, intense)
+    return _Team(SubgroupLayout(rows, 1, columns), () if product is None else (product,), warps, word, intense)
 
 
 def _most_threads(team: _Team, operands: Sequence[StagedOperand], outputs: Sequence[MemrefType]) -> int:
@@ -333,7 +338,7 @@ def _most_threads(team: _Team, operands: Sequence[StagedOperand], outputs: Seque
         return _PRODUCT_THREADS
     if len(outputs) > 1 and team.word <= 4 and not team.intense:
         return _CHAIN_THREADS
-    narrow = team.product is None and (
+    narrow = not team.on_tensor_cores and (
         any(operand.type.element.bytes < 4 for operand in operands)
         or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs)
     )
