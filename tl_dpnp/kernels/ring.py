@@ -25,7 +25,7 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT, _LINE, _WARP = 16, 128, 32
+_ALIGNMENT, _WARP = 16, 32
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Slot:
     """Where in a stage an operand lies, in bytes; `word` is the size of what threads copy.
 
     Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
-    global memory; with `in_table` their addresses are in a table, to which an offset is added.
+    global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
+    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.
     """
 
     offset: int
@@ -43,11 +44,12 @@ class Slot:
     is_merged: bool
     in_table: bool
     is_result: bool
+    line: int
 
     @property
     def shifts(self) -> bool:
-        """Whether what a turn copies begins anywhere between two multiples of 128 bytes, in global and local memory."""
-        return self.is_merged and self.bytes % _LINE != 0
+        """Whether what a turn copies begins anywhere between two multiples of a line, in global and local memory."""
+        return self.is_merged and self.bytes % self.line != 0
 
     @property
     def has_edges(self) -> bool:
@@ -470,7 +472,7 @@ def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
 
 def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
     """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
-    return b.and_(start, index(_LINE - slot.unit))
+    return b.and_(start, index(slot.line - slot.unit))
 
 
 def _multiple(b: ir.IRBuilder, address: ir.Value, up: bool) -> ir.Value:

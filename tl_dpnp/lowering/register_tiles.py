@@ -22,8 +22,6 @@ _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 _SAMPLE = 3
 #: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
 _DISTURBANCE = 0.15
-#: Of the loads of the only warp of a scheduler, the part that nothing else is computed during.
-_EXPOSED = 0.5
 
 Strides = tuple[int, int]
 
@@ -151,7 +149,7 @@ def _cycles(
     accessing = blocks * (warps * problem.accesses(product, teams, unit) + teams * problem.moved / (4 * unit.banks))
     moving = blocks * teams * problem.moved / unit.memory_bytes
     # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
-    computing = max(issuing, accessing) + _EXPOSED * min(issuing, accessing) / max(1, warps * blocks / schedulers)
+    computing = max(issuing, accessing) + unit.exposed * min(issuing, accessing) / max(1, warps * blocks / schedulers)
     if waits:
         turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
     else:

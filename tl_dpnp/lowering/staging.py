@@ -27,6 +27,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.register_tiles import Problem, best_plan
 from tl_dpnp.lowering.staged_operands import (
+    COPY_ALIGNMENT,
     STAGE_ALIGNMENT,
     ResidentOperand,
     StagedOperand,
@@ -172,21 +173,21 @@ class Staging:
 
 
 def find_staging(
-    function: ops.Function, device: DeviceDescription, temporaries: int, tensor_cores: bool = True,
+    function: ops.Function, device: DeviceDescription, temporaries: int, unscheduled: bool = True,
     precision: Precision = "highest",
 ) -> Staging | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.
 
-    `temporaries` are the bytes of local memory that a work-group takes for itself; `tensor_cores` may be used or not,
-    for products of f32 with the loss that `precision` allows.
+    `temporaries` are the bytes of local memory that a work-group takes for itself; only in an `unscheduled`
+    function products run on tensor cores, those of f32 with the loss that `precision` allows, or in registers.
     """
     operands = find_operands(function)
     outputs = [ops.memref_type(o.output) for o in function.body.walk() if isinstance(o, ops.LinearAlgebra)]
     if operands is None or not outputs:
         return None
     residents = find_residents(function, {operand.parameter for operand in operands})
-    team = _team(function, operands, residents, outputs, tensor_cores, precision)
-    if tensor_cores and not team.on_tensor_cores:
+    team = _team(function, operands, residents, outputs, unscheduled, precision)
+    if unscheduled and not team.on_tensor_cores:
         in_registers = _in_registers(function, operands, residents, device)
         if in_registers is not None:
             return in_registers
@@ -209,7 +210,9 @@ def find_staging(
     step = 32 // math.gcd(32, threads)
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
     for teams in counts:
-        placed, stage, results = place_operands(operands, teams, pad)
+        # What memory does not bound has more of its own in local memory.
+        line = COPY_ALIGNMENT if team.intense else STAGE_ALIGNMENT
+        placed, stage, results = place_operands(operands, teams, pad, line)
         products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = team.products
         kept = residents
         if team.warps is not None:
@@ -306,15 +309,15 @@ class _Team:
 
 def _team(
     function: ops.Function, operands: Sequence[StagedOperand], residents: Sequence[ResidentOperand],
-    outputs: Sequence[MemrefType], tensor_cores: bool, precision: Precision,
+    outputs: Sequence[MemrefType], unscheduled: bool, precision: Precision,
 ) -> _Team:
     whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
-    product = lone_product(function, whole, precision) if tensor_cores else None
+    product = lone_product(function, whole, precision) if unscheduled else None
     word = max(type_.element.bytes for type_ in outputs)
     intensity = _intensity(function, operands) * word
     intense = intensity > _INTENSE
     warps = None
-    if product is None and tensor_cores:
+    if product is None and unscheduled:
         allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
         local = views_through(function, dict.fromkeys(whole | allocated, ""))
         warps = chain_warps(function, precision, intensity, local)
@@ -325,7 +328,7 @@ def _team(
     else:
         tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
         rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-        chain = ragged_chain(function, _THREADS) if tensor_cores and rows * columns > _THREADS else None
+        chain = ragged_chain(function, _THREADS) if unscheduled and rows * columns > _THREADS else None
         if chain is not None:
             rows, columns = max(each.down for each in chain), max(each.across for each in chain)
             return _Team(SubgroupLayout(rows, 1, columns), chain, None, word, intense)

@@ -19,7 +19,8 @@ class Multiprocessor:
     `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all `blocks` together, and
     `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
     after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
-    beside its products, and a `barrier` more for results that have one place.
+    beside its products, and a `barrier` more for results that have one place.  Where a scheduler has a single warp, the
+    `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.
     """
 
     multiply_adds_f32: int
@@ -36,6 +37,7 @@ class Multiprocessor:
     turn: int
     turn_instructions: int
     barrier: int
+    exposed: float
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
         """Return how often shared memory is accessed for loads of `size` bytes by a warp.
