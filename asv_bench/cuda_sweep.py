@@ -29,6 +29,8 @@ _TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
 #: Relative errors that a result may have: the norm of the difference over that of the product in float64.
 _TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 1e-6}
 _LEAST, _MOST, _DRAWN = 3, 64, 60
+#: The cubes that are reported together.
+_RANGES = ((3, 16), (17, 32), (33, 48), (49, 64))
 #: Bytes that each case moves, rounds that are timed, and those before.
 _BYTES, _ROUNDS, _WARM_UP = 400_000_000, 7, 2
 #: Products of the beginning, the end, and drawn ones that are checked.
@@ -108,8 +110,10 @@ def sweep(elements: Sequence[str], seed: int, processes: int, table: str | None 
     print(f"sweep, seed {seed}: {_BYTES / 1e9:g} GB a case, medians of {_ROUNDS} rounds in turns")
     for element in elements:
         own = [each for each in found if each.case.element == element]
-        for title, some in (("cubes 3 to 64", own[: _MOST - _LEAST + 1]),
-                            (f"{_DRAWN} drawn shapes", own[_MOST - _LEAST + 1 :]), ("all", own)):
+        cubes, drawn = own[: _MOST - _LEAST + 1], own[_MOST - _LEAST + 1 :]
+        parts = {f"cubes {first} to {last}": [each for each in cubes if first <= each.case.m <= last]
+                 for first, last in _RANGES}
+        for title, some in (parts | {"all cubes": cubes, f"{_DRAWN} drawn shapes": drawn, "all": own}).items():
             _report(f"{element} -> {ELEMENTS[element]}, {title}", some)
         worst = sorted(own, key=lambda each: each.copy)[:10]
         print("  least of the copy:  " + "; ".join(f"{each.case} {each.copy:.2f}" for each in worst))

@@ -108,15 +108,20 @@ def best_plan(
     `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
     block take turns; results have so many `places`.
     """
-    plans = []
+    best = None
     memory = functools.cache(memory)
     for product in problem.products():
         most = max(1, min(_THREADS // product.threads, _TEAMS))
         for teams in _counts(most, product.threads):
-            if memory(teams) <= most_memory:
-                cycles = _cycles(problem, product, teams, unit, memory(teams), waits, places)
-                plans.append(RegisterPlan(product, teams, cycles))
-    return min(plans, key=lambda plan: plan.cycles, default=None)
+            if memory(teams) > most_memory:
+                continue
+            estimate = _estimate(problem, product, teams, unit, memory(teams), waits, places)
+            # What takes longer even if it accessed shared memory for nothing needs no look at its banks.
+            if best is None or estimate(0.0) < best.cycles:
+                cycles = estimate(problem.accesses(product, teams, unit))
+                if best is None or cycles < best.cycles:
+                    best = RegisterPlan(product, teams, cycles)
+    return best
 
 
 def _counts(most: int, threads: int) -> list[int]:
@@ -125,11 +130,14 @@ def _counts(most: int, threads: int) -> list[int]:
     return sorted({*range(step, most + 1, step), *range(1, min(most, step - 1, 8) + 1)})
 
 
-def _cycles(
+def _estimate(
     problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool,
     places: int,
-) -> float:
-    """Return the cycles of a multiprocessor for a product: those of what bounds it, and a part of all others."""
+) -> Callable[[float], float]:
+    """Return the function that gives the cycles for a product by how often a warp accesses shared memory.
+
+    They are those of what bounds it, and a part of all others.
+    """
     height, width = product.tile
     words = product.elements[2].bytes // 4
     warps = -(-product.threads * teams // LANES)
@@ -137,7 +145,7 @@ def _cycles(
     blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
                  unit.threads // (warps * LANES), unit.blocks)
     if blocks == 0:
-        return math.inf
+        return lambda _: math.inf
     rate = unit.multiply_adds_f64 if product.elements[2].bytes > 4 else unit.multiply_adds_f32
     loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
                          + width / product.columns / product.depth[1])
@@ -146,16 +154,21 @@ def _cycles(
     # Warps are dealt out to as many schedulers as there are instructions in a cycle.
     schedulers = unit.instructions
     issuing = -(-warps * blocks // schedulers) * instructions
-    accessing = blocks * (warps * problem.accesses(product, teams, unit) + teams * problem.moved / (4 * unit.banks))
     moving = blocks * teams * problem.moved / unit.memory_bytes
-    # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
-    computing = max(issuing, accessing) + unit.exposed * min(issuing, accessing) / max(1, warps * blocks / schedulers)
-    if waits:
-        turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
-    else:
-        between = unit.turn + unit.barrier * (places == 1)
-        turn = max(moving + unit.memory_latency / blocks, computing + between / blocks)
-    return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
+
+    def cycles(accesses: float) -> float:
+        accessing = blocks * (warps * accesses + teams * problem.moved / (4 * unit.banks))
+        # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
+        waiting = min(issuing, accessing) / max(1, warps * blocks / schedulers)
+        computing = max(issuing, accessing) + unit.exposed * waiting
+        if waits:
+            turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
+        else:
+            between = unit.turn + unit.barrier * (places == 1)
+            turn = max(moving + unit.memory_latency / blocks, computing + between / blocks)
+        return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
+
+    return cycles
 
 
 def _parts(chunks: int, most: int) -> list[int]:
@@ -172,10 +185,11 @@ def _accesses(
     `own` are the threads of a team, in a product of any sizes, and the teams of a block.
     """
     product, teams = own
-    threads = product.threads * teams
+    each = product.threads
+    threads = each * teams
     found: list[int] = []
     for first in range(0, min(threads, _SAMPLE * LANES), LANES):
-        places = [(thread // product.threads, *product.place(thread % product.threads))
+        places = [(thread // each, *product.place(thread % each))
                   for thread in range(first, min(first + LANES, threads))]
         addresses: Sequence[int] = [team * pitch + size * (row * strides[0] + column * strides[1])
                                     for team, row, column in places]
