@@ -36,10 +36,11 @@ def test_tiles_cover_the_result(seed):
         assert product.down * height >= product.m
         assert product.across * width >= product.n
         assert product.m % product.rows == product.n % product.columns == 0
-        assert all(product.k % depth == 0 for depth in product.depth)
+        assert all(product.length % depth == 0 for depth in product.depth)
+        assert not product.staggered or (product.across % 2 == 0 and product.across <= product.n)
         places = [product.place(thread) for thread in range(product.threads)]
         assert sorted(places) == list(itertools.product(range(product.down), range(product.across)))
-        assert product.terms == product.k or product.terms % (2 * max(product.depth)) == 0
+        assert product.terms == product.length or product.terms % (2 * max(product.depth)) == 0
 
 
 #: Addresses of the lanes as multiples of the size, and how often shared memory of an H200 was accessed for a load.

@@ -1,8 +1,8 @@
 """A product of small matrices of any sizes by the threads of a team, from shared memory: C := alpha A B + beta C.
 
 Each thread has a tile of C in registers, of chunks of a few consecutive rows and columns that are dealt out to the
-threads in turns.  Chunks beyond the last row or column are computed from the last one and not stored, so that tiles
-need not divide C.
+threads in turns.  Chunks beyond the last row or column are computed from others and not stored, so that tiles need not
+divide C.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.elements import load_element, store_element
-from tl_dpnp.kernels.llvm import I32, constant, counted_loop, if_then, index, value_type
+from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, if_then, index, value_type
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
@@ -35,6 +35,9 @@ class RegisterProduct:
     A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
     Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, whose first two share columns:
     shared memory gives vectors to two lanes at once where each lane reads what the next one does, or the next but one.
+    In a product that is `staggered`, columns of B are an odd number of elements apart, and those of a thread an even
+    number of columns: a thread begins its sum with the first or the second term, such that its pairs of B are aligned,
+    and adds the term that is left at the end.
     A product that `waits` stores when what the block copied back before has left shared memory; in one that
     `is_partial`, the team has threads beyond those, which do nothing.
     """
@@ -51,6 +54,7 @@ class RegisterProduct:
     in_quads: bool = False
     waits: bool = False
     is_partial: bool = False
+    staggered: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
@@ -75,10 +79,15 @@ class RegisterProduct:
         return 2 * (quad % (self.down // 2)) + thread % 2, 2 * (quad // (self.down // 2)) + thread // 2 % 2
 
     @property
+    def length(self) -> int:
+        """Terms of the sum that are in the loop."""
+        return self.k - 1 if self.staggered else self.k
+
+    @property
     def terms(self) -> int:
         """Terms of the sum in one iteration."""
-        if self.k <= _WHOLE:
-            return self.k
+        if self.length <= _WHOLE:
+            return self.length
         height, width = self.tile
         step = max(self.depth)
         # In an even number of steps, what is loaded ahead in the last one has the registers of the first.
@@ -108,6 +117,14 @@ class RegisterProduct:
         zero = constant(value_type(element), 0.0)
 
         step = max(self.depth)
+        rest: list[ir.Value] = []
+        if self.staggered:
+            first = b.ptrtoint(b.gep(right.pointer, [lines_b[0][0]]), I64)
+            second = b.and_(b.udiv(first, index(self.elements[1].bytes)), index(1))
+            last = b.mul(b.sub(index(1), second), index(self.k - 1))
+            rest = [*_values(b, left.pointer, lines_a, left.strides, self.elements[0], 1, last, 0, 1),
+                    *_values(b, right.pointer, lines_b, right.strides[::-1], self.elements[1], 1, last, 0, 1)]
+            left, right = left.at(b, index(0), second), right.at(b, second, index(0))
         starts = left.pointer, lines_a, left.strides, self.elements[0], self.depth[0]
         others = right.pointer, lines_b, right.strides[::-1], self.elements[1], self.depth[1]
 
@@ -139,13 +156,15 @@ class RegisterProduct:
             return [*sums, *current]
 
         sums = [zero] * (height * width)
-        loops = max(0, self.k // self.terms - 1) * self.terms
-        values = [*sums, *loaded(index(0), 0, self.k)]
+        loops = max(0, self.length // self.terms - 1) * self.terms
+        values = [*sums, *loaded(index(0), 0, self.length)]
         if loops:
             values = counted_loop(b, index(0), index(loops), index(self.terms), values,
                                   lambda start, values: iteration(start, values, self.terms, True),
                                   runs_at_least_once=True, unrolled=False)
-        sums = iteration(index(loops), values, self.k - loops, False)
+        sums = iteration(index(loops), values, self.length - loops, False)
+        if rest:
+            sums = multiplied(rest, sums)
         if self.waits:
             asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
             target_of(b).barrier(b)
@@ -167,7 +186,7 @@ class RegisterProduct:
     ) -> list[tuple[ir.Value, int, int]]:
         """Return where the chunks of a thread begin: an element that is known at run time, one that is known now, size.
 
-        Chunks that are beyond the `end` for some threads are the last one there.
+        Where a chunk is beyond the `end` for a thread, it is the thread's one before, or the last one of all.
         """
         chunks = end // size
         found = []
@@ -177,7 +196,8 @@ class RegisterProduct:
                 found.append((first, number * parts * size * stride, size))
                 continue
             place = b.add(own, index(number * parts))
-            place = b.select(b.icmp_unsigned("<", place, index(chunks)), place, index(chunks - 1))
+            before = b.add(own, index((number - 1) * parts)) if number else index(chunks - 1)
+            place = b.select(b.icmp_unsigned("<", place, index(chunks)), place, before)
             found.append((b.mul(place, index(size * stride)), 0, size))
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.register_product import RegisterProduct
@@ -20,6 +20,8 @@ _SUMS, _LONGEST, _OTHERS = 72, 12, 40
 _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 #: Warps whose accesses to shared memory stand for all.
 _SAMPLE = 3
+#: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
+_PAIRED, _SHORT = 4, 4
 #: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
 _DISTURBANCE = 0.15
 
@@ -62,8 +64,16 @@ class Problem:
                             if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
                                 continue
                             yield product
+                            yield from self._staggered(product)
                             if words * max(height, width, *depth) > 1 and min(down, across) > 1:
                                 yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
+
+    def _staggered(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
+        """Yield the product with pairs of a B whose columns are an odd number of elements apart."""
+        (along, distance), across = self.strides[1], product.across + product.across % 2
+        if (along == 1 and distance % 2 and self.elements[1].bytes == _PAIRED and product.k > _SHORT
+                and product.depth == (1, 1) and 1 < across <= product.n):
+            yield replace(product, across=across, depth=(1, 2), staggered=True)
 
     def _widths(self, operand: int, distance: int, count: int) -> list[int]:
         """Return how many of `count` elements may be accessed together, where such lines are a `distance` apart."""
@@ -191,7 +201,9 @@ def _accesses(
     for first in range(0, min(threads, _SAMPLE * LANES), LANES):
         places = [(thread // each, *product.place(thread % each))
                   for thread in range(first, min(first + LANES, threads))]
-        addresses: Sequence[int] = [team * pitch + size * (row * strides[0] + column * strides[1])
-                                    for team, row, column in places]
-        found.append(unit.accesses(addresses, size * count))
+        # What is staggered begins at the next multiple of its size.
+        together = size * count
+        addresses = [-(-(team * pitch + size * (row * strides[0] + column * strides[1])) // together) * together
+                     for team, row, column in places]
+        found.append(unit.accesses(addresses, together))
     return sum(found) / len(found)
