@@ -23,7 +23,7 @@ _SAMPLE = 3
 #: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
 _PAIRED, _SHORT = 4, 4
 #: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
-_DISTURBANCE = 0.15
+_DISTURBANCE = 0.1
 
 Strides = tuple[int, int]
 
@@ -85,12 +85,14 @@ class Problem:
         """Return how often a warp accesses shared memory."""
         height, width = product.tile
         (first, second), k = product.depth, product.k
-        (a_row, _), (_, b_column), (c_row, c_column) = self.strides
+        (a_row, a_along), (_, b_column), (c_row, c_column) = self.strides
         own = (replace(product, rows=1, columns=1, depth=(1, 1)), teams)
         rows = product.rows if a_row == 1 else 1
         columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
+        # Lanes that begin with the second term read the next column of A.
+        late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
         of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
-                         rows * first, unit)
+                         rows * first, unit, late)
         of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
                          columns * second, unit)
         high = product.rows if c_row == 1 else 1
@@ -188,11 +190,13 @@ def _parts(chunks: int, most: int) -> list[int]:
 
 @functools.cache
 def _accesses(
-    own: tuple[RegisterProduct, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor
+    own: tuple[RegisterProduct, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor,
+    late: tuple[int, int, int] = (0, 0, 0),
 ) -> float:
     """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
 
-    `own` are the threads of a team, in a product of any sizes, and the teams of a block.
+    `own` are the threads of a team, in a product of any sizes, and the teams of a block.  Lanes whose team times the
+    first of `late` and column times the second make an odd number access what is the third of them further on.
     """
     product, teams = own
     each = product.threads
@@ -204,6 +208,6 @@ def _accesses(
         # What is staggered begins at the next multiple of its size.
         together = size * count
         addresses = [-(-(team * pitch + size * (row * strides[0] + column * strides[1])) // together) * together
-                     for team, row, column in places]
+                     + size * late[2] * ((team * late[0] + column * late[1]) % 2) for team, row, column in places]
         found.append(unit.accesses(addresses, together))
     return sum(found) / len(found)

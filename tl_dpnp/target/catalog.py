@@ -62,7 +62,7 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
 HOPPER = Multiprocessor(
     multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, threads=2048, blocks=32,
     local_memory=228 << 10, block_memory=1 << 10,
-    memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.5,
+    memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
 )
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
 #: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
