@@ -26,6 +26,8 @@ __all__ = ["RegisterProduct"]
 
 #: Sums up to this length are unrolled whole; of longer ones, so many multiply-adds at most and terms of one iteration.
 _WHOLE, _ITERATION, _TERMS = 16, 192, 8
+#: Where a chunk of lines begins, an element that is known at run time and one that is known now, and its lines.
+_Line = tuple[ir.Value, int, int]
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,20 @@ class RegisterProduct:
         finish: Finish,
     ) -> None:
         """Append the code of a thread by its place in the team."""
-        height, width = self.tile
         lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
         lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
-        element = self.elements[2]
-        zero = constant(value_type(element), 0.0)
+        sums = self._summed(b, left, right, lines_a, lines_b)
+        if self.waits:
+            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
+            target_of(b).barrier(b)
+        self._store(b, result, row, column, sums, finish)
 
-        step = max(self.depth)
+    def _summed(
+        self, b: ir.IRBuilder, left: Matrix, right: Matrix, lines_a: Sequence[_Line], lines_b: Sequence[_Line]
+    ) -> list[ir.Value]:
+        """Append the sums of a thread's tile, and return them row by row."""
+        height, width = self.tile
+        element, step = self.elements[2], max(self.depth)
         rest: list[ir.Value] = []
         if self.staggered:
             first = b.ptrtoint(b.gep(right.pointer, [lines_b[0][0]]), I64)
@@ -155,7 +164,7 @@ class RegisterProduct:
                 sums, current = multiplied(current, sums), ahead
             return [*sums, *current]
 
-        sums = [zero] * (height * width)
+        sums: list[ir.Value] = [constant(value_type(element), 0.0)] * (height * width)
         loops = max(0, self.length // self.terms - 1) * self.terms
         values = [*sums, *loaded(index(0), 0, self.length)]
         if loops:
@@ -163,12 +172,7 @@ class RegisterProduct:
                                   lambda start, values: iteration(start, values, self.terms, True),
                                   runs_at_least_once=True, unrolled=False)
         sums = iteration(index(loops), values, self.length - loops, False)
-        if rest:
-            sums = multiplied(rest, sums)
-        if self.waits:
-            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
-            target_of(b).barrier(b)
-        self._store(b, result, row, column, sums, finish)
+        return multiplied(rest, sums) if rest else sums
 
     def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
         """Return what `place` gives for this thread."""
@@ -183,8 +187,8 @@ class RegisterProduct:
 
     def _lines(
         self, b: ir.IRBuilder, stride: int, own: ir.Value, size: int, parts: int, end: int
-    ) -> list[tuple[ir.Value, int, int]]:
-        """Return where the chunks of a thread begin: an element that is known at run time, one that is known now, size.
+    ) -> list[_Line]:
+        """Return the chunks of a thread.
 
         Where a chunk is beyond the `end` for a thread, it is the thread's one before, or the last one of all.
         """
@@ -265,7 +269,7 @@ def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) 
 
 
 def _values(
-    b: ir.IRBuilder, pointer: ir.Value, lines: Sequence[tuple[ir.Value, int, int]], strides: tuple[int, int],
+    b: ir.IRBuilder, pointer: ir.Value, lines: Sequence[_Line], strides: tuple[int, int],
     element: ScalarType, depth: int, start: ir.Value, first: int, count: int,
 ) -> list[ir.Value]:
     """Return `count` elements along the sum of each line of the chunks; `strides` are those of lines and of the sum."""
