@@ -24,6 +24,7 @@ import click
 import torch
 
 import tl_dpnp
+from asv_bench.cuda_sweep import ELEMENTS, sweep
 from tl_dpnp.scalars import Precision
 
 #: Bytes that each section moves.
@@ -48,8 +49,8 @@ TILE = (256, 128)
 #: Tests that run under the sanitizers: with and without tensor cores, padded sizes, chains, groups, other forms.
 SANITIZED = {
     "tests/cuda/test_device.py":
-        "(staged_form and aligned and (32x32x32_f16 or 48x16x32 or 48x8x12 or 35x9x35 or 50x12x20 or 32x48x24 or chain"
-        " or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
+        "(drawn_products and (2 or 3)) or (staged_form and aligned and (32x32x32_f16 or 48x16x32 or 48x8x12 or 35x9x35"
+        " or 50x12x20 or 32x48x24 or chain or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
     "tests/cuda/test_tiled.py": "static_sizes or batches or (tiles_that_fit and bf16-f32 and n.n)",
 }
 
@@ -434,14 +435,23 @@ SECTIONS: dict[str, Callable[[], bool | None]] = {
     "stages": stages,
     "sanitizers": sanitizers,
 }
+#: The section that takes options of its own, and runs where it is named.
+SWEEP = "sweep"
 
 
 @click.command()
-@click.argument("sections", nargs=-1, type=click.Choice(list(SECTIONS)))
+@click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP]))
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
-@click.option("--processes", default=1, show_default=True, help="Processes for the tests; several need pytest-xdist.")
-def main(sections: tuple[str, ...], check: bool, processes: int) -> None:
-    """Check, then time SECTIONS, by default all of them; ends with 1 where a check fails."""
+@click.option("--processes", default=1, show_default=True,
+              help="Processes for the tests, where several need pytest-xdist, and for compiling the sweep's kernels.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the shapes that the sweep draws.")
+@click.option("--element", "elements", multiple=True, type=click.Choice(list(ELEMENTS)),
+              help="Types of the sweep's operands, by default all of them.")
+@click.option("--table", type=click.Path(dir_okay=False), help="File for what the sweep found of each case, as JSON.")
+def main(
+    sections: tuple[str, ...], check: bool, processes: int, seed: int, elements: tuple[str, ...], table: str | None
+) -> None:
+    """Check, then time SECTIONS, by default all but sweep; ends with 1 where a check fails."""
     chosen = sections or tuple(SECTIONS)
     if "sanitizers" in chosen and shutil.which(_SANITIZER) is None:
         raise click.UsageError(f"{_SANITIZER} is not on the path; name the other sections to do without it")
@@ -454,7 +464,8 @@ def main(sections: tuple[str, ...], check: bool, processes: int) -> None:
         if not right:
             print("the tests failed: times below are of wrong kernels", flush=True)
     for section in chosen:
-        right &= SECTIONS[section]() is not False
+        run = SECTIONS.get(section, lambda: sweep(elements or tuple(ELEMENTS), seed, processes, table))
+        right &= run() is not False
         torch.cuda.empty_cache()
     if not right:
         sys.exit(1)

@@ -144,6 +144,16 @@ _LONG_CHAIN = """func @long(%A: memref<f32x64x8x?>, %B: memref<f32x8x64>, %D: me
   axpby.t 1.0, %t, 1.0, %d : f32, memref<f32x64x64>, f32, memref<f32x64x64>
 }"""
 
+#: A large result that is written and not read, by instructions that no thread computes in one go.
+_LARGE_RESULT = """func @large_result(%A: memref<f32x64x8x?>, %B: memref<f32x8x64>, %D: memref<f32x64x64x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x64x8x?>
+  %d = subview %D[:,:,%g] : memref<f32x64x64x?>
+  %t = alloca -> memref<f32x64x64>
+  gemm.n.n 1.0, %a, %B, 0.0, %t : f32, memref<f32x64x8>, memref<f32x8x64>, f32, memref<f32x64x64>
+  axpby.n 2.0, %t, 0.0, %d : f32, memref<f32x64x64>, f32, memref<f32x64x64>
+}"""
+
 CASES = {
     case.name: case for case in (
         product(8, 8, 8, "f32", 0.0), product(16, 16, 16, "f32", 1.0), product(32, 32, 32, "f64", 0.0),
@@ -169,6 +179,7 @@ CASES = {
              ("float16", "float16", "float16", "float32")),
         Case("large_chain", _LARGE_CHAIN, ((52, 52, None), (52, 52), (52, 52), (52, 52, None)), ("float64",) * 4),
         Case("part_of_a_result", _PART, ((6, 4, None), (4, None), (6, 9, None)), ("float32",) * 3),
+        Case("large_result", _LARGE_RESULT, ((64, 8, None), (8, 64), (64, 64, None)), ("float32",) * 3),
         Case("long_chain", _LONG_CHAIN, ((64, 8, None), (8, 64), (64, 64, None)), ("float32",) * 3),
     )
 }

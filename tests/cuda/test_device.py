@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 
 import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.cuda.drawn_products import drawn_chain, drawn_product
 from tests.cuda.programs import AXPY, LAYOUTS, disagreements
 from tests.cuda.staged_programs import CASES
 from tests.cuda.tensorized import TENSORIZED, scheduled, shapes, source, types
@@ -22,6 +24,8 @@ cupy = pytest.importorskip("cupy", exc_type=ImportError)
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 PROGRAMS = int(os.environ.get("TL_DPNP_TEST_CUDA_PROGRAMS", "100"))
+#: Times eight products, and one chain.
+DRAWN = int(os.environ.get("TL_DPNP_TEST_CUDA_PRODUCTS", "12"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -219,17 +223,32 @@ def test_the_work_goes_where_the_arrays_are():
 @pytest.mark.parametrize("displaced", [False, True], ids=["aligned", "displaced"])
 def test_the_staged_form_agrees_with_the_interpreter(name, displaced):
     """`displaced` arrays begin at an element that the copy engine does not take."""
-    case = CASES[name]
+    agrees_with_the_interpreter(CASES[name], int(displaced), (1, 7, 5000 if not CASES[name].groups else 700))
+
+
+@pytest.mark.parametrize("seed", range(DRAWN))
+def test_drawn_products_agree_with_the_interpreter(seed):
+    """The arrays begin at a drawn element, and there are drawn numbers of products."""
+    draw = random.Random(seed)
+    for number in range(8 * seed, 8 * seed + 8):
+        case = drawn_product(number)
+        batches = (draw.randint(1, 9), 133 if case.groups else draw.choice((700, 2111)))
+        agrees_with_the_interpreter(case, draw.randint(0, 4), batches)
+    agrees_with_the_interpreter(drawn_chain(seed), draw.randint(0, 4), (draw.randint(1, 9), 1500))
+
+
+def agrees_with_the_interpreter(case, displaced, batches):
+    """Check a program on arrays that begin at the element `displaced` of memory, none of which it may write around."""
     kernel = tl_dpnp.compile(case.source, target="cuda", form="staged", precision=case.precision)
     reference = tl_dpnp.compile(case.source, target="reference")
 
     def move(array):
-        memory = cupy.full(array.size + 2, 77, array.dtype)
-        inner = memory[1:-1] if displaced else memory[:-2]
+        memory = cupy.full(displaced + array.size + 8, 77, array.dtype)
+        inner = memory[displaced:-8]
         inner[:] = cupy.asarray(array.ravel(order="F"))
         return inner.reshape(array.shape, order="F"), memory
 
-    for batch in (1, 7, 5000 if not case.groups else 700):
+    for batch in batches:
         expected = case.arguments(batch)
         given, memories = [], []
         for position, array in enumerate(expected):
@@ -245,18 +264,18 @@ def test_the_staged_form_agrees_with_the_interpreter(name, displaced):
                     for position, part in enumerate(inputs)])
         last = given[-1]
         result = cupy.stack(last, axis=-1) if isinstance(last, list) else last
-        np.testing.assert_array_equal(cupy.asnumpy(result[..., :few]), inputs[-1])
+        np.testing.assert_array_equal(cupy.asnumpy(result[..., :few]), inputs[-1], case.name)
         # Work-groups that are far apart compute the same from the same operands.
         again = [a if None not in shape else a[..., ::-1] for a, shape in zip(expected, case.shapes, strict=True)]
         back = [[cupy.asarray(np.asfortranarray(a[..., g])) for g in range(batch)] if position in case.groups
                 else cupy.asarray(np.asfortranarray(a)) for position, a in enumerate(again)]
         kernel(*back)
         mirrored = cupy.stack(back[-1], axis=-1) if isinstance(back[-1], list) else back[-1]
-        assert bool((mirrored[..., ::-1] == result).all())
+        assert bool((mirrored[..., ::-1] == result).all()), case.name
         for moved in memories:
             for _, memory in moved:
-                assert float(memory[-1]) == 77
-                assert not displaced or float(memory[0]) == 77
+                around = cupy.concatenate([memory[:displaced], memory[-8:]])
+                assert bool((around == 77).all()), case.name
 
 
 def test_a_tensor_that_got_other_memory_or_another_shape():

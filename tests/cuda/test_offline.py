@@ -152,8 +152,8 @@ def test_programs_run_staged(name):
     by_engine = name not in ("groups_5x3x2", "volume_35x9_f32_groups")
     assert ("cp.async.bulk.shared::cluster.global.mbarrier" in ptx) == by_engine
     # Threads store large results that they alone have computed.
-    stored_by_threads = name == "64x64x64_f32_n.n_beta0"
-    assert ("st.global.v4.f32" in ptx) == stored_by_threads
+    stored_by_threads = name == "large_result"
+    assert ("st.global.f32" in ptx) == stored_by_threads
     assert ("cp.async.bulk.global.shared::cta.bulk_group" in ptx) == (by_engine and not stored_by_threads)
     resources = only(kernel.resources())
     assert resources.stack == 0

@@ -21,6 +21,8 @@ from tl_dpnp.kernels.mma.padded_product import find_padded_product
     (24, 9, 13, "tf32", 2, 4, "tn", 14),
     (33, 10, 20, "f16", 2, 1, "nt", 33),
     (16, 8, 9, "f16", 1, 1, "tn", 9),
+    (31, 31, 31, "f16", 2, 1, "nn", 31),  # lines of a tile that are apart
+    (63, 33, 18, "f16", 2, 1, "tn", 31),
 ])
 def test_threads_compute_the_product(m, n, k, element, warps, joined, transposes, stride, is_turned):
     found = find_padded_product(element, m, n, k, warps, joined=joined)
@@ -47,6 +49,13 @@ def test_warps_share_tiles_evenly():
     product = find_padded_product("f64", 56, 9, 56, 2, joined=6)
     assert product is not None
     assert (product.is_turned, product.tiles, product.parts) == (True, (4, 7), (4, 3))
+
+
+def test_lines_of_tiles_are_apart_where_fewer_lanes_use_a_bank():
+    product = find_padded_product("f16", 31, 31, 31, 2)
+    assert product is not None
+    assert product.distances((1, 31), (1, 31), (1, 31)) != (1, 1)
+    assert product.distances((1, 40), (1, 40), (1, 40)) == (1, 1)
 
 
 def test_columns_far_enough_apart_are_read_at_once():

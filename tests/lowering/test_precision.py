@@ -2,6 +2,7 @@
 
 import pytest
 
+from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import parse
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import H200
@@ -23,5 +24,6 @@ TEXT = f"""func @f(%A: {GRID}, %C: {GRID}) {{
 def test_tensor_cores_take_what_an_instruction_says(own, kernel, is_split):
     function = canonicalize(parse(TEXT.replace("$", own)).functions[0])
     staging = find_staging(function, H200, 0, precision=kernel)
-    product = next(iter(staging.products), None) if staging is not None else None
-    assert (None if product is None else product.is_split) == is_split
+    assert staging is not None
+    (product,) = staging.products
+    assert (product.is_split if isinstance(product, WarpProduct) else None) == is_split

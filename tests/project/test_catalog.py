@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import tl_dpnp.target as target
-from tl_dpnp.target import core, device, launches, matrix_units
+from tl_dpnp.target import core, device, launches, matrix_units, multiprocessor
 
 PACKAGE = Path(target.__file__).parents[1]
 MODULES = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-RECORDS = [value for module in (core, device, launches, matrix_units) for value in vars(module).values()
+RECORDS = [value for module in (core, device, launches, matrix_units, multiprocessor) for value in vars(module).values()
            if is_dataclass(value) and value.__module__ == module.__name__]
 #: Words by which a comment says that a number comes from a measurement, or from one processor.
 MEASURED = re.compile(

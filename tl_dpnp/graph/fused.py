@@ -227,11 +227,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         trace.interceptor = observer or self._interceptor(trace)
         raw = self._record(trace, observer, arguments, keywords)
         if observer is None:
-            self._interceptors.append(trace.interceptor)
-            trace.cache.grows = trace.compilations > 0
-            trace.cache.traces += 1
-            if not keywords and not self._plans.of(key):
-                self._recent.note(key, None, arguments, trace.cache.traces)
+            self._note_again(trace, key, arguments, keywords)
             specialization, again = None, [b for b in trace.breaks if b.again]
         else:
             assert kind is not None
@@ -261,6 +257,16 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
         _finish(trace, observer, specialization is not None)
         return value, trace, again
+
+    def _note_again(
+        self, trace: Trace, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> None:
+        """Take in that a call was traced of which it is known what the function does."""
+        self._interceptors.append(trace.interceptor)
+        trace.cache.grows = trace.compilations > 0
+        trace.cache.traces += 1
+        if not keywords and not self._plans.of(key):
+            self._recent.note(key, None, arguments, trace.cache.traces)
 
     def _new_trace(self, known: TraceCache | None, rehearsal: bool) -> Trace:
         """Return a trace, which observes unless it is `known` what the function does."""

@@ -143,7 +143,9 @@ class Trace:
         if known is not None:
             return known[1]
         usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
-        lazy = self._holding(stand_in(usm) if self.rehearsal else usm, facts)
+        usm = stand_in(usm) if self.rehearsal else usm
+        self.registers.append(usm)
+        lazy = self._in_memory(usm, len(self.registers) - 1, facts)
         self._known[id(array)] = array, lazy
         return lazy
 
@@ -166,11 +168,6 @@ class Trace:
     def original(self, value: Any) -> Any:
         """Return the array that a lazy array stands for if it existed before, else the value itself."""
         return next((array for array, lazy in self._known.values() if lazy is value), value)
-
-    def _holding(self, usm: Any, facts: Any) -> Any:
-        slot = len(self.registers)
-        self.registers.append(usm)
-        return self._in_memory(usm, slot, facts)
 
     def _in_memory(self, usm: Any, slot: int, facts: Any = None) -> Any:
         node, usm_type, queue = self.cache.in_memory(usm, slot, facts)

@@ -1,13 +1,16 @@
 """A ring of stages in shared memory that NVIDIA's copy engine fills and empties, for the staged form of a kernel.
 
 Copies of whole multiples of 16 bytes at multiples of 16 go through the engine (bulk copies, Hopper and later); others
-are made by the threads.  A stage is full when its barrier completes its phase; the threads that gave a stage to the
-engine for copying it back wait until it has been read before they, or after a barrier others, write to it again.
+are made by the threads.  What follows one another in global memory lies in a stage as far behind a multiple of 128
+bytes as there (`_Run`), so that the engine copies whole lines, and all but what shares 16 bytes with other operands.
+A stage is full when its barrier completes its phase; the threads that gave a stage to the engine for copying it back
+wait until it has been read before they, or after a barrier others, write to it again.
 Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier), and 8.6 (Proxies).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +25,7 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT = 16
+_ALIGNMENT, _WARP = 16, 32
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Slot:
     """Where in a stage an operand lies, in bytes; `word` is the size of what threads copy.
 
     Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
-    global memory; with `in_table` their addresses are in a table, to which an offset is added.
+    global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
+    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.
     """
 
     offset: int
@@ -40,6 +44,38 @@ class Slot:
     is_merged: bool
     in_table: bool
     is_result: bool
+    line: int
+
+    @property
+    def shifts(self) -> bool:
+        """Whether what a turn copies begins anywhere between two multiples of a line, in global and local memory."""
+        return self.is_merged and self.bytes % self.line != 0
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether what a turn copies may begin or end between two multiples of 16 bytes."""
+        return self.is_merged and self.bytes % _ALIGNMENT != 0
+
+    @property
+    def unit(self) -> int:
+        """What the engine wants the address of the first operand to be a multiple of."""
+        return math.gcd(self.bytes, _ALIGNMENT)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Operands that follow one another in global memory, `size` bytes from `start`, and at `place` in local memory.
+
+    Where it `fits`, the engine copies `inner` bytes, from `skipped` bytes behind the start on, which may be negative.
+    """
+
+    slot: Slot
+    start: ir.Value
+    place: ir.Value
+    size: ir.Value
+    fits: ir.Value
+    skipped: ir.Value
+    inner: ir.Value
 
 
 @dataclass(frozen=True)
@@ -137,6 +173,13 @@ class Ring:
         )
         return b.add(index(first), b.mul(b.urem(turn, index(count)), index(size)))
 
+    def shift(self, slot: Slot) -> Intrinsic:
+        """``ring_shift(address, first)``: how far behind its place the operand of a batch lies in a turn, in bytes."""
+        def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
+            return _shift(b, slot, b.add(a[0], b.mul(a[1], index(slot.bytes))))
+
+        return Intrinsic("ring_shift", (INDEX, INDEX), INDEX, emit)
+
     def team_barrier(self) -> Intrinsic:
         """``team_barrier()``: a barrier for teams that lie in one warp each."""
         def emit(b: ir.IRBuilder, _: object) -> None:
@@ -195,27 +238,31 @@ class Ring:
         barrier = self._barrier(b, turn)
         valid = self._valid(b, first, groups)
         given = iter(sources)
-        merged = [(slot, b.add(next(given), b.mul(first, index(slot.bytes)))) for slot in slots if slot.is_merged]
+        merged = [(slot, next(given)) for slot in slots if slot.is_merged]
+
+        def copy_merged() -> None:
+            runs = [self._run(b, turn, slot, base, first, valid, groups) for slot, base in merged]
+
+            def copy_inner() -> None:
+                _expect(b, barrier, _sum(b, [run.fits for run in runs], [run.inner for run in runs]))
+                for run in runs:
+                    if_then(b, self._is_copied(b, run), partial(_copy_in, b, *self._inner(b, run), barrier))
+
+            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_inner)
+            for run in runs:
+                self._edges(b, run, True)
+
         if merged:
-            count = [b.mul(valid, index(slot.bytes)) for slot, _ in merged]
-            fits = [_fits(b, address, size) for (_, address), size in zip(merged, count, strict=True)]
-
-            def copy_all() -> None:
-                _expect(b, barrier, _sum(b, fits, count))
-                for (slot, address), size, fit in zip(merged, count, fits, strict=True):
-                    place = self._slot(b, turn, slot)
-                    if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
-
-            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_all)
-            for (slot, address), size, fit in zip(merged, count, fits, strict=True):
-                if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, True))
+            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+        for slot, base in merged:
+            self._unfit(b, turn, slot, base, first, valid, True)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", team, valid)
         addresses = self._addresses(b, single, given, b.add(first, team), present)
-        fits = [b.and_(present, _fits(b, address, index(slot.bytes)))
+        fits = [b.and_(present, _fits(b, address, slot))
                 for slot, address in zip(single, addresses, strict=True)]
 
         def copy_own() -> None:
@@ -236,23 +283,27 @@ class Ring:
     ) -> None:
         valid = self._valid(b, first, groups)
         given = iter(targets)
-        for slot in slots:
-            if not slot.is_merged:
-                continue
-            address = b.add(next(given), b.mul(first, index(slot.bytes)))
-            size = b.mul(valid, index(slot.bytes))
-            fit = _fits(b, address, size)
-            place = self._slot(b, turn, slot)
-            mine = b.and_(fit, b.icmp_unsigned("==", self._thread(b), index(0)))
-            if_then(b, mine, partial(_copy_out, b, address, place, size))
-            if_then(b, b.not_(fit), partial(self._by_threads, b, turn, slot, address, size, False))
+        merged = [(slot, next(given)) for slot in slots if slot.is_merged]
+
+        def copy_merged() -> None:
+            for slot, base in merged:
+                run = self._run(b, turn, slot, base, first, valid)
+                place, address, size = self._inner(b, run)
+                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), index(0)))
+                if_then(b, mine, partial(_copy_out, b, address, place, size))
+                self._edges(b, run, False)
+
+        if merged:
+            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+        for slot, base in merged:
+            self._unfit(b, turn, slot, base, first, valid, False)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", team, valid)
         for slot, address in zip(single, self._addresses(b, single, given, b.add(first, team), present), strict=True):
-            fit = _fits(b, address, index(slot.bytes))
+            fit = _fits(b, address, slot)
             place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
             mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, index(0)))
             size = index(slot.bytes)
@@ -276,12 +327,78 @@ class Ring:
             result.append(base)
         return result
 
-    def _by_threads(
-        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, size: ir.Value, inwards: bool
+    def _run(
+        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, base: ir.Value, first: ir.Value, valid: ir.Value,
+        groups: ir.Value | None = None,
+    ) -> _Run:
+        """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
+        start = b.add(base, b.mul(first, index(slot.bytes)))
+        size = b.mul(valid, index(slot.bytes))
+        place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
+        if not slot.has_edges:
+            return _Run(slot, start, place, size, fits, index(0), size)
+        end = b.add(start, size)
+        # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
+        inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
+        if groups is not None:
+            limit = b.add(base, b.mul(groups, index(slot.bytes)))
+            before, behind = _multiple(b, start, up=False), _multiple(b, end, up=True)
+            inner_start = b.select(b.icmp_unsigned(">=", before, base), before, inner_start)
+            inner_end = b.select(b.icmp_unsigned("<=", behind, limit), behind, inner_end)
+        inner = b.sub(inner_end, inner_start)
+        inner = b.select(b.icmp_signed(">", inner, index(0)), inner, index(0))
+        return _Run(slot, start, place, size, fits, b.sub(inner_start, start), inner)
+
+    def _inner(self, b: ir.IRBuilder, run: _Run) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return the place in shared memory, the address and the size of what the engine copies of a run."""
+        place = b.add(self._base(b), b.trunc(b.add(run.place, run.skipped), I32))
+        return place, b.add(run.start, run.skipped), run.inner
+
+    def _is_copied(self, b: ir.IRBuilder, run: _Run) -> ir.Value:
+        """Return whether the engine copies any of a run."""
+        return b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
+
+    def _edges(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
+        """Copy by the first warp what is before and behind the engine's part of a run."""
+        if not run.slot.has_edges:
+            return
+        threads, thread = min(_WARP, self.lanes * self.columns * self.teams), self._thread(b)
+
+        def part(first: ir.Value, size: ir.Value) -> None:
+            self._copy(b, run.slot.word, b.add(run.place, first), b.add(run.start, first), size, thread, threads,
+                       inwards, unrolled=False)
+
+        def edges() -> None:
+            before = _least(b, run.skipped, run.size)
+            before = b.select(b.icmp_signed(">", before, index(0)), before, index(0))
+            behind = _least(b, b.add(run.skipped, run.inner), run.size)
+            behind = b.select(b.icmp_signed(">", behind, before), behind, before)
+            part(index(0), before)
+            part(behind, b.sub(run.size, behind))
+
+        whole = b.and_(b.icmp_signed("<=", run.skipped, index(0)),
+                       b.icmp_signed(">=", b.add(run.skipped, run.inner), run.size))
+        if_then(b, b.and_(run.fits, b.not_(whole)), edges)
+
+    def _unfit(
+        self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, base: ir.Value, first: ir.Value, valid: ir.Value,
+        inwards: bool,
     ) -> None:
-        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
+        """Copy by all threads what the engine does not take; elements are at multiples of their size."""
+        if slot.unit <= slot.word:
+            return
         threads = self.lanes * self.columns * self.teams
-        self._copy(b, slot.word, place, address, size, self._thread(b), threads, inwards)
+        start = b.add(base, b.mul(first, index(slot.bytes)))
+
+        def copy() -> None:
+            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, b.mul(valid, index(slot.bytes)),
+                       self._thread(b), threads, inwards)
+
+        if_then(b, b.not_(_fits(b, start, slot)), copy)
+
+    def _run_place(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, start: ir.Value) -> ir.Value:
+        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
+        return b.add(place, _shift(b, slot, start)) if slot.shifts else place
 
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
@@ -290,7 +407,7 @@ class Ring:
 
     def _copy(
         self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
-        threads: int, inwards: bool, kept: Kept | None = None,
+        threads: int, inwards: bool, kept: Kept | None = None, unrolled: bool = True,
     ) -> None:
         """Copy words between a place in local memory and an address in global memory, dealt out to threads.
 
@@ -312,7 +429,7 @@ class Ring:
             b.store(value, b.gep(target[0], [target[1]]), align=word)
             return []
 
-        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body)
+        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body, unrolled=unrolled)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -347,9 +464,24 @@ def _words(slots: Sequence[Slot]) -> int:
     return sum(2 if slot.in_table else 1 for slot in slots)
 
 
-def _fits(b: ir.IRBuilder, address: ir.Value, size: ir.Value) -> ir.Value:
-    """Return whether the copy engine takes a copy."""
-    return b.icmp_unsigned("==", b.and_(b.or_(address, size), index(_ALIGNMENT - 1)), index(0))
+def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
+    """Return whether the copy engine takes an operand from an address on; alone, only multiples of 16 bytes."""
+    bits, unit = (address, slot.unit) if slot.is_merged else (b.or_(address, index(slot.bytes)), _ALIGNMENT)
+    return b.icmp_unsigned("==", b.and_(bits, index(unit - 1)), index(0))
+
+
+def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
+    """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
+    return b.and_(start, index(slot.line - slot.unit))
+
+
+def _multiple(b: ir.IRBuilder, address: ir.Value, up: bool) -> ir.Value:
+    """Return the multiple of 16 bytes at or before an address, or at or behind it."""
+    return b.and_(b.add(address, index(_ALIGNMENT - 1)) if up else address, index(-_ALIGNMENT))
+
+
+def _least(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
+    return b.select(b.icmp_signed("<", first, second), first, second)
 
 
 def _sum(b: ir.IRBuilder, conditions: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> ir.Value:

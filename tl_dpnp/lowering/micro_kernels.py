@@ -14,6 +14,7 @@ from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
@@ -54,7 +55,7 @@ class MicroKernels:
         engine: MatrixEngine,
         kernels: Sequence[Scheduled],
         local_memory: int,
-        products: Sequence[WarpProduct | PaddedProduct | None] = (),
+        products: Sequence[WarpProduct | PaddedProduct | RegisterProduct | None] = (),
         direct: Sequence[str] = (),
         palette: Palette | None = None,
         read_only: Container[str] = (),

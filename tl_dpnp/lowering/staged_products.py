@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_padded_product
 from tl_dpnp.kernels.mma.product import WarpProduct, find_product
+from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.scalars import Precision
 
-__all__ = ["chain_products", "chain_warps", "lone_product", "resident_stride"]
+__all__ = ["chain_products", "chain_warps", "lone_product", "product_in_registers", "ragged_chain", "resident_stride",
+           "sizes_of"]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
@@ -20,6 +22,8 @@ _LARGE_F64 = 1024
 #: Products that a tile does not divide, by themselves, are faster on tensor cores from so many elements on; others, and
 #: chains, in work-groups with so many operations for an element that is copied.  These were measured on an H200.
 _LARGE_PADDED, _INTENSE = {"f64": 300, "f16": 500, "bf16": 500}, 64
+#: Bytes of the sums of a thread in a chain, and its rows and columns, at most.
+_SUMS, _LONGEST = 192, 8
 #: Elements that columns may be further apart than they are long, at most.
 _MOST_PADDING = 16
 
@@ -34,7 +38,7 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
             all(map(_has_known_strides, (left, right, gemm.output)))
         ):
             found = _rounded_type(gemm, precision)
-            m, n, k = _sizes(gemm)
+            m, n, k = sizes_of(gemm)
             match found:
                 case None:
                     return None
@@ -45,6 +49,60 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
                 case (name, is_split):
                     return find_product(name, m, n, k, is_split)
     return None
+
+
+def product_in_registers(function: ops.Function) -> ops.Contraction | None:
+    """Return the one instruction of a function, if threads may compute it in registers: a product of floats."""
+    match _instructions(function):
+        case [gemm] if _is_product_of_floats(gemm):
+            assert isinstance(gemm, ops.Contraction)
+            return gemm
+    return None
+
+
+def _is_product_of_floats(operation: ops.LinearAlgebra) -> bool:
+    """Whether threads may compute an instruction in registers."""
+    if not (isinstance(operation, ops.Contraction) and operation.is_matrix_product):
+        return False
+    values = (*operation.inputs, operation.output)
+    names = [ops.memref_type(value).element.name for value in values]
+    return all(map(_has_known_strides, values)) and names in (
+        ["f32"] * 3, ["f64"] * 3, ["f16", "f16", "f32"], ["bf16", "bf16", "f32"])
+
+
+def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ...] | None:
+    """Return how at most so many threads compute the products of a function by tiles that need not divide the results.
+
+    None where the function has other instructions.  The tiles are those with the fewest cycles for multiply-adds, four
+    of which take as long as a load.
+    """
+    instructions = _instructions(function)
+    if not all(map(_is_product_of_floats, instructions)):
+        return None
+    sizes = [sizes_of(operation) for operation in instructions]
+    elements = [tuple(ops.memref_type(value).element for value in (*operation.inputs, operation.output))
+                for operation in instructions]
+
+    def products(height: int, width: int) -> tuple[RegisterProduct, ...]:
+        down, across = (max(-(-size[mode] // tile) for size in sizes) for mode, tile in ((0, height), (1, width)))
+        found = []
+        for (m, n, k), (left, right, result) in zip(sizes, elements, strict=True):
+            own = -(-m // -(-m // down)), -(-n // -(-n // across))
+            found.append(RegisterProduct((left, right, result), m, n, k, *own, is_partial=own != (down, across)))
+        return tuple(found)
+
+    def cycles(chain: tuple[RegisterProduct, ...]) -> float:
+        work = sum(product.k * (math.prod(product.tile) / 4 + sum(product.tile)) for product in chain)
+        return _threads(chain) * work
+
+    chains = [products(height, width) for height in range(1, _LONGEST + 1) for width in range(1, _LONGEST + 1)]
+    fitting = [chain for chain in chains if _threads(chain) <= most and all(
+        math.prod(product.tile) * product.elements[2].bytes <= _SUMS for product in chain)]
+    return min(fitting, key=cycles, default=None)
+
+
+def _threads(chain: Sequence[RegisterProduct]) -> int:
+    return max(product.down for product in chain) * max(product.across for product in chain)
 
 
 def chain_warps(
@@ -75,7 +133,7 @@ def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | Non
     """Whether all that a function does is a large product that no tile divides."""
     match _instructions(function), rounded:
         case [ops.Contraction(is_matrix_product=True) as gemm], (element, _):
-            m, n, k = _sizes(gemm)
+            m, n, k = sizes_of(gemm)
             return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
     return False
 
@@ -106,7 +164,7 @@ def chain_products(
         follow = all(type_.is_packed and pitches.get(name) == size_in_bytes(type_) for name, type_ in types)
         is_joined = left.name in residents and not operation.transposes[1] and follow
         joined = teams if is_joined else 1
-        found.append(find_padded_product(element, *_sizes(operation), warps, joined=joined, is_split=is_split))
+        found.append(find_padded_product(element, *sizes_of(operation), warps, joined=joined, is_split=is_split))
     return tuple(found)
 
 
@@ -150,7 +208,7 @@ def _instructions(function: ops.Function) -> list[ops.LinearAlgebra]:
     return [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
 
 
-def _sizes(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
+def sizes_of(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
     """Return m, n and k."""
     m, n = ops.memref_type(gemm.output).shape
     k = ops.memref_type(gemm.inputs[0]).shape[0 if gemm.transposes[0] else 1]

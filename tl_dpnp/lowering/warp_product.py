@@ -1,4 +1,4 @@
-"""A gemm of the staged form on tensor cores: its operands as the emitter takes them, alpha and beta."""
+"""A gemm of the staged form on tensor cores or in registers: its operands as emitters take them, alpha and beta."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tl_dpnp.kernels.llvm import constant, index, value_type
 from tl_dpnp.kernels.mma.operands import Matrix
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
@@ -19,7 +20,7 @@ __all__ = ["emit_warp_product"]
 
 
 def emit_warp_product(
-    builder: ir.IRBuilder, product: WarpProduct | PaddedProduct, operation: ops.LinearAlgebra,
+    builder: ir.IRBuilder, product: WarpProduct | PaddedProduct | RegisterProduct, operation: ops.LinearAlgebra,
     memrefs: Sequence[MemrefDescriptor], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
 ) -> None:
     """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""

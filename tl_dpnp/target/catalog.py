@@ -8,10 +8,11 @@ from tl_dpnp.target.core import Core, TileNumbers
 from tl_dpnp.target.device import Device
 from tl_dpnp.target.launches import ShortCallNumbers
 from tl_dpnp.target.matrix_units import AmxNumbers, DpasNumbers
+from tl_dpnp.target.multiprocessor import Multiprocessor
 
 __all__ = [
-    "AMX", "AVX2", "CORES", "DPAS", "GPU", "H200", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS", "SSE", "ZEN4", "ZEN5",
-    "core_of",
+    "AMX", "AVX2", "CORES", "DPAS", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS", "SSE",
+    "ZEN4", "ZEN5", "core_of",
 ]
 
 #: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
@@ -81,11 +82,19 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
     return ZEN5 if family >= _FAMILY_OF_ZEN5 else ZEN4
 
 
+#: A multiprocessor of Hopper: the first two lines are of the CUDA C++ Programming Guide ("Arithmetic Instructions",
+#: "Technical Specifications per Compute Capability"), the others were measured on an H200: the bandwidth is that of a
+#: copy, the rest were chosen by the times of 432 tiles for 12 shapes of f32.
+HOPPER = Multiprocessor(
+    multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, threads=2048, blocks=32,
+    local_memory=228 << 10, block_memory=1 << 10,
+    memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
+)
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
 #: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
 H200 = Device(
     name="NVIDIA H200", vendor="NVIDIA", driver="13.0", backend="cuda", is_cpu=False, subgroup_sizes=(32,),
     max_work_group_size=1024, local_memory=227 << 10, compute_units=132, core=GPU, has_fp64=True, has_fp16=True,
     has_atomic64=True, caches=(256 << 10, 60 << 20), architecture="sm_90a",
-    asynchronous_copies=True, copy_engine=True, warpgroup_products=True,
+    asynchronous_copies=True, copy_engine=True, warpgroup_products=True, multiprocessor=HOPPER,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.launches import LaunchNumbers
+from tl_dpnp.target.multiprocessor import Multiprocessor
 
 __all__ = ["Device"]
 
@@ -23,7 +24,8 @@ class Device:
     the processor that say which products its tiles compute: "amx_bf16" and so on.  `architecture` is what
     the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
     work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
-    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.
+    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.  `multiprocessor` is what one
+    of the `compute_units` of a CUDA device does in a cycle.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Device:
     copy_engine: bool = False
     warpgroup_products: bool = False
     launches: LaunchNumbers = field(default_factory=LaunchNumbers)
+    multiprocessor: Multiprocessor | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({self.backend} {'cpu' if self.is_cpu else 'gpu'}, driver {self.driver})"

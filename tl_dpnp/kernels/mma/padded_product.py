@@ -3,7 +3,8 @@
 Tiles at the edges are whole to the instruction: lanes beyond the last row or column read the last one and store
 nothing, and what lies beyond the end of the sum is zero in both operands.  The instruction may compute the transpose
 of C, where its tiles then fit better or its stores are vectors; and if A is the same for several work-groups, whose B
-and C follow one another, it computes these as one product (`is_joined`).
+and C follow one another, it computes these as one product (`is_joined`).  The lines of a tile, its rows or columns,
+follow one another in the matrix, or are as many apart as there are tiles, if fewer lanes then use the same banks.
 """
 
 from __future__ import annotations
@@ -105,6 +106,26 @@ class PaddedProduct:
         is_paired = costs[True] < costs[False]
         return costs[is_paired], is_paired
 
+    def distances(self, left: Strides, right: Strides, result: Strides) -> tuple[int, int]:
+        """Return how far apart the rows of a tile and its columns are, for operands of 16 bits by their bank conflicts.
+
+        The strides are those of what the instruction computes.
+        """
+        size, parts = self.row.a.bits // 8, self.row.parts("a")
+        if size != 2 or self.is_joined:
+            return 1, 1
+        down, across = self.parts
+        rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
+        places = [divmod(lane, 4) for lane in range(LANES)]
+
+        def cost(apart: tuple[int, int]) -> int:
+            of_a = _conflicts([size * (g * apart[0] * left[0] + t * parts * left[1]) for g, t in places], size)
+            of_b = _conflicts([size * (g * apart[1] * right[1] + t * parts * right[0]) for g, t in places], size)
+            of_c = _conflicts([4 * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places], 4)
+            return self.k // 4 * (rows * of_a + columns * of_b) + 2 * rows * columns * of_c
+
+        return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
+
     # --- the code ----------------------------------------------------------------------------------------------------
 
     def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
@@ -116,6 +137,7 @@ class PaddedProduct:
         if self.is_joined:
             own = index(self.warps // self.teams)
             warp = b.add(warp, b.mul(special_register(b, "tid.z"), own))
+        apart = self.distances(left.strides, right.strides, result.strides)
         down, across = self.parts
         row, column = b.urem(warp, index(down)), b.udiv(warp, index(down))
         most = -(-self.tiles[1] // across)
@@ -123,7 +145,7 @@ class PaddedProduct:
         full = self.tiles[1] - (most - 1) * across
 
         def compute(columns: int) -> None:
-            _Part(self, b, left, right, result, finish, row, column, columns, is_paired).emit()
+            _Part(self, b, left, right, result, finish, row, column, columns, is_paired, apart).emit()
 
         if full < across or down * across < self.warps:
             if_then(b, b.icmp_unsigned("<", column, index(full)), partial(compute, most))
@@ -136,7 +158,10 @@ class PaddedProduct:
 
 @dataclass
 class _Part:
-    """What one warp computes: tiles `down` apart from tile `row` on, and `columns` tiles `across` apart."""
+    """What one warp computes: tiles `down` apart from tile `row` on, and `columns` tiles `across` apart.
+
+    The rows of a tile, and its columns, are so many `apart` in the matrices.
+    """
 
     product: PaddedProduct
     b: ir.IRBuilder
@@ -148,18 +173,17 @@ class _Part:
     column: ir.Value
     columns: int
     is_paired: bool
+    apart: tuple[int, int]
     g: ir.Value = field(init=False)
     t: ir.Value = field(init=False)
 
     def emit(self) -> None:
         product, b = self.product, self.b
-        (down, across), (height, width) = product.parts, product.extent
+        down, (height, width) = product.parts[0], product.extent
         self.g, self.t = lane_place(b)
         rows = product.tiles[0] // down
-        blocks = [self.lines(_ROWS * down * (block // 2) + _COLUMNS * (block % 2), self.row, _ROWS,
-                             down, height) for block in range(2 * rows)]
-        strips = [self.lines(_COLUMNS * across * strip, self.column, _COLUMNS, across, width)
-                  for strip in range(self.columns)]
+        blocks = [self.inside(self.row_of(block // 2, block % 2), height) for block in range(2 * rows)]
+        strips = [self.inside(self.column_of(strip, self.g, _COLUMNS - 1), width) for strip in range(self.columns)]
         zero = constant(ir.DoubleType() if product.row.c.bits == 64 else ir.FloatType(), 0.0)
         sums = {(i, j): [zero] * product.row.words("d") for i in range(rows) for j in range(self.columns)}
         for start, row in product.steps:
@@ -171,17 +195,35 @@ class _Part:
                     sums[i, j] = multiply(b, row, a, words_b[j], sums[i, j], product.is_split)
         for i in range(rows):
             for half in range(2):
-                first = _ROWS * down * i + _COLUMNS * half
                 for j in range(self.columns):
-                    self.store(first, _COLUMNS * across * j, sums[i, j][2 * half : 2 * half + 2])
+                    self.store(self.row_of(i, half), j, sums[i, j][2 * half : 2 * half + 2])
 
-    def lines(self, first: int, part: ir.Value, size: int, parts: int, end: int) -> ir.Value:
-        """Return this lane's row of A, or column of B, in a block that begins at `first` in part 0."""
+    def row_of(self, number: int, half: int) -> tuple[ir.Value, int]:
+        """Return this lane's row in a half of one of its warp's tiles, and the last one of all lanes and warps."""
+        within = self.b.add(self.g, index(_COLUMNS * half))
+        down, height = self.product.parts[0], self.product.tiles[0]
+        return self.line(number, self.row, down, height, _ROWS, within, _COLUMNS * half + _COLUMNS - 1, self.apart[0])
+
+    def column_of(self, number: int, within: ir.Value, last: int) -> tuple[ir.Value, int]:
+        """Return a column of one of the warp's tiles, and the last one of all lanes and warps."""
+        across, width = self.product.parts[1], self.product.tiles[1]
+        return self.line(number, self.column, across, width, _COLUMNS, within, last, self.apart[1])
+
+    def line(
+        self, number: int, part: ir.Value, parts: int, tiles: int, size: int, within: ir.Value, last: int, apart: int
+    ) -> tuple[ir.Value, int]:
         b = self.b
-        line = b.add(b.add(b.mul(part, index(size)), self.g), index(first))
-        if first + size * (parts - 1) + _COLUMNS <= end:
-            return line
-        return b.select(b.icmp_unsigned("<", line, index(end)), line, index(end - 1))
+        tile = b.add(part, index(number * parts))
+        last_tile = number * parts + parts - 1
+        if apart == 1:
+            return b.add(b.mul(tile, index(size)), within), last_tile * size + last
+        return b.add(b.mul(within, index(apart)), tile), last * apart + last_tile
+
+    def inside(self, line: tuple[ir.Value, int], end: int) -> ir.Value:
+        """Return a line, or the last one where it is beyond the end."""
+        value, last = line
+        b = self.b
+        return value if last < end else b.select(b.icmp_unsigned("<", value, index(end)), value, index(end - 1))
 
     def words(self, matrix: Matrix, line: ir.Value, row: MmaRow, start: int) -> list[list[ir.Value]]:
         """Return the terms of a lane's words of a row of A, or a column of B, in a step; `matrix` is A, or B turned."""
@@ -220,23 +262,25 @@ class _Part:
         value = b.load(b.gep(pointer, [index(k * along)]))
         return value if is_there is None else b.select(is_there, value, ir.Constant(value.type, None))
 
-    def store(self, first: int, column: int, sums: Sequence[ir.Value]) -> None:
+    def store(self, row: tuple[ir.Value, int], number: int, sums: Sequence[ir.Value]) -> None:
         """Store two columns of a lane's row of a tile, as far as they are there."""
         product, b, matrix = self.product, self.b, self.result
-        (down, across), (height, width) = product.parts, product.extent
-        line = b.add(b.add(b.mul(self.row, index(_ROWS)), self.g), index(first))
-        place = b.add(b.add(b.mul(self.column, index(_COLUMNS)), b.mul(self.t, index(2))), index(column))
+        height, width = product.extent
+        line, last_row = row
+        first = b.mul(self.t, index(2))
+        columns = [self.column_of(number, b.add(first, index(part)), _COLUMNS - 2 + part) for part in range(2)]
         size = product.row.c.bits // 8
-        row_fits = first + _ROWS * (down - 1) + _COLUMNS <= height
-        column_fits = column + _COLUMNS * across <= width
         stride, along = matrix.strides
-        pointer = b.gep(matrix.pointer, [b.add(b.mul(line, index(stride)), b.mul(place, index(along)))])
-        in_pairs = along == 1 and stride % 2 == 0 and width % 2 == 0 and matrix.alignment % (2 * size) == 0
+        start = b.mul(line, index(stride))
+        pointers = [b.gep(matrix.pointer, [b.add(start, b.mul(place, index(along)))]) for place, _ in columns]
+        in_pairs = (self.apart[1] == along == 1 and stride % 2 == 0 and width % 2 == 0
+                    and matrix.alignment % (2 * size) == 0)
 
         def guarded(body: partial[None], part: int) -> None:
-            conditions = [] if row_fits else [b.icmp_unsigned("<", line, index(height))]
-            if not column_fits:
-                conditions.append(b.icmp_unsigned("<", b.add(place, index(part)), index(width)))
+            place, last = columns[part]
+            conditions = [] if last_row < height else [b.icmp_unsigned("<", line, index(height))]
+            if last >= width:
+                conditions.append(b.icmp_unsigned("<", place, index(width)))
             if conditions:
                 condition = conditions[0] if len(conditions) == 1 else b.and_(*conditions)
                 if_then(b, condition, body)
@@ -244,10 +288,10 @@ class _Part:
                 body()
 
         if in_pairs:
-            guarded(partial(self.store_pair, pointer, sums, size), 0)
+            guarded(partial(self.store_pair, pointers[0], sums, size), 0)
             return
         for part, value in enumerate(sums):
-            guarded(partial(self.store_one, b.gep(pointer, [index(part * along)]), value), part)
+            guarded(partial(self.store_one, pointers[part], value), part)
 
     def store_one(self, pointer: ir.Value, value: ir.Value) -> None:
         self.b.store(self.finish(value, lambda: self.b.load(pointer)), pointer)

@@ -14,7 +14,8 @@ from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Assign, Count, Evaluate, Expression, Name, Statement, add, multiply, subtract
 from tl_dpnp.lowering.memory import size_in_bytes
-from tl_dpnp.lowering.staging import STAGE_ALIGNMENT, StagedOperand, Staging
+from tl_dpnp.lowering.staged_operands import COPY_ALIGNMENT, STAGE_ALIGNMENT, StagedOperand
+from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["FIRST", "TEAM", "StagedFrame", "resident_memrefs", "staged_frame", "staged_memref"]
@@ -83,6 +84,10 @@ def staged_frame(
     # Teams without a work-group of their own compute the last one once more; nothing of that is copied back.
     own = call(intrinsics.mathematics("min", INDEX, 2), add(FIRST, TEAM), subtract(GROUPS, 1))
     first += [Assign(GROUP, own), Assign(_STAGE, call(ring.place(), _TURN))]
+    for operand in staging.operands:
+        if operand.slot.shifts:
+            shift = call(ring.shift(operand.slot), addresses[operand.parameter], FIRST)
+            first.append(Assign(_shift(staging, operand), shift))
     if staging.results:
         first.append(Assign(_RESULTS, call(ring.result_place(), _TURN)))
     flush = ring.flush([operand.slot for operand in staging.stored])
@@ -102,10 +107,17 @@ def staged_memref(staging: Staging, value: ops.Value) -> MemrefDescriptor | None
             sizes = tuple(size for size in type_.shape if size is not None)
             strides = tuple(stride for stride in type_.strides if stride is not None)
             place = add(_STAGE if operand.is_read else _RESULTS, operand.offset)
+            if operand.slot.shifts:
+                place = add(place, _shift(staging, operand))
             address = add(place, multiply(TEAM, operand.pitch))
-            alignment = math.gcd(operand.pitch, STAGE_ALIGNMENT)
+            alignment = math.gcd(operand.pitch, COPY_ALIGNMENT if operand.slot.shifts else STAGE_ALIGNMENT)
             return MemrefDescriptor(type_, LOCAL, address, sizes, strides, alignment=alignment)
     return None
+
+
+def _shift(staging: Staging, operand: StagedOperand) -> Name:
+    """Return the variable for how far behind its place an operand lies in a turn."""
+    return Name(f"shift{staging.operands.index(operand)}")
 
 
 def resident_memrefs(staging: Staging) -> dict[str, MemrefDescriptor]:

@@ -29,7 +29,7 @@ from tl_dpnp.runtime.cuda.replicas import CudaReplicas
 from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
-from tl_dpnp.target.catalog import GPU
+from tl_dpnp.target.catalog import GPU, HOPPER
 
 __all__ = ["CudaPlatform"]
 
@@ -285,4 +285,5 @@ def describe(ordinal: int) -> DeviceDescription:
         compute_units=units, core=GPU, has_fp64=True, has_fp16=True, has_atomic64=True,
         caches=(unit_memory, cache), architecture=f"sm_{major}{minor}{'a' if major >= 9 else ''}",
         asynchronous_copies=major >= 8, copy_engine=major >= 9, warpgroup_products=(major, minor) == (9, 0),
+        multiprocessor=HOPPER,
     )

@@ -1,0 +1,93 @@
+"""Products in register tiles, without a GPU: which tiles there are, and what is estimated about them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+import tl_dpnp
+from tests.cuda.drawn_products import MOST, drawn_chain, drawn_product
+from tests.cuda.test_offline import only
+from tl_dpnp.lowering.device import H200
+from tl_dpnp.lowering.register_tiles import Problem
+from tl_dpnp.scalars import F32, F64
+from tl_dpnp.target.catalog import HOPPER
+
+
+def drawn_problem(seed):
+    draw = random.Random(seed)
+    m, n, k = (draw.randint(1, MOST) for _ in range(3))
+    element = draw.choice((F32, F64))
+    left, right = draw.choice(((1, m), (k, 1))), draw.choice(((1, k), (n, 1)))
+    pitches = tuple(count * element.bytes for count in (m * k, k * n, m * n))
+    alignments = tuple(min(16, pitch & -pitch) for pitch in pitches)
+    return Problem((element,) * 3, (m, n, k), (left, right, (1, m)), pitches, alignments, sum(pitches), False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tiles_cover_the_result(seed):
+    problem = drawn_problem(seed)
+    products = list(problem.products())
+    assert products
+    for product in products:
+        height, width = product.tile
+        assert product.down * height >= product.m
+        assert product.across * width >= product.n
+        assert product.m % product.rows == product.n % product.columns == 0
+        assert all(product.length % depth == 0 for depth in product.depth)
+        assert not product.staggered or (product.across % 2 == 0 and product.across <= product.n)
+        places = [product.place(thread) for thread in range(product.threads)]
+        assert sorted(places) == list(itertools.product(range(product.down), range(product.across)))
+        assert product.terms == product.length or product.terms % (2 * max(product.depth)) == 0
+
+
+#: Addresses of the lanes as multiples of the size, and how often shared memory of an H200 was accessed for a load.
+MEASURED = [
+    (lambda lane: 0, {4: 1, 8: 1, 16: 2}), (lambda lane: lane % 2, {4: 1, 8: 1, 16: 2}),
+    (lambda lane: lane // 16, {4: 1, 8: 1, 16: 2}), (lambda lane: lane % 4, {4: 1, 8: 2, 16: 4}),
+    (lambda lane: lane // 4, {4: 1, 8: 1, 16: 2}), (lambda lane: lane % 8, {4: 1, 8: 2, 16: 4}),
+    (lambda lane: lane // 2, {4: 1, 8: 1, 16: 2}), (lambda lane: lane, {4: 1, 8: 2, 16: 4}),
+    (lambda lane: lane % 8 * 8, {4: 2, 8: 8, 16: 32}), (lambda lane: lane // 4 * 8, {4: 2, 8: 4, 16: 8}),
+    (lambda lane: lane // 16 * 8, {4: 1, 8: 1, 16: 2}), (lambda lane: lane // 12 * 15, {4: 1, 8: 1, 16: 2}),
+]
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_accesses_are_those_that_were_measured(size):
+    for address, counts in MEASURED:
+        assert HOPPER.accesses([size * address(lane) for lane in range(32)], size) == counts[size]
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 8))
+def test_every_product_of_small_matrices_runs_staged(seed):
+    for case in (*map(drawn_product, range(seed, seed + 8)), drawn_chain(seed)):
+        plan = tl_dpnp.compile(case.source, target="cuda", cache=False).lower(H200).plan
+        assert plan.form == "staged", case.name
+        assert plan.local_memory <= H200.local_memory
+
+
+@pytest.mark.parametrize("shape", ["17, 17, 17", "61, 61, 61", "11, 13, 64"])
+def test_ragged_products_are_computed_in_registers_without_spills(shape):
+    m, n, k = shape.split(", ")
+    a, b, c = f"f32x{m}x{k}", f"f32x{k}x{n}", f"f32x{m}x{n}"
+    source = f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<{a}x?>
+      %b = subview %B[:,:,%g] : memref<{b}x?>
+      %c = subview %C[:,:,%g] : memref<{c}x?>
+      gemm.n.n 1.0, %a, %b, 0.0, %c : f32, memref<{a}>, memref<{b}>, f32, memref<{c}>
+    }}"""
+    kernel = tl_dpnp.compile(source, target="cuda", cache=False)
+    assert "in registers" in only(kernel.inspect_source()).splitlines()[0]
+    assert "cp.async.bulk.shared::cluster.global.mbarrier" in only(kernel.inspect_ptx())
+    assert only(kernel.resources()).stack == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_programs_compile(seed):
+    for case in (drawn_product(1000 + seed), drawn_chain(seed)):
+        kernel = tl_dpnp.compile(case.source, target="cuda", cache=False)
+        assert "mbarrier.try_wait.parity" in only(kernel.inspect_ptx())
+        assert only(kernel.resources()).stack == 0

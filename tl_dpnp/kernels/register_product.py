@@ -1,0 +1,298 @@
+"""A product of small matrices of any sizes by the threads of a team, from shared memory: C := alpha A B + beta C.
+
+Each thread has a tile of C in registers, of chunks of a few consecutive rows and columns that are dealt out to the
+threads in turns.  Chunks beyond the last row or column are computed from others and not stored, so that tiles need not
+divide C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.elements import load_element, store_element
+from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, if_then, index, value_type
+from tl_dpnp.kernels.mma.operands import Finish, Matrix
+from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.scalars import ScalarType
+
+__all__ = ["RegisterProduct"]
+
+#: Sums up to this length are unrolled whole; of longer ones, so many multiply-adds at most and terms of one iteration.
+_WHOLE, _ITERATION, _TERMS = 16, 192, 8
+#: Where a chunk of lines begins, an element that is known at run time and one that is known now, and its lines.
+_Line = tuple[ir.Value, int, int]
+
+
+@dataclass(frozen=True)
+class RegisterProduct:
+    """A product of m x k and k x n by `down` x `across` threads.
+
+    A chunk has `rows` of C, or `columns`; of A, `depth[0]` elements along the sum are loaded together, of B `depth[1]`.
+    Threads follow one another down the rows, or with `in_quads` by blocks of 2 x 2, whose first two share columns:
+    shared memory gives vectors to two lanes at once where each lane reads what the next one does, or the next but one.
+    In a product that is `staggered`, columns of B are an odd number of elements apart, and those of a thread an even
+    number of columns: a thread begins its sum with the first or the second term, such that its pairs of B are aligned,
+    and adds the term that is left at the end.
+    A product that `waits` stores when what the block copied back before has left shared memory; in one that
+    `is_partial`, the team has threads beyond those, which do nothing.
+    """
+
+    elements: tuple[ScalarType, ScalarType, ScalarType]
+    m: int
+    n: int
+    k: int
+    down: int
+    across: int
+    rows: int = 1
+    columns: int = 1
+    depth: tuple[int, int] = (1, 1)
+    in_quads: bool = False
+    waits: bool = False
+    is_partial: bool = False
+    staggered: bool = False
+
+    def __str__(self) -> str:
+        height, width = self.tile
+        return f"tiles of {height} x {width} in registers"
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a thread's tile."""
+        return (self.rows * -(-self.m // (self.rows * self.down)),
+                self.columns * -(-self.n // (self.columns * self.across)))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a team."""
+        return self.down * self.across
+
+    def place(self, thread: int) -> tuple[int, int]:
+        """Return the place of a thread of the team: along the rows, and along the columns."""
+        if not self.in_quads:
+            return thread % self.down, thread // self.down
+        quad = thread // 4
+        return 2 * (quad % (self.down // 2)) + thread % 2, 2 * (quad // (self.down // 2)) + thread // 2 % 2
+
+    @property
+    def length(self) -> int:
+        """Terms of the sum that are in the loop."""
+        return self.k - 1 if self.staggered else self.k
+
+    @property
+    def terms(self) -> int:
+        """Terms of the sum in one iteration."""
+        if self.length <= _WHOLE:
+            return self.length
+        height, width = self.tile
+        step = max(self.depth)
+        # In an even number of steps, what is loaded ahead in the last one has the registers of the first.
+        return 2 * step * max(1, min(_TERMS, _ITERATION // (height * width)) // (2 * step))
+
+    # --- the code ----------------------------------------------------------------------------------------------------
+
+    def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
+        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        row, column = self._own_place(b)
+        if self.is_partial:
+            is_there = b.and_(b.icmp_unsigned("<", row, index(self.down)),
+                              b.icmp_unsigned("<", column, index(self.across)))
+            if_then(b, is_there, lambda: self._compute(b, row, column, left, right, result, finish))
+        else:
+            self._compute(b, row, column, left, right, result, finish)
+
+    def _compute(
+        self, b: ir.IRBuilder, row: ir.Value, column: ir.Value, left: Matrix, right: Matrix, result: Matrix,
+        finish: Finish,
+    ) -> None:
+        """Append the code of a thread by its place in the team."""
+        lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
+        lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
+        sums = self._summed(b, left, right, lines_a, lines_b)
+        if self.waits:
+            asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
+            target_of(b).barrier(b)
+        self._store(b, result, row, column, sums, finish)
+
+    def _summed(
+        self, b: ir.IRBuilder, left: Matrix, right: Matrix, lines_a: Sequence[_Line], lines_b: Sequence[_Line]
+    ) -> list[ir.Value]:
+        """Append the sums of a thread's tile, and return them row by row."""
+        height, width = self.tile
+        element, step = self.elements[2], max(self.depth)
+        rest: list[ir.Value] = []
+        if self.staggered:
+            first = b.ptrtoint(b.gep(right.pointer, [lines_b[0][0]]), I64)
+            second = b.and_(b.udiv(first, index(self.elements[1].bytes)), index(1))
+            last = b.mul(b.sub(index(1), second), index(self.k - 1))
+            rest = [*_values(b, left.pointer, lines_a, left.strides, self.elements[0], 1, last, 0, 1),
+                    *_values(b, right.pointer, lines_b, right.strides[::-1], self.elements[1], 1, last, 0, 1)]
+            left, right = left.at(b, index(0), second), right.at(b, second, index(0))
+        starts = left.pointer, lines_a, left.strides, self.elements[0], self.depth[0]
+        others = right.pointer, lines_b, right.strides[::-1], self.elements[1], self.depth[1]
+
+        def loaded(start: ir.Value, first: int, end: int) -> list[ir.Value]:
+            """Return what a step multiplies: the elements of each row of A, then of each column of B."""
+            count = min(step, end - first)
+            return [*_values(b, *starts, start, first, count), *_values(b, *others, start, first, count)]
+
+        def multiplied(values: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
+            """Return the sums with the terms of a step more."""
+            count = len(values) // (height + width)
+            sums = list(sums)
+            for term in range(count):
+                for i in range(height):
+                    for j in range(width):
+                        of_a, of_b = values[i * count + term], values[(height + j) * count + term]
+                        place = i * width + j
+                        sums[place] = scalar_ops.fused_multiply_add(b, element, of_a, of_b, sums[place])
+            return sums
+
+        def iteration(start: ir.Value, values: Sequence[ir.Value], end: int, following: bool) -> list[ir.Value]:
+            """Return the sums after the terms up to `end`, and what is multiplied next; loads go ahead of their use."""
+            sums, current = list(values[: height * width]), list(values[height * width :])
+            for first in range(0, end, step):
+                ahead: list[ir.Value] = []
+                if following or first + step < end:
+                    ahead = loaded(start, first + step, max(end, first + 2 * step) if following else end)
+                sums, current = multiplied(current, sums), ahead
+            return [*sums, *current]
+
+        sums: list[ir.Value] = [constant(value_type(element), 0.0)] * (height * width)
+        loops = max(0, self.length // self.terms - 1) * self.terms
+        values = [*sums, *loaded(index(0), 0, self.length)]
+        if loops:
+            values = counted_loop(b, index(0), index(loops), index(self.terms), values,
+                                  lambda start, values: iteration(start, values, self.terms, True),
+                                  runs_at_least_once=True, unrolled=False)
+        sums = iteration(index(loops), values, self.length - loops, False)
+        return multiplied(rest, sums) if rest else sums
+
+    def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
+        """Return what `place` gives for this thread."""
+        row, column = special_register(b, "tid.x"), special_register(b, "tid.y")
+        if not self.in_quads:
+            return row, column
+        thread = b.add(row, b.mul(column, index(self.down)))
+        quad, half = b.lshr(thread, index(2)), index(self.down // 2)
+        beside = b.and_(b.lshr(thread, index(1)), index(1))
+        return (b.add(b.shl(b.urem(quad, half), index(1)), b.and_(thread, index(1))),
+                b.add(b.shl(b.udiv(quad, half), index(1)), beside))
+
+    def _lines(
+        self, b: ir.IRBuilder, stride: int, own: ir.Value, size: int, parts: int, end: int
+    ) -> list[_Line]:
+        """Return the chunks of a thread.
+
+        Where a chunk is beyond the `end` for a thread, it is the thread's one before, or the last one of all.
+        """
+        chunks = end // size
+        found = []
+        first = b.mul(own, index(size * stride))
+        for number in range(-(-chunks // parts)):
+            if (number + 1) * parts <= chunks:
+                found.append((first, number * parts * size * stride, size))
+                continue
+            place = b.add(own, index(number * parts))
+            before = b.add(own, index((number - 1) * parts)) if number else index(chunks - 1)
+            place = b.select(b.icmp_unsigned("<", place, index(chunks)), place, before)
+            found.append((b.mul(place, index(size * stride)), 0, size))
+        return found
+
+    def _store(
+        self, b: ir.IRBuilder, result: Matrix, row: ir.Value, column: ir.Value, sums: Sequence[ir.Value],
+        finish: Finish,
+    ) -> None:
+        height, width = self.tile
+        element = self.elements[2]
+        stride, distance = result.strides
+        size = self.rows if stride == 1 and _is_aligned(result, element, self.rows, distance) else 1
+
+        def guarded(place: ir.Value, last: int, end: int, body: Callable[[], None]) -> None:
+            """Emit stores of a chunk that is there for all threads, or for those whose place is before the end."""
+            if last < end:
+                body()
+            else:
+                if_then(b, b.icmp_unsigned("<", place, index(end)), body)
+
+        def store(i: int, j: int) -> None:
+            down, along = divmod(i, self.rows)
+            line = b.add(b.mul(b.add(row, index(down * self.down)), index(self.rows)), index(along))
+            across, beside = divmod(j, self.columns)
+            place = b.add(b.mul(b.add(column, index(across * self.across)), index(self.columns)), index(beside))
+            pointer = b.gep(result.pointer, [b.add(b.mul(line, index(stride)), b.mul(place, index(distance)))])
+            parts = [sums[(i + part) * width + j] for part in range(size)]
+            if size == 1:
+                value = finish(parts[0], lambda: load_element(b, element, pointer))
+                store_element(b, element, value, pointer)
+                return
+            alignment = size * element.bytes
+            old: list[ir.Value] = []
+
+            def before(part: int) -> ir.Value:
+                if not old:
+                    old.append(load_element(b, element, pointer, size, alignment))
+                return b.extract_element(old[0], ir.Constant(I32, part))
+
+            vector: Any = ir.Constant(ir.VectorType(value_type(element), size), ir.Undefined)
+            for part, total in enumerate(parts):
+                value = finish(total, partial(before, part))
+                vector = b.insert_element(vector, value, ir.Constant(I32, part))
+            store_element(b, element, vector, pointer, alignment)
+
+        for chunk in range(width // self.columns):
+            across = b.add(column, index(chunk * self.across))
+
+            def columns(chunk: int = chunk) -> None:
+                for number in range(height // self.rows):
+                    down = b.add(row, index(number * self.down))
+
+                    def rows(number: int = number, chunk: int = chunk) -> None:
+                        for beside in range(self.columns):
+                            for along in range(0, self.rows, size):
+                                store(number * self.rows + along, chunk * self.columns + beside)
+
+                    guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
+
+            guarded(across, chunk * self.across + self.across - 1, self.n // self.columns, columns)
+
+
+def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) -> bool:
+    """Whether so many consecutive elements, from a multiple of them on, are at a multiple of their size."""
+    return distance % count == 0 and matrix.alignment % (count * element.bytes) == 0
+
+
+def _values(
+    b: ir.IRBuilder, pointer: ir.Value, lines: Sequence[_Line], strides: tuple[int, int],
+    element: ScalarType, depth: int, start: ir.Value, first: int, count: int,
+) -> list[ir.Value]:
+    """Return `count` elements along the sum of each line of the chunks; `strides` are those of lines and of the sum."""
+    stride, along = strides
+    found: list[ir.Value] = []
+    step = b.mul(start, index(along))
+    for begin, known, size in lines:
+        base = b.gep(pointer, [b.add(begin, step)])
+        chunk: list[list[ir.Value]] = [[] for _ in range(size)]
+        if stride == 1 and size > 1:
+            for term in range(count):
+                place = b.gep(base, [index(known + (first + term) * along)])
+                vector = load_element(b, element, place, size, size * element.bytes)
+                for line in range(size):
+                    chunk[line].append(b.extract_element(vector, ir.Constant(I32, line)))
+        else:
+            for line in range(size):
+                for term in range(0, count, depth):
+                    place = b.gep(base, [index(known + line * stride + (first + term) * along)])
+                    if depth == 1:
+                        chunk[line].append(load_element(b, element, place))
+                        continue
+                    vector = load_element(b, element, place, depth, depth * element.bytes)
+                    chunk[line] += [b.extract_element(vector, ir.Constant(I32, part)) for part in range(depth)]
+        found += [value for line in chunk for value in line]
+    return found

@@ -1,0 +1,213 @@
+"""Which tiles the threads of the staged form have of a product, and how many teams a block has, by an estimate."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tl_dpnp.kernels.register_product import RegisterProduct
+from tl_dpnp.scalars import ScalarType
+from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
+
+__all__ = ["Problem", "RegisterPlan", "best_plan"]
+
+#: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
+_SUMS, _LONGEST, _OTHERS = 72, 12, 40
+#: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute
+#: Capability"), and bytes of a vector.
+_THREADS, _TEAMS, _VECTOR = 512, 64, 16
+#: Warps whose accesses to shared memory stand for all.
+_SAMPLE = 3
+#: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
+_PAIRED, _SHORT = 4, 4
+#: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
+_DISTURBANCE = 0.1
+
+Strides = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product and where its matrices are: types, sizes m, n and k, and for each of A, B and C strides in elements.
+
+    `pitches` are the bytes between those of neighbouring teams, and addresses are multiples of `alignments`; `moved`
+    are the bytes that each product reads and writes in device memory, and C `is_read` or not.
+    """
+
+    elements: tuple[ScalarType, ScalarType, ScalarType]
+    sizes: tuple[int, int, int]
+    strides: tuple[Strides, Strides, Strides]
+    pitches: tuple[int, int, int]
+    alignments: tuple[int, int, int]
+    moved: int
+    is_read: bool
+
+    def products(self) -> Iterator[RegisterProduct]:
+        """Yield the tiles that threads may have."""
+        (m, n, k), words = self.sizes, self.elements[2].bytes // 4
+        (a_row, a_along), (b_along, b_column), (c_row, c_column) = self.strides
+        heights = self._widths(2, c_column, m) if c_row == 1 else [1]
+        if a_row == 1:
+            heights = [width for width in heights if width in self._widths(0, a_along, m)]
+        widths = self._widths(1, b_along, n) if b_column == 1 else [1]
+        depths = [(first, second)
+                  for first in (self._widths(0, a_row, k) if a_along == 1 and a_row != 1 else [1])
+                  for second in (self._widths(1, b_column, k) if b_along == 1 and b_column != 1 else [1])]
+        for height in heights:
+            for width in widths:
+                for down in _parts(m // height, _LONGEST // height):
+                    for across in _parts(n // width, _LONGEST // width):
+                        for depth in depths:
+                            product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
+                            if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
+                                continue
+                            yield product
+                            yield from self._staggered(product)
+                            if words * max(height, width, *depth) > 1 and min(down, across) > 1:
+                                yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
+
+    def _staggered(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
+        """Yield the product with pairs of a B whose columns are an odd number of elements apart."""
+        (along, distance), across = self.strides[1], product.across + product.across % 2
+        if (along == 1 and distance % 2 and self.elements[1].bytes == _PAIRED and product.k > _SHORT
+                and product.depth == (1, 1) and 1 < across <= product.n):
+            yield replace(product, across=across, depth=(1, 2), staggered=True)
+
+    def _widths(self, operand: int, distance: int, count: int) -> list[int]:
+        """Return how many of `count` elements may be accessed together, where such lines are a `distance` apart."""
+        size = self.elements[operand].bytes
+        return [width for width in (1, 2, 4) if width * size <= _VECTOR and distance % width == 0 and count % width == 0
+                and self.alignments[operand] % (width * size) == 0]
+
+    def accesses(self, product: RegisterProduct, teams: int, unit: Multiprocessor) -> float:
+        """Return how often a warp accesses shared memory."""
+        height, width = product.tile
+        (first, second), k = product.depth, product.k
+        (a_row, a_along), (_, b_column), (c_row, c_column) = self.strides
+        own = (replace(product, rows=1, columns=1, depth=(1, 1)), teams)
+        rows = product.rows if a_row == 1 else 1
+        columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
+        # Lanes that begin with the second term read the next column of A.
+        late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
+        of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
+                         rows * first, unit, late)
+        of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
+                         columns * second, unit)
+        high = product.rows if c_row == 1 else 1
+        of_c = _accesses(own, (product.rows * c_row, product.columns * c_column), self.pitches[2],
+                         self.elements[2].bytes, high, unit)
+        return (k * (height / rows / first * of_a + width / columns / second * of_b)
+                + (1 + self.is_read) * height * width / high * of_c)
+
+
+@dataclass(frozen=True)
+class RegisterPlan:
+    """The tiles of a product, the teams of a block, and the cycles that a multiprocessor takes for each of them."""
+
+    product: RegisterProduct
+    teams: int
+    cycles: float
+
+
+def best_plan(
+    problem: Problem, unit: Multiprocessor, memory: Callable[[int], int], most_memory: int, waits: bool,
+    places: int,
+) -> RegisterPlan | None:
+    """Return the tiles and teams with the fewest cycles; None where none has room.
+
+    `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
+    block take turns; results have so many `places`.
+    """
+    best = None
+    memory = functools.cache(memory)
+    for product in problem.products():
+        most = max(1, min(_THREADS // product.threads, _TEAMS))
+        for teams in _counts(most, product.threads):
+            if memory(teams) > most_memory:
+                continue
+            estimate = _estimate(problem, product, teams, unit, memory(teams), waits, places)
+            # What takes longer even if it accessed shared memory for nothing needs no look at its banks.
+            if best is None or estimate(0.0) < best.cycles:
+                cycles = estimate(problem.accesses(product, teams, unit))
+                if best is None or cycles < best.cycles:
+                    best = RegisterPlan(product, teams, cycles)
+    return best
+
+
+def _counts(most: int, threads: int) -> list[int]:
+    """Return numbers of teams: those whose threads are whole warps, and few."""
+    step = LANES // math.gcd(LANES, threads)
+    return sorted({*range(step, most + 1, step), *range(1, min(most, step - 1, 8) + 1)})
+
+
+def _estimate(
+    problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool,
+    places: int,
+) -> Callable[[float], float]:
+    """Return the function that gives the cycles for a product by how often a warp accesses shared memory.
+
+    They are those of what bounds it, and a part of all others.
+    """
+    height, width = product.tile
+    words = product.elements[2].bytes // 4
+    warps = -(-product.threads * teams // LANES)
+    registers = _OTHERS + words * (height * width + 2 * max(product.depth) * (height + width))
+    blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
+                 unit.threads // (warps * LANES), unit.blocks)
+    if blocks == 0:
+        return lambda _: math.inf
+    rate = unit.multiply_adds_f64 if product.elements[2].bytes > 4 else unit.multiply_adds_f32
+    loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
+                         + width / product.columns / product.depth[1])
+    instructions = (height * width * product.k * LANES * unit.instructions / rate + loads + height * width
+                    + unit.turn_instructions)
+    # Warps are dealt out to as many schedulers as there are instructions in a cycle.
+    schedulers = unit.instructions
+    issuing = -(-warps * blocks // schedulers) * instructions
+    moving = blocks * teams * problem.moved / unit.memory_bytes
+
+    def cycles(accesses: float) -> float:
+        accessing = blocks * (warps * accesses + teams * problem.moved / (4 * unit.banks))
+        # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
+        waiting = min(issuing, accessing) / max(1, warps * blocks / schedulers)
+        computing = max(issuing, accessing) + unit.exposed * waiting
+        if waits:
+            turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
+        else:
+            between = unit.turn + unit.barrier * (places == 1)
+            turn = max(moving + unit.memory_latency / blocks, computing + between / blocks)
+        return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
+
+    return cycles
+
+
+def _parts(chunks: int, most: int) -> list[int]:
+    """Return the numbers of threads for chunks: the least for each number that a thread may have."""
+    return sorted({-(-chunks // each) for each in range(1, max(1, min(most, chunks)) + 1)})
+
+
+@functools.cache
+def _accesses(
+    own: tuple[RegisterProduct, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor,
+    late: tuple[int, int, int] = (0, 0, 0),
+) -> float:
+    """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
+
+    `own` are the threads of a team, in a product of any sizes, and the teams of a block.  Lanes whose team times the
+    first of `late` and column times the second make an odd number access what is the third of them further on.
+    """
+    product, teams = own
+    each = product.threads
+    threads = each * teams
+    found: list[int] = []
+    for first in range(0, min(threads, _SAMPLE * LANES), LANES):
+        places = [(thread // each, *product.place(thread % each))
+                  for thread in range(first, min(first + LANES, threads))]
+        # What is staggered begins at the next multiple of its size.
+        together = size * count
+        addresses = [-(-(team * pitch + size * (row * strides[0] + column * strides[1])) // together) * together
+                     + size * late[2] * ((team * late[0] + column * late[1]) % 2) for team, row, column in places]
+        found.append(unit.accesses(addresses, together))
+    return sum(found) / len(found)

@@ -1,0 +1,61 @@
+"""What a multiprocessor of a CUDA device does in a cycle, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["LANES", "Multiprocessor"]
+
+#: Lanes of a warp, and bytes of a bank of shared memory.
+LANES, _BANK = 32, 4
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """What decides how products of small matrices run.
+
+    A cycle has so many multiply-adds of f32 and of f64, `instructions` of warps, and one access to shared memory, of
+    `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all `blocks` together, and
+    `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
+    after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
+    beside its products, and a `barrier` more for results that have one place.  Where a scheduler has a single warp, the
+    `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.
+    """
+
+    multiply_adds_f32: int
+    multiply_adds_f64: int
+    instructions: int
+    banks: int
+    registers: int
+    threads: int
+    blocks: int
+    local_memory: int
+    block_memory: int
+    memory_bytes: float
+    memory_latency: int
+    turn: int
+    turn_instructions: int
+    barrier: int
+    exposed: float
+
+    def accesses(self, addresses: Sequence[int], size: int) -> int:
+        """Return how often shared memory is accessed for loads of `size` bytes by a warp.
+
+        Wide loads go by parts of it, half as many where each lane reads what the next lane, or the next but one, does.
+        """
+        parts = max(1, size // _BANK)
+        if parts > 1 and any(
+            all(address == addresses[lane ^ distance] for lane, address in enumerate(addresses)
+                if lane ^ distance < len(addresses)) for distance in (1, 2)
+        ):
+            parts //= 2
+        together, total = LANES // parts, 0
+        for first in range(0, len(addresses), together):
+            words = {word for address in addresses[first : first + together]
+                     for word in range(address // _BANK, (address + size - 1) // _BANK + 1)}
+            counts = [0] * self.banks
+            for word in words:
+                counts[word % self.banks] += 1
+            total += max(counts)
+        return total
