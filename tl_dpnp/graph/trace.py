@@ -244,11 +244,11 @@ class Trace:
         finally:
             self._outside -= 1
 
-    def live(self) -> Iterable[Any]:
+    def live(self) -> list[Any]:
         """Return the lazy arrays that somebody still holds."""
-        alive = [(reference, lazy) for reference in self._lazies if (lazy := reference()) is not None]
-        self._lazies = [reference for reference, _ in alive]
-        return [lazy for _, lazy in alive]
+        alive = [lazy for reference in self._lazies if (lazy := reference()) is not None]
+        self._lazies = [*map(weakref.ref, alive)]
+        return alive
 
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
         """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
@@ -322,21 +322,18 @@ class Trace:
                      if other["_usm_type"] == usm_type and other["_queue"] == queue}
             self._run_regions(dict(roots), usm_type, queue)
             self._replace(roots, {base: wanted[base]["_storage"] for base in roots})
-            if len(roots) == len(wanted):
-                return
+            lazies = [] if len(roots) == len(wanted) else lazies
 
     def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
         """Let arrays that are computed alike be copies: what is written to one must not change the others."""
-        owners: dict[Node, list[Any]] = {}
+        owners: dict[Node, dict[int, Any]] = {}
         for lazy in lazies:
             state = lazy.__dict__
             base = base_of(state["_node"])
             if not isinstance(base, Array):
-                known = owners.setdefault(base, [])
-                if not any(storage is state["_storage"] for storage in known):
-                    known.append(state["_storage"])
+                owners.setdefault(base, {})[id(state["_storage"])] = state["_storage"]
         copies: dict[int, dict[Node, Node]] = {
-            id(storage): {base: self.cache.copy(base, number)}
+            storage: {base: self.cache.copy(base, number)}
             for base, storages in owners.items() for number, storage in enumerate(storages) if number
         }
         for lazy in self.live() if copies else ():
@@ -582,7 +579,7 @@ class Trace:
     def finish(self) -> None:
         """Turn all lazy arrays that are left into ordinary ones."""
         self.write_back()
-        remaining = list(self.live())
+        remaining = self.live()
         self.materialize(remaining)
         for lazy in remaining:
             self.settle(lazy)
