@@ -16,6 +16,7 @@ import pytest
 from llvmlite import ir
 
 from tests.lowering.support import gemm
+from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.llvm import GLOBAL, I64, constant, index
 from tl_dpnp.kernels.targets import TARGETS
 from tl_dpnp.lowering.defaults import vector_schedule
@@ -143,3 +144,11 @@ def test_what_is_read_across_memory_is_fetched_for_a_later_work_group(monkeypatc
     schedule.prefetch("m")
     first, *_ = fetched_lines(schedule, (64, 1, 64), monkeypatch, streams=True)
     assert set(first) == {(line, False) for line in range(64 * 64 * 4 // CACHE_LINE)}
+
+
+def test_a_loop_that_prefetches_stays_among_loops_of_known_ranges():
+    schedule = Schedule(gemm(None, 4, 8).nest)
+    schedule.reorder("n", "m")
+    schedule.prefetch("n")
+    with pytest.raises(ScheduleError, match="n prefetches, but the range of m is not known"):
+        schedule.reorder("m", "n")

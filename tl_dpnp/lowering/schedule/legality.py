@@ -42,6 +42,11 @@ def _check_paths(draft: Draft, nodes: tuple[Node, ...], around: tuple[Loop, ...]
                         outer.kind not in forbidden,
                         f"{node.variable} ({node.kind}) lies inside {outer.variable}, which is {outer.kind}",
                     )
+                for counted in (*around, node) if node.prefetch else ():
+                    draft.require(
+                        counted.static_range is not None,
+                        f"{node.variable} prefetches, but the range of {counted.variable} is not known",
+                    )
                 _check_paths(draft, node.body, (*around, node))
             case Stage():
                 _check_stage(draft, node, around)
