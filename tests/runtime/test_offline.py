@@ -11,7 +11,6 @@ from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.targets import new_module, target_for
-from tl_dpnp.lowering import matrix_engine
 from tl_dpnp.runtime.offline import dpas_table, tools
 from tl_dpnp.runtime.offline.assembly import inner_loop, parse
 from tl_dpnp.runtime.offline.binary import read_binary
@@ -19,6 +18,7 @@ from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
 from tl_dpnp.runtime.sycl.machine_code import build_options
 from tl_dpnp.runtime.sycl.spirv import translate
+from tl_dpnp.target.catalog import DPAS
 
 
 @needs_tools
@@ -153,8 +153,7 @@ def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, tr
 @needs_tools
 def test_a_tile_that_takes_scratch_memory_is_made_smaller(monkeypatch):
     """A default that is too large for the registers; one that is given stays as it is."""
-    monkeypatch.setitem(matrix_engine._STAGED, (16, True), ((4, 4, 1),))
-    monkeypatch.setattr(matrix_engine, "_MOST_REGISTERS", {8: 1000, 16: 1000})
+    monkeypatch.setitem(DPAS, 16, replace(DPAS[16], packed_f32=((4, 4, 1),), registers=1000))
     text = gemm("f32", "f32", 256, 192, 512)
     kernel = tl_dpnp.compile(text, precision="high", cache=False)
     program = kernel.compile_offline("pvc")
