@@ -20,24 +20,15 @@ import pytest
 
 import tl_dpnp
 from tests.diagnostics.mistakes import CHOOSE, MISTAKES, PACKED, PRODUCT, TWO
-from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED
+from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, ByDLPack
 from tl_dpnp import config
 from tl_dpnp.language import FunctionBuilder, group, memref
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.scalars import F32, I1
 
 
-class OnHost:
-    """An array of a package whose arrays are on the host and offer DLPack."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
+class OnHost(ByDLPack):
+    """An array of a package whose arrays are on the host."""
 
 
 def names(folder):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import dpnp
@@ -56,6 +58,19 @@ func @count(%x: memref<i64x?>, %step: i64) {
 """
 
 
+class ByDLPack:
+    """An array of a package that offers DLPack only."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+
 def on_device(array: Any, dtype: str | None = None) -> dpnp.ndarray:
     """Return a host array as a column-major dpnp array of the same values."""
     return dpnp.asarray(np.asfortranarray(array, dtype=dtype), order="F")
@@ -64,3 +79,10 @@ def on_device(array: Any, dtype: str | None = None) -> dpnp.ndarray:
 def random(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray[Any, Any]:
     """Return an array of small integers, whose products and sums are exact in float32."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype, order="F")
+
+
+def process(script: str) -> str:
+    """Run a script with this interpreter and return what it prints; its status must be 0."""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout

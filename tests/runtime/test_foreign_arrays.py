@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.runtime.support import AXPY, FUSED
+from tests.runtime.support import AXPY, FUSED, ByDLPack
 from tests.runtime.test_binding import COPY
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.runtime.sycl.arrays import view_of
@@ -30,19 +30,6 @@ class ByInterface:
     @property
     def __sycl_usm_array_interface__(self):
         return {**self.array.__sycl_usm_array_interface__}
-
-
-class ByDLPack:
-    """The same, of one that offers DLPack only."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
 
 
 WAYS = pytest.mark.parametrize("way", [ByInterface, ByDLPack])

@@ -65,9 +65,7 @@ def flops_of(node: Node) -> int:
     """Return the cost of computing one node from its operands, in multiply-adds."""
     match node:
         case Contract():
-            sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                     for letter, size in zip(letters, operand.shape, strict=True)}
-            return math.prod(sizes.values())
+            return math.prod(node.sizes.values())
         case Reduce():
             return node.operand.size
         case Map():

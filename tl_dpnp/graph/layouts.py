@@ -97,8 +97,7 @@ def _cost(node: Node, stored: Collection[Node]) -> int:
 
 def _depth(node: Contract) -> int:
     """Return how many terms each element of a product is the sum of."""
-    sizes = zip(node.operand_letters[0], node.operands[0].shape, strict=True)
-    return math.prod(size for letter, size in sizes if letter not in node.letters)
+    return math.prod(size for letter, size in node.sizes.items() if letter not in node.letters)
 
 
 def _crossings(
@@ -113,25 +112,32 @@ def _crossings(
     total = 0.0
     for node in short:
         total += _TRANSPOSING * _matrix_size(node) if node in roots else 0
-        pending, each = list(operands_of(node)), _TRANSPOSING
         if isinstance(node, Contract):
-            slow = next(letter for letter, size in zip(node.letters, shapes[node], strict=True) if size > 1)
-            pending = [operand for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                       if slow in letters]
-        elif terms_of(node, stored) is None:
-            each = _COLLECTING
-        of_product = isinstance(node, Contract)
-        parts = [(operand, _matrix_size(operand) if of_product else _matrix_size(node)) for operand in pending]
-        seen = set(short)
-        while parts:
-            operand, most = parts.pop()
-            if operand not in seen:
-                seen.add(operand)
-                most = min(most, _matrix_size(operand))
-                if isinstance(operand, Array) or operand in stored:
-                    total += each * most
-                elif isinstance(operand, Map | View):
-                    parts += [(other, most) for other in operands_of(operand)]
+            rows = next(letter for letter, size in zip(node.letters, shapes[node], strict=True) if size > 1)
+            read = [(operand, _matrix_size(operand))
+                    for operand, letters in zip(node.operands, node.operand_letters, strict=True) if rows in letters]
+            each = _TRANSPOSING
+        else:
+            read = [(operand, _matrix_size(node)) for operand in operands_of(node)]
+            each = _COLLECTING if terms_of(node, stored) is None else _TRANSPOSING
+        total += each * _elements_read(read, short, stored)
+    return total
+
+
+def _elements_read(read: list[tuple[Node, int]], short: Collection[Node], stored: Collection[Node]) -> int:
+    """Return how many elements of arrays and of temporaries that are not `short` nodes are computed from, of each of
+    which so many elements are read at most.
+    """
+    total, seen, pending = 0, set(short), list(read)
+    while pending:
+        node, most = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            most = min(most, _matrix_size(node))
+            if isinstance(node, Array) or node in stored:
+                total += most
+            elif isinstance(node, Map | View):
+                pending += [(operand, most) for operand in operands_of(node)]
     return total
 
 

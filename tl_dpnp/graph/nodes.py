@@ -108,6 +108,12 @@ class Contract(Node):
     operand_letters: tuple[str, str]
     letters: str
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the axes by their letters."""
+        return {letter: size for operand, letters in zip(self.operands, self.operand_letters, strict=True)
+                for letter, size in zip(letters, operand.shape, strict=True)}
+
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Reduce(Node):

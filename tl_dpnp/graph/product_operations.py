@@ -83,8 +83,7 @@ def _leave_large_products(node: Node) -> None:
         node = node.operand
     if not isinstance(node, Contract):
         return
-    sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-             for letter, size in zip(letters, operand.shape, strict=True)}
+    sizes = node.sizes
     batch = set(node.letters[:-2]).union(set(node.letters).intersection(*node.operand_letters))
     sides = [math.prod(sizes[c] for c in letters if c in node.letters and c not in batch)
              for letters in node.operand_letters]

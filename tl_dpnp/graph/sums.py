@@ -145,9 +145,7 @@ def _uses(placement: Placement, roots: Collection[Node], stored: Collection[Node
 
 def _is_product_of_matrices(node: Contract, shape: Sequence[int]) -> bool:
     """Return whether a product, whose result has this shape in a work-group, has rows, columns and a depth there."""
-    sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-             for letter, size in zip(letters, operand.shape, strict=True)}
-    sizes |= dict(zip(node.letters, shape, strict=True))
+    sizes = node.sizes | dict(zip(node.letters, shape, strict=True))
     left, right, out = ("".join(letter for letter in letters if sizes[letter] > 1)
                         for letters in (*node.operand_letters, node.letters))
     return is_matrix_product(left, right, out)

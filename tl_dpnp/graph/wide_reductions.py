@@ -26,7 +26,7 @@ def write_wide_reduction(
     b: FunctionBuilder, type: ScalarType, start: Value, combine: Callable[[Value, Value], Value],
     sizes: Mapping[int, int], element: Callable[[Mapping[int, Index]], Value],
 ) -> Value:
-    """Write a reduction over axes, the slowest in memory first, and return its result.
+    """Write a reduction over axes of more than one element, the slowest in memory first, and return its result.
 
     `element` gives an element by its index on these axes.  The elements of the fastest axis are put together in
     partial results, as many as a power of two, and these by halves.
@@ -45,7 +45,7 @@ def write_wide_reduction(
         b.store(start, partial, lane)
     with ExitStack() as stack:
         for axis, extent in outer:
-            where[axis] = stack.enter_context(b.for_(0, extent)) if extent > 1 else 0
+            where[axis] = stack.enter_context(b.for_(0, extent))
         pieces, rest = divmod(size, lanes)
         if pieces == 1:
             add(lanes, 0)

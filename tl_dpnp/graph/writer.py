@@ -451,10 +451,9 @@ class _Writer:
         held = self.buffers.get(node.operand)
         in_memory = tuple(reversed(held.axes)) if held is not None else node.axes  # the slowest first
         known = dict(zip(node.axes, sizes, strict=True))
-        ordered = {axis: known[axis] for axis in dict.fromkeys((*node.axes, *in_memory)) if axis not in in_memory}
-        ordered |= {axis: known[axis] for axis in in_memory}
-        result = write_wide_reduction(b, type_, constant(b, reduction.start(type_), type_),
-                                      lambda one, other: emit(b, type_, [one, other]), ordered, element)
+        result = write_wide_reduction(
+            b, type_, constant(b, reduction.start(type_), type_), lambda one, other: emit(b, type_, [one, other]),
+            {axis: known[axis] for axis in in_memory if known[axis] > 1}, element)
         self.loaded = {}
         b.store(result, target.memref)
 
@@ -543,9 +542,7 @@ class _Writer:
             self._tensor(operand, letters, node, element)
             for operand, letters in zip(node.operands, node.operand_letters, strict=True)
         ]
-        sizes = {letter: size for operand, letters in zip(node.operands, node.operand_letters, strict=True)
-                 for letter, size in zip(letters, operand.shape, strict=True) if letter not in node.letters}
-        sizes |= dict(zip(node.letters, self.rooms[node], strict=True))
+        sizes = node.sizes | dict(zip(node.letters, self.rooms[node], strict=True))
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
         factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
         held = dict(zip(sizes, self.group.held(list(sizes.values())), strict=True))
