@@ -77,6 +77,8 @@ def _engine(parts: dict[str, str], definition: Definition) -> str:
     if re.search(r"\bdpas_\w+", parts["schedule"]):
         lanes = dict(definition.options).get("emulate_dpas")
         return f"dpas emulated, {lanes} lanes" if lanes else "dpas"
+    if re.search(r"\bamx_\w+", parts["schedule"]):
+        return "amx emulated" if dict(definition.options).get("amx") == "emulate" else "amx"
     return "simd"
 
 
