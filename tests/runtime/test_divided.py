@@ -10,7 +10,7 @@ import tl_dpnp
 from tests.lowering.support import CPU
 from tl_dpnp.language import parse
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.divide import divide
+from tl_dpnp.lowering.mappings.divided import divide
 
 SOURCE = """
 func @product(%alpha: {t}, %group: group<memref<{t}x{a}>>, %b: memref<{t}x{b}x?>, %c: memref<{t}x{m}x{n}x?>) {{

@@ -9,7 +9,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError, TLError, UnsupportedError
-from tl_dpnp.lowering import micro_kernels, pipeline
+from tl_dpnp.lowering import analysis, micro_kernels, pipeline
 from tl_dpnp.lowering.emission import loops
 from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
@@ -31,10 +31,11 @@ def compiled(source: str) -> None:
 
 #: Where something fails: the module, the name of a function there, a program that uses it, and the line to be shown.
 PLACES = {
-    "lowering, at its beginning": (pipeline, "choose_work_group", PRODUCT, 1),
-    "lowering, writing the body": (pipeline, "write_body", PRODUCT, 1),
+    "lowering, at its beginning": (pipeline, "analyse", PRODUCT, 1),
+    "lowering, writing the body": (pipeline, "BodyWriter", PRODUCT, 1),
     "lowering, printing the body": (pipeline, "print_body", PRODUCT, 1),
-    "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
+    "the choice of a mapping": (pipeline, "mappings_of", PRODUCT, 1),
+    "schedules": (analysis, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),
     "Numba": (numba_dpex_adapter, "_compile", PRODUCT, 1),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SubgroupLayout"]
+__all__ = ["ALONE", "SubgroupLayout"]
 
 
 @dataclass(frozen=True)
 class SubgroupLayout:
-    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns.
-
-    The vector form has one lane and one sub-group.
-    """
+    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns."""
 
     lanes: int = 1
     rows: int = 1
@@ -22,3 +19,7 @@ class SubgroupLayout:
     def subgroups(self) -> int:
         """Number of sub-groups of the work-group."""
         return self.rows * self.columns
+
+
+#: The layout of a work-group that is one work-item.
+ALONE = SubgroupLayout()

@@ -6,29 +6,28 @@ import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
-from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import Block, block_schedule
+from tl_dpnp.lowering.block_product import Block
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
+from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, remark, whole_micro_kernel
 from tl_dpnp.lowering.nest import loops_of, stages_of
-from tl_dpnp.lowering.packing import strided_along
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tile_engine import default_tile_kernel, tile_remark, whole_tile_kernel
-from tl_dpnp.lowering.tiling import memory_tiling
+from tl_dpnp.lowering.tile_engine import tile_remark, tile_work, whole_tile_kernel
+from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.warp_tile import row_of
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.target.core import Core
 
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.mappings.mapping import LoopMapping
+
 __all__ = [
-    "GivenSchedule", "Scheduled", "contractions_of", "micro_kernels_of", "resolve_schedules", "schedule_instructions",
+    "GivenSchedule", "Scheduled", "contractions_of", "resolve_schedules", "schedule_instructions", "work_of",
 ]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
@@ -67,18 +66,9 @@ def contractions_of(
     ]
 
 
-def micro_kernels_of(function: ops.Function, engine: MatrixEngine) -> list[tuple[Contraction, MicroKernel]]:
-    """Return the instructions of a canonical function that the matrix engine takes, with their micro-kernels."""
-    found = [
-        (contraction, default_micro_kernel(contraction.nest, engine.at(operation.precision)))
-        for operation, contraction in contractions_of(function)
-    ]
-    return [(contraction, kernel) for contraction, kernel in found if kernel is not None]
-
-
 def schedule_instructions(
     function: ops.Function,
-    work_group: WorkGroup,
+    mapping: LoopMapping,
     core: Core,
     given: Mapping[str, str],
     engine: MatrixEngine = NO_ENGINE,
@@ -92,7 +82,7 @@ def schedule_instructions(
     `given` are the user's schedules as `resolve_schedules` returns them; with `moving`, as `contraction_of` takes it,
     each nest does two work-groups at once.  `blocks` are the tiles of large products by the names of their nests, and
     `device` is what copies and instructions that not all devices have are for.  Raises ScheduleError, with the place of
-    the instruction, for a schedule that does not fit the work-group or the device.
+    the instruction, for a schedule that does not fit the mapping or the device.
     """
     result = []
     for operation, contraction in contractions_of(function, moving):
@@ -100,49 +90,40 @@ def schedule_instructions(
         try:
             if contraction.nest.name in given:
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
-            elif work_group.form == "staged":
-                schedule = staged_schedule(contraction, work_group.layout)
-            elif work_group.form == "vector" and (tiles := default_tile_kernel(contraction.nest, own)):
-                schedule = Schedule(contraction.nest)
-                schedule.tensorize("m", tiles.name)
-            elif work_group.form == "vector":
-                schedule = vector_schedule(contraction, core)
-            elif work_group.layout.lanes == engine.lanes and (
-                kernel := default_micro_kernel(contraction.nest, own, work_group.layout)
-            ):
-                schedule = Schedule(contraction.nest)
-                schedule.tensorize("m", kernel.name)
-            elif block := next(
-                (b for b in blocks.get(contraction.nest.name, ()) if b.layout == work_group.layout), None
-            ):
-                schedule = block_schedule(contraction, block)
             else:
-                schedule = subgroup_schedule(contraction, work_group.layout, core)
+                kernel = mapping.engine_kernel(contraction.nest, own)
+                if kernel is None:
+                    schedule = mapping.loops(contraction, core, blocks.get(contraction.nest.name, ()))
+                else:
+                    schedule = Schedule(contraction.nest)
+                    schedule.tensorize("m", kernel)
             _check_engine(schedule, engine)
             _check_device(schedule, device)
-            realized = realize(schedule.nest, work_group.layout)
+            realized = realize(schedule.nest, mapping.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
         on_tiles = whole_tile_kernel(schedule.nest)
         why = (remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
                or tile_remark(contraction.nest, own, on_tiles))
         beyond = None
-        if work_group.form == "vector" and contraction.nest.name not in given and on_tiles is None:
-            beyond = _beyond(operation, contraction, work_group, core)
+        if contraction.nest.name not in given and on_tiles is None:
+            beyond = _beyond(operation, contraction, mapping, core)
         result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
     return result
 
 
 def _beyond(
-    operation: ops.Contraction, contraction: Contraction, work_group: WorkGroup, core: Core
+    operation: ops.Contraction, contraction: Contraction, mapping: LoopMapping, core: Core
 ) -> Scheduled | None:
-    """Schedule an instruction for operands from memory, where that takes another tiling."""
-    tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, core)
-    if tiling is None:
-        return None
+    """Schedule an instruction for operands from memory, where that takes another schedule."""
     named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
-    schedule = vector_schedule(named, core, tiling)
-    return Scheduled(operation, named, schedule, realize(schedule.nest, work_group.layout))
+    schedule = mapping.beyond(named, core)
+    return None if schedule is None else Scheduled(operation, named, schedule, realize(schedule.nest, mapping.layout))
+
+
+def work_of(kernels: Sequence[Scheduled], core: Core) -> int:
+    """Return the work of a work-group as `tl_dpnp.lowering.plan.LaunchPlan` has it."""
+    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, core) for kernel in kernels)
 
 
 def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:

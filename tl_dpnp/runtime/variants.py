@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json, variants_to_json
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.space import Tunable, tunables
 from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -50,7 +50,7 @@ class Tried:
     form: Form | None = None
 
     def __str__(self) -> str:
-        if self.form in ("staged", "tiled"):
+        if self.form is not None and FRAMES[self.form].is_persistent:
             return f"{self.form} form"
         return "; ".join(f"{name}: {tiling}" for name, tiling in self.tilings.items()) or "no instruction to tune"
 
