@@ -271,7 +271,7 @@ class Kernel(Inspection):
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
-        ``form="staged"`` or ``"tiled"``, which have no schedules.
+        ``form="divided"``, ``"staged"`` or ``"tiled"``, which have no schedules of the user's.
         """
         self._device_overloads("tune")
         check_process()
@@ -279,7 +279,7 @@ class Kernel(Inspection):
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
-        if self.options.form is not None and FRAMES[self.options.form].is_persistent:
+        if self.options.form is not None and not FRAMES[self.options.form].is_tunable:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "
                                    "schedules to search: leave form= away")
         from tl_dpnp.runtime.tune.tuning import tune
