@@ -11,13 +11,13 @@ from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.mappings.persistent_gemm import PersistentGemm
-from tl_dpnp.lowering.mappings.sub_group import SubGroup
+from tl_dpnp.lowering.mappings.sub_group import SubGroups
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 
 __all__ = ["BaseMapping", "base_mapping", "default_mapping", "mappings_of"]
 
 #: The mappings for programs of all kinds, and those for some, a later one of which comes before an earlier one.
-BaseMapping = WorkItem | SubGroup
+BaseMapping = WorkItem | SubGroups
 _SPECIAL: tuple[type[Mapping], ...] = (Divided, Persistent, PersistentGemm)
 
 
@@ -32,7 +32,7 @@ def base_mapping(analysis: Analysis) -> BaseMapping:
         is_alone = analysis.device.is_cpu and not analysis.parsed.has_attributes and not analysis.products
     else:
         is_alone = FRAMES[analysis.options.form].is_alone
-    return (WorkItem if is_alone else SubGroup).of(analysis)
+    return (WorkItem if is_alone else SubGroups).of(analysis)
 
 
 def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:

@@ -29,7 +29,7 @@ from tl_dpnp.target.core import Core
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
 
-__all__ = ["SubGroup"]
+__all__ = ["SubGroups"]
 
 #: Sub-group sizes in the order of preference where the function leaves the choice.
 _PREFERRED_SIZES = (16, 8, 32, 4, 64)
@@ -38,13 +38,13 @@ _REGISTERS = 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubGroup(LoopMapping):
+class SubGroups(LoopMapping):
     """See the module."""
 
     form = "subgroup"
 
     @classmethod
-    def of(cls, analysis: Analysis) -> SubGroup:
+    def of(cls, analysis: Analysis) -> SubGroups:
         """Return the mapping of a program; raises LoweringError where attributes and device disagree.
 
         The micro-kernels of a matrix engine set the size of a sub-group and, with their tiles, that of the work-group.
