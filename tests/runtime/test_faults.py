@@ -9,7 +9,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError, TLError, UnsupportedError
-from tl_dpnp.lowering import analysis, micro_kernels, pipeline
+from tl_dpnp.lowering import micro_kernels, pipeline
 from tl_dpnp.lowering.emission import loops
 from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
@@ -35,7 +35,7 @@ PLACES = {
     "lowering, writing the body": (pipeline, "BodyWriter", PRODUCT, 1),
     "lowering, printing the body": (pipeline, "print_body", PRODUCT, 1),
     "the choice of a mapping": (pipeline, "mappings_of", PRODUCT, 1),
-    "schedules": (analysis, "schedule_instructions", PRODUCT, 1),
+    "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),
     "Numba": (numba_dpex_adapter, "_compile", PRODUCT, 1),

@@ -5,24 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
-from tl_dpnp.lowering.block_product import Block, blocks_of
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, default_micro_kernel, engine_of
 from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
-from tl_dpnp.lowering.schedules import Scheduled, contractions_of, schedule_instructions
-
-if TYPE_CHECKING:
-    from tl_dpnp.lowering.mappings.mapping import LoopMapping
 
 __all__ = ["STAGES", "Analysis", "analyse"]
 
@@ -35,7 +29,7 @@ class Analysis:
     """A function and what a mapping is chosen by.
 
     `parsed` became `canonical`, in some mappings that of another function, whose temporaries have their `placements` in
-    so many bytes of local memory.  `blocks` are the tiles of large products by the names of their nests.
+    so many bytes of local memory.
     """
 
     device: DeviceDescription
@@ -45,7 +39,6 @@ class Analysis:
     placements: Table[str, Placement]
     temporaries: int
     engine: MatrixEngine
-    blocks: Table[str, list[Block]]
 
     @functools.cached_property
     def function(self) -> ops.Function:
@@ -67,13 +60,6 @@ class Analysis:
         texts = print_function(self.parsed), canonical, memory + canonical, print_function(self.function)
         return dict(zip(STAGES, texts, strict=True))
 
-    def scheduled(self, mapping: LoopMapping) -> list[Scheduled]:
-        """Return the instructions with the user's schedules, or those of a mapping."""
-        return schedule_instructions(
-            self.function, mapping, self.device.core, dict(self.options.schedules), self.engine,
-            device=self.device, blocks=self.blocks,
-        )
-
 
 def analyse(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> Analysis:
     """Rewrite a verified function and find what a mapping is chosen by.
@@ -86,6 +72,4 @@ def analyse(function: ops.Function, device: DeviceDescription, options: Lowering
     placements = place_temporaries(canonical, device.local_memory)
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)
-    blocks = {contraction.nest.name: blocks_of(contraction, device, engine.at(operation.precision))
-              for operation, contraction in contractions_of(canonical)}
-    return Analysis(device, options, function, canonical, placements, temporaries, engine, blocks)
+    return Analysis(device, options, function, canonical, placements, temporaries, engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ALONE", "SubgroupLayout"]
+__all__ = ["SubgroupLayout"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,3 @@ class SubgroupLayout:
     def subgroups(self) -> int:
         """Number of sub-groups of the work-group."""
         return self.rows * self.columns
-
-
-#: The layout of a work-group that is one work-item.
-ALONE = SubgroupLayout()

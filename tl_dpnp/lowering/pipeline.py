@@ -109,7 +109,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     """Return the kernel of a mapping whose body is loops that are scheduled, and what is between them."""
     function, engine, placements = analysis.function, analysis.engine, analysis.placements
     device, options, layout = analysis.device, analysis.options, mapping.layout
-    kernels = analysis.scheduled(mapping)
+    kernels = schedule_instructions(analysis, mapping)
     local_memory = mapping.local_memory
     if local_memory is None:
         local_memory = _with_scratch(function, analysis.temporaries, kernels, device.local_memory)
@@ -120,17 +120,16 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     ):
         moving = mapping.moving_values(function, device.core)
         if moving:
-            jammed = schedule_instructions(function, mapping, device.core, {}, moving=moving)
+            jammed = schedule_instructions(analysis, mapping, moving)
             local_memory += aligned(local_memory)
     # Checks that fail end a kernel early: what configures tiles then releases them itself.
     palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
-    maker = MicroKernels(layout, device, engine, kernels, local_memory, mapping.products, mapping.direct, palette,
-                         _read_only(function))
+    maker = MicroKernels(analysis, mapping, kernels, local_memory, palette, _read_only(function))
     work = work_of(kernels, device.core)
     body = BodyWriter(
         function=function, mapping=mapping, placements=placements, local_memory=local_memory, make_kernel=maker,
         debug=options.debug, groups_ahead=_groups_ahead(kernels, placements, work), palette=palette,
-        make_jammed=MicroKernels(layout, device, engine, jammed, local_memory) if jammed else None,
+        make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
     ).write()
     engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]

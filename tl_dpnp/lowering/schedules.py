@@ -1,20 +1,20 @@
-"""Which schedule each instruction of a function gets: the user's, or the default for the form and the device."""
+"""Which schedule each instruction of a function gets: the user's, or the default of the mapping."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import Block
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction, contraction_of
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, remark, whole_micro_kernel
+from tl_dpnp.lowering.mappings.mapping import LoopMapping
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, remark, whole_micro_kernel
 from tl_dpnp.lowering.nest import loops_of, stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
@@ -23,12 +23,7 @@ from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.target.core import Core
 
-if TYPE_CHECKING:
-    from tl_dpnp.lowering.mappings.mapping import LoopMapping
-
-__all__ = [
-    "GivenSchedule", "Scheduled", "contractions_of", "resolve_schedules", "schedule_instructions", "work_of",
-]
+__all__ = ["GivenSchedule", "Scheduled", "resolve_schedules", "schedule_instructions", "work_of"]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
 #: that is called with a schedule of the plain nest and changes it or returns another.
@@ -51,41 +46,15 @@ class Scheduled:
     beyond: Scheduled | None = None
 
 
-def contractions_of(
-    function: ops.Function, moving: Container[str] = ()
-) -> list[tuple[ops.Contraction, Contraction]]:
-    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on.
+def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Container[str] = ()) -> list[Scheduled]:
+    """Schedule each instruction of a function, in source order, as the user says, or as is the default of a mapping.
 
-    `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
+    With `moving`, as `contraction_of` takes it, each nest does two work-groups at once.  Raises ScheduleError, with the
+    place of the instruction, for a schedule that does not fit the mapping or the device.
     """
-    found = [operation for operation in function.body.walk() if isinstance(operation, ops.Contraction)]
-    suffix = "_jammed" if moving else ""
-    return [
-        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
-        for number, operation in enumerate(found)
-    ]
-
-
-def schedule_instructions(
-    function: ops.Function,
-    mapping: LoopMapping,
-    core: Core,
-    given: Mapping[str, str],
-    engine: MatrixEngine = NO_ENGINE,
-    moving: Container[str] = (),
-    *,
-    device: DeviceDescription | None = None,
-    blocks: Mapping[str, Sequence[Block]] = MappingProxyType({}),
-) -> list[Scheduled]:
-    """Schedule each instruction of a canonical function, in source order.
-
-    `given` are the user's schedules as `resolve_schedules` returns them; with `moving`, as `contraction_of` takes it,
-    each nest does two work-groups at once.  `blocks` are the tiles of large products by the names of their nests, and
-    `device` is what copies and instructions that not all devices have are for.  Raises ScheduleError, with the place of
-    the instruction, for a schedule that does not fit the mapping or the device.
-    """
+    core, engine, given = analysis.device.core, analysis.engine, dict(analysis.options.schedules)
     result = []
-    for operation, contraction in contractions_of(function, moving):
+    for operation, contraction in contractions_of(analysis.function, moving):
         own = engine.at(operation.precision)
         try:
             if contraction.nest.name in given:
@@ -93,12 +62,12 @@ def schedule_instructions(
             else:
                 kernel = mapping.engine_kernel(contraction.nest, own)
                 if kernel is None:
-                    schedule = mapping.loops(contraction, core, blocks.get(contraction.nest.name, ()))
+                    schedule = mapping.loops(contraction, core)
                 else:
                     schedule = Schedule(contraction.nest)
                     schedule.tensorize("m", kernel)
             _check_engine(schedule, engine)
-            _check_device(schedule, device)
+            _check_device(schedule, analysis.device)
             realized = realize(schedule.nest, mapping.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
@@ -138,14 +107,14 @@ def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
                             "have or may not use, and none is emulated")
 
 
-def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:
+def _check_device(schedule: Schedule, device: DeviceDescription) -> None:
     copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
-    if copy is not None and not (device and device.asynchronous_copies):
+    if copy is not None and not device.asynchronous_copies:
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
         row = row_of(loop)
-        if row is not None and (device is None or device.capability < row.capability):
+        if row is not None and device.capability < row.capability:
             needed = ".".join(map(str, row.capability))
             raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
                                 f"CUDA devices of compute capability {needed} or more do")

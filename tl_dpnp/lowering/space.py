@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import analyse
-from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.mappings.choice import BaseMapping, base_mapping
-from tl_dpnp.lowering.schedules import contractions_of
 from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
 from tl_dpnp.target.core import Core
 

@@ -16,7 +16,7 @@ from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
-from tl_dpnp.lowering.schedules import work_of
+from tl_dpnp.lowering.schedules import schedule_instructions, work_of
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.scalars import INDEX
 
@@ -45,7 +45,7 @@ class Divided(WorkItem):
     def condition(self, analysis: Analysis) -> FewGroups | None:
         if analysis.options.form is not None:
             return None
-        return FewGroups(work_of(analysis.scheduled(WorkItem()), analysis.device.core))
+        return FewGroups(work_of(schedule_instructions(analysis, WorkItem()), analysis.device.core))
 
     def rewritten(self, analysis: Analysis) -> Analysis:
         return replace(analysis, canonical=self.function)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -13,11 +12,11 @@ from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import Block
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Body, Expression
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.layout import ALONE, SubgroupLayout
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.memory import Placement
@@ -25,14 +24,11 @@ from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from tl_dpnp.lowering.analysis import Analysis
     from tl_dpnp.lowering.body.writer import BodyWriter
-    from tl_dpnp.lowering.variants import Condition
 
 __all__ = ["LoopMapping", "Mapping"]
 
@@ -49,7 +45,7 @@ class Mapping(ABC):
     form: ClassVar[Form]
     purpose: ClassVar[str] = ""
     awaits_call: ClassVar[bool] = False
-    layout: SubgroupLayout = ALONE
+    layout: SubgroupLayout = field(default_factory=SubgroupLayout)
     is_given: bool = False
 
     @property
@@ -58,7 +54,7 @@ class Mapping(ABC):
         return FRAMES[self.form]
 
     @classmethod
-    def over(cls, other: Mapping, analysis: Analysis) -> Self | None:
+    def over(cls, other: Mapping, analysis: Analysis) -> Mapping | None:
         """Return the mapping for a program that has another one for all calls, None where it is not for the program."""
         return None
 
@@ -94,13 +90,8 @@ class LoopMapping(Mapping):
         return ()
 
     @abstractmethod
-    def loops(
-        self, contraction: Contraction, core: Core, blocks: Sequence[Block] = (), tiling: Tiling | None = None
-    ) -> Schedule:
-        """Return the schedule of an instruction as loops, by default or with a tiling.
-
-        `blocks` are the tiles of one that is large, on CUDA devices.
-        """
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
+        """Return the schedule of an instruction as loops, by default or with a tiling."""
 
     def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:
         """Return the name of the micro-kernel that computes a nest on a matrix engine by default, None without one."""

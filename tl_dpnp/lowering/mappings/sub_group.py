@@ -5,17 +5,17 @@ How large a work-group is, attributes of the function say first, then the instru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.block_product import Block, block_schedule
+from tl_dpnp.lowering.block_product import Block, block_schedule, blocks_of
 from tl_dpnp.lowering.body.building import GROUP, call
-from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.defaults import subgroup_schedule
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -39,9 +39,10 @@ _REGISTERS = 18
 
 @dataclass(frozen=True, kw_only=True)
 class SubGroups(LoopMapping):
-    """See the module."""
+    """See the module; `blocks` are the tiles of large products on CUDA devices, by the names of their nests."""
 
     form = "subgroup"
+    blocks: Mapping[str, Sequence[Block]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, analysis: Analysis) -> SubGroups:
@@ -50,14 +51,16 @@ class SubGroups(LoopMapping):
         The micro-kernels of a matrix engine set the size of a sub-group and, with their tiles, that of the work-group.
         """
         function, device, products = analysis.parsed, analysis.device, analysis.products
-        blocks = [block for found in analysis.blocks.values() for block in found]
+        blocks = {contraction.nest.name: blocks_of(contraction, device, analysis.engine.at(operation.precision))
+                  for operation, contraction in contractions_of(analysis.canonical)}
+        best = next((block for found in blocks.values() for block in found), None)
         size = _subgroup_size(function, device, products[0][1].row.execution_size if products else None)
         if function.work_group_size is not None:
             rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
         elif products and products[0][1].row.execution_size == size:
             rows, columns = extent_of_tiles([(nest.rows, nest.columns, kernel) for nest, kernel in products])
-        elif blocks and blocks[0].layout.lanes == size:
-            rows, columns = blocks[0].layout.rows, blocks[0].layout.columns
+        elif best is not None and best.layout.lanes == size:
+            rows, columns = best.layout.rows, best.layout.columns
         else:
             rows, columns = _default_extent(function, size, device.max_work_group_size)
         layout = SubgroupLayout(size, rows, columns)
@@ -68,17 +71,15 @@ class SubGroups(LoopMapping):
                 f"{device.name} allows {device.max_work_group_size}",
                 "make it smaller",
             )
-        return cls(layout=layout, is_given=function.has_attributes)
+        return cls(layout=layout, is_given=function.has_attributes, blocks=blocks)
 
     def __str__(self) -> str:
         layout = self.layout
         size = f"work_group_size({layout.lanes * layout.rows},{layout.columns}) subgroup_size({layout.lanes})"
         return f"sub-group form: {size}"
 
-    def loops(
-        self, contraction: Contraction, core: Core, blocks: Sequence[Block] = (), tiling: Tiling | None = None
-    ) -> Schedule:
-        for block in blocks:
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
+        for block in self.blocks.get(contraction.nest.name, ()) if tiling is None else ():
             if block.layout == self.layout:
                 return block_schedule(contraction, block)
         return subgroup_schedule(contraction, self.layout, core, tiling)

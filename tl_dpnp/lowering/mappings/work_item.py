@@ -5,7 +5,6 @@ Barriers vanish, temporaries are private memory, and a work-item does a chunk of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +12,6 @@ from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.block_product import Block
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, MINIMUM, call
 from tl_dpnp.lowering.body.tree import And, Comparison, Name, add
 from tl_dpnp.lowering.contraction import JAMMED, Contraction
@@ -39,7 +37,7 @@ _LAST = Name("last")
 
 @dataclass(frozen=True, kw_only=True)
 class WorkItem(LoopMapping):
-    """See the module."""
+    """See the module.  Subclasses are the same for other functions."""
 
     form: ClassVar[Form] = "vector"
 
@@ -59,9 +57,7 @@ class WorkItem(LoopMapping):
     def __str__(self) -> str:
         return "vector form: one work-item computes a work-group"
 
-    def loops(
-        self, contraction: Contraction, core: Core, blocks: Sequence[Block] = (), tiling: Tiling | None = None
-    ) -> Schedule:
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
         return vector_schedule(contraction, core, tiling)
 
     def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:

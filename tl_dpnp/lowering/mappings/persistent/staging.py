@@ -26,13 +26,12 @@ from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.block_product import Block
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.defaults import staged_schedule
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.layout import ALONE, SubgroupLayout
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
 from tl_dpnp.lowering.mappings.persistent.frame import TEAM, staged_memref, write_turns
 from tl_dpnp.lowering.mappings.persistent.operands import (
@@ -138,9 +137,7 @@ class Persistent(LoopMapping):
     def remarks(self) -> tuple[str, ...]:
         return (f"tensor cores compute: {self.instructions}",) if self.instructions else ()
 
-    def loops(
-        self, contraction: Contraction, core: Core, blocks: Sequence[Block] = (), tiling: Tiling | None = None
-    ) -> Schedule:
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
         return staged_schedule(contraction, self.layout)
 
     def memref(self, value: ops.Value) -> MemrefDescriptor | None:
@@ -284,7 +281,7 @@ def _in_registers(
             teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
         ) -> Persistent:
             placed, stage, results = place_operands(operands, teams, 0)
-            layout = ALONE if product is None else SubgroupLayout(product.down, 1, product.across)
+            layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             if product is not None and places == 1:
                 product = replace(product, waits=True)
             return Persistent(operands=placed, residents=residents, layout=layout, teams=teams, stage=stage,
