@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
 
+from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
@@ -51,6 +52,10 @@ class Analysis:
         found = [(contraction, default_micro_kernel(contraction.nest, self.engine.at(operation.precision)))
                  for operation, contraction in contractions_of(self.canonical)]
         return [(contraction, kernel) for contraction, kernel in found if kernel is not None]
+
+    def refusal(self, message: str, hint: str) -> LoweringError:
+        """Return an error at the place of the function."""
+        return LoweringError(message, [Diagnostic(message, self.parsed.span, hint)])
 
     @property
     def stages(self) -> dict[str, str]:

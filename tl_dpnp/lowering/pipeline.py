@@ -86,9 +86,11 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     analysis = analyse(function, options.applied_to(device), options)
     mapping = default_mapping(mappings_of(analysis))
     analysis = mapping.rewritten(analysis)
-    if isinstance(mapping, LoopMapping):
-        return _with_loops(analysis, mapping)
-    return _lowered(*mapping.whole(_KERNEL_NAME), analysis, (), mapping)
+    whole = mapping.whole(_KERNEL_NAME)
+    if whole is not None:
+        return _lowered(*whole, analysis, (), mapping)
+    assert isinstance(mapping, LoopMapping)
+    return _with_loops(analysis, mapping)
 
 
 def find_variants(

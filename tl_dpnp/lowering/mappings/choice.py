@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.mappings.divided import Divided
 from tl_dpnp.lowering.mappings.frames import FRAMES
@@ -41,8 +40,7 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     There is but one where the options ask for it.  Raises LoweringError where they ask for one that is not for the
     program, and what `base_mapping` raises.
     """
-    function, options = analysis.parsed, analysis.options
-    base = base_mapping(analysis)
+    base, options = base_mapping(analysis), analysis.options
     is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
     found: tuple[Mapping, ...] = (base,)
     for kind in _SPECIAL:
@@ -52,9 +50,9 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
                 is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call
                 found = (mapping, *(() if is_for_all or not is_open else found))
             elif not is_open:
-                message = (f"@{function.name} cannot run in the {kind.form} form on {analysis.device.name}: that is "
-                           f"for {kind.purpose} attributes and debug=True")
-                raise LoweringError(message, [Diagnostic(message, function.span, "leave form= away")])
+                raise analysis.refusal(
+                    f"@{analysis.parsed.name} cannot run in the {kind.form} form on {analysis.device.name}: that is "
+                    f"for {kind.purpose} attributes and debug=True", "leave form= away")
     return found
 
 

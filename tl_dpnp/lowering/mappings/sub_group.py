@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
@@ -17,7 +16,6 @@ from tl_dpnp.lowering.block_product import Block, block_schedule, blocks_of
 from tl_dpnp.lowering.body.building import GROUP, call
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.defaults import subgroup_schedule
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.matrix_engine import MOST_SUBGROUPS, MatrixEngine, default_micro_kernel, extent_of_tiles
@@ -54,7 +52,7 @@ class SubGroups(LoopMapping):
         blocks = {contraction.nest.name: blocks_of(contraction, device, analysis.engine.at(operation.precision))
                   for operation, contraction in contractions_of(analysis.canonical)}
         best = next((block for found in blocks.values() for block in found), None)
-        size = _subgroup_size(function, device, products[0][1].row.execution_size if products else None)
+        size = _subgroup_size(analysis)
         if function.work_group_size is not None:
             rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
         elif products and products[0][1].row.execution_size == size:
@@ -65,8 +63,7 @@ class SubGroups(LoopMapping):
             rows, columns = _default_extent(function, size, device.max_work_group_size)
         layout = SubgroupLayout(size, rows, columns)
         if layout.subgroups * size > device.max_work_group_size:
-            raise _error(
-                function,
+            raise analysis.refusal(
                 f"work_group_size({rows * size},{columns}) has {layout.subgroups * size} work-items; "
                 f"{device.name} allows {device.max_work_group_size}",
                 "make it smaller",
@@ -101,20 +98,21 @@ class SubGroups(LoopMapping):
         return 1, _REGISTERS
 
 
-def _subgroup_size(function: ops.Function, device: DeviceDescription, engine: int | None) -> int:
+def _subgroup_size(analysis: Analysis) -> int:
+    function, device = analysis.parsed, analysis.device
     supported = ", ".join(map(str, device.subgroup_sizes))
     wanted = function.subgroup_size
     if wanted is not None:
         if wanted not in device.subgroup_sizes:
-            raise _error(function, f"subgroup_size({wanted}) is not supported by {device.name}",
-                         f"it supports {supported}")
+            raise analysis.refusal(f"subgroup_size({wanted}) is not supported by {device.name}",
+                                   f"it supports {supported}")
         return wanted
     rows = function.work_group_size[0] if function.work_group_size is not None else None
-    for size in ((engine,) if engine else ()) + _PREFERRED_SIZES:
+    for size in (*(kernel.row.execution_size for _, kernel in analysis.products[:1]), *_PREFERRED_SIZES):
         if size in device.subgroup_sizes and (rows is None or rows % size == 0):
             return size
-    raise _error(function, f"no sub-group size of {device.name} divides the first mode of work_group_size, {rows}",
-                 f"make it a multiple of one of {supported}")
+    raise analysis.refusal(f"no sub-group size of {device.name} divides the first mode of work_group_size, {rows}",
+                           f"make it a multiple of one of {supported}")
 
 
 def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int, int]:
@@ -129,7 +127,3 @@ def _default_extent(function: ops.Function, size: int, limit: int) -> tuple[int,
     while rows * columns * size > limit:
         columns, rows = max(1, columns // 2), rows if columns > 1 else rows // 2
     return rows, columns
-
-
-def _error(function: ops.Function, message: str, hint: str) -> LoweringError:
-    return LoweringError(message, [Diagnostic(message, function.span, hint)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
@@ -51,8 +50,7 @@ class WorkItem(LoopMapping):
             hint = "drop work_group_size and subgroup_size, or compile with form='subgroup'"
         else:
             return cls()
-        message = f"form='vector' runs a work-group as one work-item, {problem}"
-        raise LoweringError(message, [Diagnostic(message, analysis.parsed.span, hint)])
+        raise analysis.refusal(f"form='vector' runs a work-group as one work-item, {problem}", hint)
 
     def __str__(self) -> str:
         return "vector form: one work-item computes a work-group"
