@@ -45,7 +45,7 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     found: tuple[Mapping, ...] = (base,)
     for kind in _SPECIAL:
         if is_open or options.form == kind.form:
-            mapping = None if base.is_given else kind.over(found[0], analysis)
+            mapping = None if base.is_given else kind.over(found[-1], analysis)
             if mapping is not None:
                 is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call
                 found = (mapping, *(() if is_for_all or not is_open else found))
