@@ -163,7 +163,7 @@ class LaunchPlan:
             return [-(-groups // chunk)], [1]
         return [groups * self.subgroups, self.subgroup_size], [self.subgroups, self.subgroup_size]
 
-    def blocks(self, groups: int, running: Callable[[], int]) -> int:
+    def thread_blocks(self, groups: int, running: Callable[[], int]) -> int:
         """Return the number of CUDA's thread blocks, of which so many are `running` at the same time."""
         return min(running(), -(-groups // self.teams)) if self.frame.is_persistent else groups
 

@@ -163,7 +163,7 @@ class CudaLaunch:
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
         self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
-        self._grid = plan.blocks(groups, lambda: _running(function, queue, plan))
+        self._grid = plan.thread_blocks(groups, lambda: _running(function, queue, plan))
         self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters)
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
