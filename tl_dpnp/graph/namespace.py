@@ -15,11 +15,13 @@ from typing import Any
 import dpnp
 
 from tl_dpnp.graph.assignments import assign_item
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.operations import RECORDERS
-from tl_dpnp.graph.trace import NotFused, Trace, active_trace
+from tl_dpnp.graph.purity import dpnp_name
+from tl_dpnp.graph.trace import Trace, active_trace
 
-__all__ = ["Namespace", "NAMESPACE", "dispatch", "recording"]
+__all__ = ["Namespace", "NAMESPACE", "dispatch", "recorded_version", "recording"]
 
 #: Functions whose result has a shape that depends on values, or that are run for what they do besides.
 _BY_VALUE = frozenset(
@@ -44,6 +46,10 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
         trace = _trace_of(arguments)
         if trace is None:
             return function(*arguments, **keywords)
+    if not keywords:
+        known = trace.repeat(name, arguments)
+        if known is not None:
+            return known
     if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
         return _METADATA[name](*arguments, **keywords)
     try:
@@ -89,7 +95,7 @@ def _only_arrays(result: Any) -> bool:
 def _trace_of(values: Any) -> Any:
     for value in values:
         if type(value) is LazyArray:
-            return value.__dict__["_trace"]
+            return value._trace
         if isinstance(value, list | tuple):
             found = _trace_of(value)
             if found is not None:
@@ -112,6 +118,18 @@ def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             value = getattr(function, attribute)
             setattr(recorded, attribute, recording(f"{name}.{attribute}", value) if callable(value) else value)
     return recorded
+
+
+def recorded_version(function: Any) -> Callable[..., Any] | None:
+    """Return the recording version of one of dpnp's functions, None for anything else."""
+    version = _versions.get(id(function))
+    if version is None:
+        name = dpnp_name(function)
+        version = None if name is None else _versions.setdefault(id(function), recording(name, function))
+    return version
+
+
+_versions: dict[int, Callable[..., Any]] = {}
 
 
 class Namespace(types.ModuleType):
@@ -178,7 +196,7 @@ def _method(name: str) -> Callable[..., Any]:
     plain = getattr(dpnp.ndarray, name)
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
-        trace = self.__dict__["_trace"]
+        trace = self._trace
         try:
             return _record(trace, name, f"the method {name} is not fused", (self, *_folded(name, arguments)), keywords)
         except NotFused as problem:
@@ -220,7 +238,7 @@ LazyArray.__getitem__ = _method("__getitem__")
 
 
 def _setitem(self: LazyArray, key: Any, value: Any) -> None:
-    trace = self.__dict__["_trace"]
+    trace = self._trace
     try:
         assign_item(trace, self, key, value)
     except NotFused as problem:

@@ -9,6 +9,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Number, Reshape, Take, View
 from tl_dpnp.graph.recorders import (
@@ -19,7 +20,7 @@ from tl_dpnp.graph.recorders import (
     static_integer,
     viewed,
 )
-from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes
 
 __all__ = ["basic_entries"]
