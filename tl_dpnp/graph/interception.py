@@ -327,12 +327,19 @@ class Interceptor:
         return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
 
     def _real(self, value: Any) -> Any:
-        """Return the caller's own array for what stands for it, also for those in a list."""
+        """Return the caller's own array for what stands for it, and a list with those for what it has of them."""
         if type(value) is LazyArray:
             return self.trace.known.original(value)
         if type(value) in (types.FunctionType, types.MethodType):
             return self.call(value)  # the key of `sort`
-        return [self._real(part) for part in value] if type(value) is list else value
+        lists = [value] if type(value) is list else []
+        for held in lists:  # which grows meanwhile
+            for place, part in enumerate(held):
+                if type(part) is LazyArray:
+                    held[place] = self.trace.known.original(part)
+                elif type(part) is list and not any(part is other for other in lists):
+                    lists.append(part)
+        return value
 
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
@@ -379,6 +386,9 @@ class Interceptor:
             return function(*arguments, **keywords)
         with self.trace.outside():
             return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})
+
+    def take_in(self, value: Any) -> None:
+        """Take in what a function of dpnp is given; there is nothing to do where nothing is observed."""
 
     def captured(self, array: Any) -> Any:
         """Return the lazy array for one that was met in some other way than as an argument."""
