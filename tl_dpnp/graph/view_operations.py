@@ -126,7 +126,10 @@ def _squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
         if axis is None:
             gone = {place for place, size in enumerate(shape) if size == 1}
         else:
-            gone = {array_axis(place, len(shape)) for place in (axis if isinstance(axis, tuple) else (axis,))}
+            places = [array_axis(place, len(shape)) for place in (axis if isinstance(axis, tuple) else (axis,))]
+            gone = set(places)
+            if len(gone) < len(places):
+                raise NotFused("an axis is repeated")
         if any(shape[place] != 1 for place in gone):
             raise NotFused("an axis is longer than 1")
         return slice_axes(node, [0 if place in gone else (0, 1, size) for place, size in enumerate(shape)])
