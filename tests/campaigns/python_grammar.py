@@ -173,8 +173,8 @@ sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.part
 operator.mul({arr}, {num}); {arr} - {arr}.std(-1, keepdims=True); {arr}.var(0) + {arr}
 dpnp.stack([{arr}, {arr}, {arr} * {half}], axis=-1)[..., {bit}]; dpnp.concatenate([{arr}, {arr}])[:4]
 dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr}, {arr} + {num}])[::2]
-{arr} // {pos}; {arr} // 2; python({num}) // {arr}; {arr} % {num}
-python({num}) % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
+{arr} // {pos}; {arr} // 2; python({num}) // dpnp.clip({arr}, -4, -1); {arr} % {num}
+python({num}) % dpnp.clip({arr}, 1, 4); dpnp.clip({arr} ** {half}, -4, 4)
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
 dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4)
 dpnp.argmax(({arr} > {num}) * 1, axis=-1, keepdims=True) * {arr}; {arr} + dpnp.argmin(({arr} > {num}) * 1, axis=0)
