@@ -193,6 +193,7 @@ dpnp.dot(A, k[0])
 dpnp.sum(A.reshape(k[0], -1), axis=k[0] % 2)
 dpnp.transpose(A.reshape(2, 30), [i % 2 for i in (k[0], k[0] + 1)])
 dpnp.concatenate([A] * k[0])
+dpnp.concatenate([A, A[:9]] * 60)[k[0]:]
 dpnp.stack([A] * k[0])
 dpnp.split(A, k[0])[0]
 dpnp.moveaxis(A.reshape(2, 30), k[0] % 2, 0)
