@@ -11,7 +11,7 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
-from tl_dpnp.lowering.plan import LaunchPlan, TilePlan
+from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.call.binding import Binding
@@ -19,6 +19,7 @@ from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.cuda import blocks, tiles
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
@@ -26,7 +27,7 @@ from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
 from tl_dpnp.runtime.cuda.ptx import linked
 from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda.replicas import CudaReplicas
-from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
+from tl_dpnp.runtime.cuda.tiles import TileCall, tile_call
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.target.catalog import GPU, HOPPER
@@ -64,8 +65,10 @@ class CudaPlatform:
         return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
 
     def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+        if isinstance(condition, BlockPlan):
+            return blocks.misfit(condition, call)
         assert isinstance(condition, TilePlan)
-        return misfit(condition, binding, call)
+        return tiles.misfit(condition, binding, call)
 
     def prepare(
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
@@ -75,6 +78,11 @@ class CudaPlatform:
         if plan.tiles is not None:
             tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
+        if plan.blocks is not None:
+            blocked = blocks.block_call(plan.blocks, binding, call, flat, describe(queue.ordinal).compute_units)
+            chosen = replace(plan, subgroups=blocked.shape.warps, local_memory=blocked.shape.local_memory)
+            return CudaLaunch(handle, queue, blocked.flat, blocked.tiles, chosen, _stream(call, queue),
+                              blocked.is_direct)
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
@@ -141,7 +149,7 @@ def _grouped_classes(call: BoundCall) -> set[type]:
 class CudaLaunch:
     """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
 
-    `groups` is the number of work-groups, or of tiles in the tiled form.  `direct` is the function that
+    `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `direct` is the function that
     `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
     launch was run before.  `grouped` are the classes of the arrays in groups.
     """
@@ -216,7 +224,7 @@ class CudaLaunch:
 
 def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: LaunchPlan) -> int:
     """Return the number of thread blocks: one for each work-group, or as many as run at the same time."""
-    if plan.form not in ("staged", "tiled"):
+    if plan.form not in ("staged", "tiled", "blocked"):
         return groups
     threads = plan.subgroup_size * plan.subgroups * plan.teams
     running = function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units

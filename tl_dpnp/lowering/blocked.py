@@ -1,0 +1,148 @@
+"""The blocked form of a kernel: one large product, or a batch of them, tile by tile, of operands in any layout.
+
+A function can run so if all that it does is one gemm of f32 or f64 matrices, each a parameter or the
+work-group's slice of one.  Thread blocks then do not stand for work-groups of the language: each computes tiles of any
+of the products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.blocked.copies import Consecutive
+from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
+from tl_dpnp.kernels.blocked.product import BlockedProduct
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.plan import LARGE, BlockPlan, BlockShape, Form, LaunchPlan, MatrixSides
+from tl_dpnp.lowering.sole_product import Operand, factor, sole_product
+from tl_dpnp.lowering.work_group import WorkGroup
+from tl_dpnp.scalars import F32, F64, INDEX, ScalarType
+
+__all__ = ["Blocking", "find_blocking"]
+
+#: Multiplications from which one product is worth a kernel that fills a GPU.
+_LEAST = 1 << 18
+_LANES = 32
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Rows and columns of a tile, how warps multiply, depth and number of stages, and a share of the best speed."""
+
+    rows: int
+    columns: int
+    warp_tile: WarpTile
+    depth: int
+    stages: int
+    speed: float
+
+
+#: By the type of the operands.
+_TILES = {
+    "f32": (
+        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, 1.0),
+        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, 0.98),
+        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, 0.85),
+        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, 0.7),
+    ),
+    "f64": (
+        _Tile(128, 128, TensorCores(64, 32, "m16n8k4_f64_f64_f64"), 16, 4, 1.0),
+        _Tile(128, 64, TensorCores(64, 32, "m16n8k4_f64_f64_f64"), 16, 4, 0.9),
+        _Tile(64, 64, TensorCores(32, 32, "m16n8k4_f64_f64_f64"), 16, 4, 0.75),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a function runs in the blocked form: a kernel for tiles of each shape, and what the launch has to know."""
+
+    products: tuple[BlockedProduct, ...]
+    plan: BlockPlan
+    function: ops.Function
+    factor: ScalarType
+
+    @property
+    def work_group(self) -> WorkGroup:
+        """The threads of a block, at most."""
+        return WorkGroup("blocked", SubgroupLayout(_LANES, 1, self._warps), tiles=self.products)
+
+    @property
+    def _warps(self) -> int:
+        return max(shape.warps for shape in self.plan.shapes)
+
+    def launch_plan(self, name: str) -> LaunchPlan:
+        """Return the launch plan of the kernel with a name."""
+        local_memory = max(shape.local_memory for shape in self.plan.shapes)
+        return LaunchPlan(name, "blocked", _LANES, self._warps, local_memory, blocks=self.plan)
+
+    @property
+    def body(self) -> Body:
+        """The body of the kernel: an intrinsic for each shape."""
+        sides = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
+        numbers = ("shape", "rows", "columns", "depth", "products", "keeps")
+        distances = [f"{matrix}_{along}" for matrix in sides for along in ("side", "other", "batch")]
+        parameters = self.function.parameters
+        addresses = {number: f"matrix_{number}" for number, parameter in enumerate(parameters)
+                     if isinstance(parameter.type, MemrefType)}
+        arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", self.factor),
+                     Argument("beta", self.factor), *(Argument(name, INDEX) for name in distances),
+                     *(Argument(name, INDEX) for name in addresses.values()))
+        names = {argument.name: Name(argument.name, argument.type) for argument in arguments}
+        given = [names[name] for name in (*numbers[1:], "alpha", "beta")]
+        for matrix, side in sides.items():
+            given += [names[name] for name in (addresses[side.parameter], *(
+                f"{matrix}_{along}" for along in ("side", "other", "batch")))]
+        branches = tuple(If(Comparison("==", names["shape"], number), (Evaluate(call(product.intrinsic(), *given)),))
+                         for number, product in enumerate(self.products))
+        legend = tuple((name, f"address of {parameters[number]}") for number, name in addresses.items())
+        return Body(arguments, branches, legend=legend)
+
+
+def find_blocking(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Blocking | None:
+    """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
+
+    `otherwise` is the form for products that are too small; with None none is too small.
+    """
+    if device.backend != "cuda" or not device.asynchronous_copies:
+        return None
+    found = sole_product(function)
+    if found is None:
+        return None
+    a, b, c = found.elements
+    tiles = [tile for tile in _TILES.get(a.name, ()) if a == b == c and device.capability >= tile.warp_tile.capability]
+    least = 0 if otherwise is None else LARGE if otherwise == "staged" else _LEAST
+    if not tiles or (found.multiplications is not None and found.multiplications < least):
+        return None
+    type_ = F64 if c.name == "f64" else F32
+    alpha, beta = (factor(function, operand, type_.bits) for operand in (found.gemm.alpha, found.gemm.beta))
+    if alpha is None or beta is None:
+        return None
+    # The rows of D go along memory if anything does: where those of C do not, D is its transpose.
+    first, second = found.gemm.transposes
+    sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
+    if found.c.type.strides[0] != 1 and found.c.type.strides[1] == 1:
+        sides = [sides[1], sides[0], (found.c, 1)]
+    left, right, result = sides
+    consecutive = _consecutive(*left), _consecutive(*right)
+    products, shapes = [], []
+    for tile in tiles:
+        product = BlockedProduct(tile.rows, tile.columns, tile.warp_tile, tile.depth, tile.stages, consecutive,
+                                 _consecutive(*result) == "side")
+        if product.used_memory <= device.local_memory:
+            products.append(product)
+            shapes.append(BlockShape(tile.rows, tile.columns, product.warps, product.used_memory, tile.speed))
+    matrices = (MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides)
+    plan = BlockPlan(*matrices, tuple(shapes), alpha, beta, least)
+    return Blocking(tuple(products), plan, function, type_)
+
+
+def _consecutive(operand: Operand, side: int) -> Consecutive:
+    """Return what is known to go along memory of a matrix, whose mode `side` is that of the result."""
+    strides = operand.type.strides
+    return "side" if strides[side] == 1 else "k" if strides[1 - side] == 1 else ""
