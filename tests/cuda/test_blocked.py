@@ -14,6 +14,8 @@ from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 
+#: Types of operands and results; tf32 is f32 with less precision.
+TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 
 
@@ -81,13 +83,10 @@ class Layout:
     pad: int = 0
     displaced: int = 0
     stretch: int = 1
-    is_turned: bool = False
 
     def place(self, values, element):
         """Return a tensor with these values, in memory of NaN."""
         *batch, rows, columns = values.shape
-        if self.is_turned:
-            return replace(self, is_turned=False).place(np.swapaxes(values, -1, -2), element).transpose(-1, -2)
         distance = self.stretch * rows + self.pad
         count = int(np.prod(batch)) * columns * distance
         memory = torch.full((self.displaced + count,), float("nan"), dtype=DTYPES[element], device="cuda")
@@ -97,7 +96,15 @@ class Layout:
         return matrix
 
 
-def strided(program, transposes):
+def plain(element):
+    return element.removeprefix("t") if element == "tf32" else element
+
+
+def compiled(element, program, **options):
+    return tl_dpnp.compile(program, target="cuda", precision="default" if element == "tf32" else None, **options)
+
+
+def strided(program):
     """Let all matrices of a program have any strides."""
     for name in ("A", "B", "C"):
         for element in ("f16", "bf16", "f32", "f64"):
@@ -113,14 +120,14 @@ def draw(element, result, seed):
     alpha, beta = given.choice((1.0, 0.5, -2.0)), given.choice((0.0, 0.0, 1.0, -0.5))
     any_strides, constant = given.random() < 0.3, given.random() < 0.5
     layouts = [Layout(given.choice((0, 0, 1, 3, 8)), given.choice((0, 0, 1, 2)),
-                      given.choice((1, 2)) if any_strides else 1, any_strides and given.random() < 0.5)
+                      given.choice((1, 2)) if any_strides else 1)
                for _ in "ABC"]
     generator = np.random.default_rng(seed)
     shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
     a, b, c = (generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
     factors = {"alpha": str(alpha), "beta": str(beta)} if constant else {"alpha": "%alpha", "beta": "%beta"}
-    program = source(element, result, transposes, **factors)
-    kernel = tl_dpnp.compile(strided(program, transposes) if any_strides else program, target="cuda", form="blocked")
+    program = source(plain(element), result, transposes, **factors)
+    kernel = compiled(element, strided(program) if any_strides else program, form="blocked")
     return kernel, transposes, (alpha, beta), (a, b, c), layouts
 
 
@@ -134,7 +141,7 @@ def expected_of(transposes, factors, a, b, c):
 
 def check_drawn(element, result, seed):
     kernel, transposes, factors, matrices, layouts = draw(element, result, seed)
-    a, b, c = (layout.place(values, name)
+    a, b, c = (layout.place(values, plain(name))
                for layout, values, name in zip(layouts, matrices, (element, element, result), strict=True))
     expected = torch.from_numpy(expected_of(transposes, factors, *matrices)).to(c.dtype)
     if not factors[1] and "%beta" not in kernel.source_text:
@@ -145,41 +152,46 @@ def check_drawn(element, result, seed):
 
 @on_device
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("element", ["f32", "f64"])
-def test_drawn_products(element, seed):
-    check_drawn(element, element, seed)
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_drawn_products(element, result, seed):
+    check_drawn(element, result, seed)
 
 
 @on_device
 @pytest.mark.parametrize("transposes", TRANSPOSES)
-@pytest.mark.parametrize("element", ["f32", "f64"])
-def test_all_tiles(element, transposes, monkeypatch):
-    kernel = tl_dpnp.compile(source(element, element, transposes, "%alpha", "%beta"), target="cuda")
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_all_tiles(element, result, transposes, monkeypatch):
+    program = source(plain(element), result, transposes, "%alpha", "%beta")
     generator = np.random.default_rng(5)
     m, n, k = 1030, 517, 203
     shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
     matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-    for number in range(len(kernel.lower(H200).plan.blocks.shapes)):
+    expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
+    for number in range(len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)):
         monkeypatch.setattr(BlockPlan, "shape_for", lambda *_, number=number: number)
-        kernel = tl_dpnp.compile(source(element, element, transposes, "%alpha", "%beta"), target="cuda")
-        a, b, c = (Layout().place(values, element) for values in matrices)
+        kernel = compiled(element, program)
+        a, b, c = (Layout().place(values, name) for values, name in zip(
+            matrices, (plain(element), plain(element), result), strict=True))
         kernel(0.5, 2.0, a, b, c)
-        expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(c.dtype)
         assert torch.equal(c.cpu(), expected), number
         assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 
 @on_device
-@pytest.mark.parametrize("element", ["f32", "f64"])
-def test_batches_and_rounding(element):
-    kernel = tl_dpnp.compile(source(element, element, "n.t", beta="1.0", batched="ABC"), target="cuda")
+@pytest.mark.parametrize(("element", "error"), [("f32", 1e-6), ("f64", 1e-14), ("tf32", 5e-4), ("bf16", 1e-6)])
+def test_batches_and_rounding(element, error):
+    result = "f32" if element == "bf16" else plain(element)
+    program = source(plain(element), result, "n.t", beta="1.0", batched="ABC")
+    kernel = compiled(element, program)
     generator = np.random.default_rng(7)
     a, b, c = (generator.standard_normal((3, *shape)) for shape in ((301, 259), (130, 259), (301, 130)))
-    given = [Layout(pad).place(matrix, element).movedim(0, -1) for matrix, pad in zip((a, b, c), (0, 3, 1), strict=True)]
+    given = [Layout(pad).place(matrix, plain(name)).movedim(0, -1) for matrix, pad, name in zip(
+        (a, b, c), (0, 3, 1), (element, element, result), strict=True)]
+    a, b, c = (matrix.movedim(-1, 0).cpu().double().numpy() for matrix in given)
     expected = expected_of("n.t", (1.0, 1.0), a, b, c)
     kernel(1.0, 1.0, *given)
     got = given[2].movedim(-1, 0).cpu().double().numpy()
-    assert np.linalg.norm(got - expected) < {"f32": 1e-6, "f64": 1e-14}[element] * np.linalg.norm(expected)
+    assert np.linalg.norm(got - expected) < error * np.linalg.norm(expected)
     assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 

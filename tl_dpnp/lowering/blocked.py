@@ -1,17 +1,20 @@
 """The blocked form of a kernel: one large product, or a batch of them, tile by tile, of operands in any layout.
 
-A function can run so if all that it does is one gemm of f32 or f64 matrices, each a parameter or the
-work-group's slice of one.  Thread blocks then do not stand for work-groups of the language: each computes tiles of any
-of the products.
+A function can run so if all that it does is one gemm of matrices of f32, f64, or of f16 or bf16, each a parameter or
+the work-group's slice of one.  Thread blocks then do not stand for work-groups of the language: each computes tiles of
+any of the products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
+from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 from tl_dpnp.kernels.blocked.product import BlockedProduct
+from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.body.building import call
@@ -19,9 +22,9 @@ from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If,
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.plan import LARGE, BlockPlan, BlockShape, Form, LaunchPlan, MatrixSides
-from tl_dpnp.lowering.sole_product import Operand, factor, sole_product
+from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.work_group import WorkGroup
-from tl_dpnp.scalars import F32, F64, INDEX, ScalarType
+from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 
 __all__ = ["Blocking", "find_blocking"]
 
@@ -56,6 +59,12 @@ _TILES = {
         _Tile(64, 64, TensorCores(32, 32, "m16n8k4_f64_f64_f64"), 16, 4, 0.75),
     ),
 }
+
+
+_HALVES = ("f16", "bf16")
+#: Rows of a tile of warpgroups; its columns, and the share of the best speed.
+_ROWS = 128
+_COLUMNS = {256: 1.0, 192: 0.94, 128: 0.83, 64: 0.62}
 
 
 @dataclass(frozen=True)
@@ -104,42 +113,58 @@ class Blocking:
         return Body(arguments, branches, legend=legend)
 
 
-def find_blocking(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Blocking | None:
+def find_blocking(
+    function: ops.Function, device: DeviceDescription, otherwise: Form | None, precision: Precision
+) -> Blocking | None:
     """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
 
-    `otherwise` is the form for products that are too small; with None none is too small.
+    `otherwise` is the form for products that are too small; with None none is too small.  `precision` is what products
+    of f32 may lose.
     """
     if device.backend != "cuda" or not device.asynchronous_copies:
         return None
     found = sole_product(function)
     if found is None:
         return None
-    a, b, c = found.elements
-    tiles = [tile for tile in _TILES.get(a.name, ()) if a == b == c and device.capability >= tile.warp_tile.capability]
     least = 0 if otherwise is None else LARGE if otherwise == "staged" else _LEAST
-    if not tiles or (found.multiplications is not None and found.multiplications < least):
+    if found.multiplications is not None and found.multiplications < least:
         return None
-    type_ = F64 if c.name == "f64" else F32
+    type_ = F64 if found.elements[2] == F64 else F32
     alpha, beta = (factor(function, operand, type_.bits) for operand in (found.gemm.alpha, found.gemm.beta))
     if alpha is None or beta is None:
         return None
-    # The rows of D go along memory if anything does: where those of C do not, D is its transpose.
     first, second = found.gemm.transposes
     sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
-    if found.c.type.strides[0] != 1 and found.c.type.strides[1] == 1:
-        sides = [sides[1], sides[0], (found.c, 1)]
-    left, right, result = sides
-    consecutive = _consecutive(*left), _consecutive(*right)
-    products, shapes = [], []
-    for tile in tiles:
-        product = BlockedProduct(tile.rows, tile.columns, tile.warp_tile, tile.depth, tile.stages, consecutive,
-                                 _consecutive(*result) == "side")
-        if product.used_memory <= device.local_memory:
-            products.append(product)
-            shapes.append(BlockShape(tile.rows, tile.columns, product.warps, product.used_memory, tile.speed))
+    left, right, result = (_consecutive(*side) for side in sides)
+    made = [(product, speed) for product, speed in _products(found, (left, right), result == "side", device, precision)
+            if product.used_memory <= device.local_memory]
+    if not made:
+        return None
+    shapes = tuple(BlockShape(product.rows, product.columns, product.warps, product.used_memory, speed)
+                   for product, speed in made)
     matrices = (MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides)
-    plan = BlockPlan(*matrices, tuple(shapes), alpha, beta, least)
-    return Blocking(tuple(products), plan, function, type_)
+    plan = BlockPlan(*matrices, shapes, alpha, beta, least)
+    return Blocking(tuple(product for product, _ in made), plan, function, type_)
+
+
+def _products(
+    found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: DeviceDescription,
+    precision: Precision,
+) -> Iterator[tuple[BlockedProduct, float]]:
+    """Yield the kernels for tiles of all shapes, and how fast they are; none where types have none."""
+    a, b, c = (element.name for element in found.elements)
+    if a != b:
+        return
+    is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
+    if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
+        for columns, speed in _COLUMNS.items():
+            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, "tf32" if is_rounded else a,
+                                   device.local_memory), speed
+    elif a == c:
+        for tile in _TILES.get(a, ()):
+            if device.capability >= tile.warp_tile.capability:
+                yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, tile.warp_tile,
+                                        tile.depth, tile.stages), tile.speed
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:

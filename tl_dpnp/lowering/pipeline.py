@@ -142,7 +142,8 @@ def _decide(function: ops.Function, device: DeviceDescription, options: Lowering
     work_group = _staged(work_group, function, device, options, temporaries, chooses)
     tiling, blocking = None, None
     if chooses:
-        tiling, blocking = (find(function, device, work_group.form) for find in (find_tiling, find_blocking))
+        tiling = find_tiling(function, device, work_group.form)
+        blocking = find_blocking(function, device, work_group.form, options.precision)
     elif options.form in ("tiled", "blocked"):
         tiling, blocking = _asked_for(work_group, function, device, options)
     return _Decision(parsed, canonical, function, placements, temporaries, engine, blocks, work_group, division, tiling,
@@ -303,11 +304,11 @@ def _asked_for(
     """
     if not (work_group.is_given or options.schedules or options.debug):
         tiling = find_tiling(function, device, None) if options.form == "tiled" else None
-        blocking = find_blocking(function, device, None) if options.form == "blocked" else None
+        blocking = find_blocking(function, device, None, options.precision) if options.form == "blocked" else None
         if tiling is not None or blocking is not None:
             return tiling, blocking
     what = ("one gemm of matrices of f16 or bf16, on CUDA devices from Hopper on, without" if options.form == "tiled"
-            else "one gemm of matrices of one type, f32 or f64, on CUDA devices, without")
+            else "one gemm of matrices of floating-point numbers, on CUDA devices that have the instructions, without")
     raise _impossible(function, device, str(options.form), f"{what} schedules,")
 
 

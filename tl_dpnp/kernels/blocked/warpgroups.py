@@ -1,0 +1,300 @@
+"""Tiles by warpgroups: two of them multiply with ``wgmma`` what the threads of a third bring to shared memory.
+
+They load operands to registers from any place, 16-bit elements one by one or in pairs, round those of f32 to tf32, and
+store them as ``wgmma`` wants them, with the swizzle of 128 bytes; operands of 32 bits have their depth along memory
+there in any case.
+Source: PTX ISA 9.0, sections 9.7.15 (wgmma) and 9.7.9.22 (cvt).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
+from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
+from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, WARPGROUP_ROWS, Panel, WarpgroupRow
+
+__all__ = ["WarpgroupProduct"]
+
+#: Warpgroups that multiply, rows of each, and warps that load.
+_GROUPS, _GROUP_ROWS, _LOADERS = 2, 64, THREADS // LANES
+_ALIGNMENT = 1024
+#: Words that a thread loads before it stores them; the next ones are asked for before.
+_BATCH = 16
+_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, warps, loader, u0, u1, bars, ka;
+.reg .pred one, even, e0, e1, f0, f1;
+.reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An operand as threads load it: what names of registers begin with, its numbers, its panel and its extent."""
+
+    name: str
+    operand: int
+    panel: Panel
+    is_along_k: bool
+    start: str
+    size: str
+
+
+@dataclass(frozen=True)
+class WarpgroupProduct(BlockedProduct):
+    """See `BlockedProduct`; operands are f16, bf16, or f32 that is rounded to tf32, sums are f32."""
+
+    element: str
+    shared_memory: int
+
+    def __str__(self) -> str:
+        return f"{self._row.name}: tiles of {self.rows} x {self.columns}, {self.stages} stages of {self._stage} bytes"
+
+    @property
+    def _size(self) -> int:
+        return ELEMENTS[self.element].bits // 8
+
+    @property
+    def _row(self) -> WarpgroupRow:
+        element = ELEMENTS[self.element]
+        return WarpgroupRow(self.columns, 256 // element.bits, element, element, ELEMENTS["f32"])
+
+    @property
+    def depth(self) -> int:
+        return SWIZZLE // self._size
+
+    @property
+    def warps(self) -> int:
+        return (_GROUPS * THREADS) // LANES + _LOADERS
+
+    @cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
+        left, right = (
+            _Side(name, operand, Panel(extent, self.depth, self._size, self._size == 4 or consecutive == "k"),
+                  consecutive == "k", start, size)
+            for name, operand, extent, consecutive, start, size in (
+                ("l", LEFT, self.rows, self.consecutive[0], "tm", "m"),
+                ("r", RIGHT, self.columns, self.consecutive[1], "tn", "n")))
+        return left, right
+
+    @property
+    def _stage(self) -> int:
+        return sum(side.panel.bytes for side in self._sides)
+
+    @property
+    def stages(self) -> int:
+        """Stages of the ring."""
+        return (self.shared_memory - 2 * _ALIGNMENT) // self._stage
+
+    @property
+    def used_memory(self) -> int:
+        return self.stages * self._stage + 2 * _ALIGNMENT
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        return [(row, column) for word in range(self._row.words) for row, column in [self._row.place(0, word, 0)]]
+
+    # --- the text ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _body(self) -> list[str]:
+        left, right = (side.panel for side in self._sides)
+        return [
+            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{2 * _BATCH}>; .reg .b16 h<{4 * _BATCH}>;",
+            f"add.u32 base, $19, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
+            f"add.u32 bars, base, {self.stages * self._stage}; mov.u32 stage, 0; mov.u32 phase, 0;",
+            "setp.ne.u32 p, thread, 0; @p bra READY;",
+            *(f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};"
+              for i, count in enumerate([THREADS] * self.stages + [_GROUPS] * self.stages)),
+            "READY: bar.sync 0;",
+            f"setp.ge.u32 p, thread, {_GROUPS * THREADS}; @p bra LOADER;",
+            f"mov.b64 ha, {left.descriptor:#x}; mov.b64 hb, {right.descriptor:#x};",
+            f"div.u32 group, thread, {THREADS}; rem.u32 x, thread, {THREADS}; setp.eq.u32 one, x, 0;",
+            "shr.u32 x, lane, 2; mad.lo.u32 er, warp, 16, x; and.b32 x, lane, 3; shl.b32 ec, x, 1;",
+            *self._multiply(), *self._load(),
+        ]
+
+    def _multiply(self) -> list[str]:
+        left, right = (side.panel for side in self._sides)
+        row = self._row
+        flags = ", ".join(map(str, row.immediates(left.along_k, right.along_k)))
+        sums = ", ".join(f"d{i}" for i in range(row.words))
+        products = []
+        for k in range(0, self.depth, row.k):
+            products.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
+            if k + row.k < self.depth:
+                products.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
+        release = "mbarrier.arrive.shared::cta.b64 _, [used];"
+        return [
+            "TILE: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(), *self._clear(), "mov.u32 step, 0;",
+            f"STEP: shl.b32 full, stage, 3; add.u32 full, full, bars; add.u32 empty, full, {8 * self.stages};",
+            "FULL: mbarrier.try_wait.parity.shared::cta.b64 q, [full], phase; @!q bra FULL;",
+            f"mad.lo.u32 left, stage, {self._stage}, base; add.u32 right, left, {left.bytes};",
+            f"mad.lo.u32 left, group, {left.offset(_GROUP_ROWS, 0)}, left; shr.u32 left, left, 4; shr.u32 right, right, 4;",
+            "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
+            "wgmma.fence.sync.aligned;", *products, "wgmma.commit_group.sync.aligned;",
+            # The instructions before these have read their stage: it may be filled again.
+            "wgmma.wait_group.sync.aligned 1;",
+            f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {release} KEPT: mov.u32 used, empty;",
+            *self._next_stage(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra STEP;",
+            f"wgmma.wait_group.sync.aligned 0; @!one bra LAST; {release} LAST:",
+            "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg;", *self._store(),
+            "add.u32 tile, tile, blocks; bra TILE;",
+        ]
+
+    def _next_stage(self) -> list[str]:
+        return [f"add.u32 stage, stage, 1; setp.eq.u32 p, stage, {self.stages};",
+                "@p xor.b32 phase, phase, 1; @p mov.u32 stage, 0;"]
+
+    # --- the threads that load ---------------------------------------------------------------------------------------
+
+    def _load(self) -> list[str]:
+        lines = [
+            f"LOADER: sub.u32 loader, warp, {_GROUPS * THREADS // LANES};",
+            "NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(),
+        ]
+        for side in self._sides:
+            lines += self._first_places(side)
+        lines += [
+            "mov.u32 step, 0;", "mov.u32 ka, k;",
+            f"PANELS: shl.b32 full, stage, 3; add.u32 full, full, bars; add.u32 empty, full, {8 * self.stages};",
+            "xor.b32 x, phase, 1;",
+            "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra EMPTY;",
+            f"mad.lo.u32 left, stage, {self._stage}, base;",
+        ]
+        for side in self._sides:
+            lines += self._panel(side)
+            lines.append(f"add.u32 left, left, {side.panel.bytes};")
+        return [
+            *lines, "fence.proxy.async.shared::cta; mbarrier.arrive.shared::cta.b64 _, [full];", *self._next_stage(),
+            f"sub.s32 ka, ka, {self.depth};",
+            "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra PANELS;",
+            "add.u32 tile, tile, blocks; bra NEXT;",
+        ]
+
+    def _is_turned(self, side: _Side) -> bool:
+        """Whether what goes along memory is not what goes along shared memory: four words are turned at a time."""
+        return self._size == 4 and not side.is_along_k
+
+    @property
+    def _parts(self) -> int:
+        """Elements of a word."""
+        return 4 // self._size
+
+    def _first_places(self, side: _Side) -> list[str]:
+        """Find where the thread begins in the first panel of a tile, and what its lines are apart."""
+        first, x = side.operand, side.name
+        along, across = "x", "y"
+        lines = [f"mul.lo.u32 x, lane, {self._parts};",
+                 "mul.lo.u32 y, loader, 4;" if self._is_turned(side) else "mov.u32 y, loader;"]
+        at_side, at_k = (across, along) if side.is_along_k else (along, across)
+        line_stride = f"${first + (1 if side.is_along_k else 2)}"
+        apart = 1 if self._is_turned(side) else _LOADERS
+        return [
+            *lines, f"add.u32 z, {side.start}, {at_side}; cvt.u64.u32 w, z; mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
+            f"cvt.u64.u32 w, {at_k}; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
+            f"cvt.u64.u32 w, tg; mad.lo.s64 {x}p, w, ${first + 3}, {x}p;",
+            f"mul.lo.s64 {x}o, {line_stride}, {apart};",
+        ]
+
+    def _panel(self, side: _Side) -> list[str]:
+        """Bring the thread's part of a panel to shared memory, and go to the next panel."""
+        x, first = side.name, side.operand
+        along, across = (first + 2, first + 1) if side.is_along_k else (first + 1, first + 2)
+        lines = self._turned_panel(side) if self._is_turned(side) else [
+            # The chunk of 16 bytes where the lane's word is, of lines of both halves of the swizzle's period.
+            "shr.u32 x, lane, 2; and.b32 y, lane, 3; mad.lo.u32 y, y, 4, left;",
+            f"mad.lo.u32 y, loader, {SWIZZLE}, y; xor.b32 z, x, loader; mad.lo.u32 u0, z, 16, y;",
+            "add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 u1, z, 16, y;",
+        ]
+        if self._size == 2:
+            # Pairs of elements are loaded at once where no address and no size is odd.
+            size = "k" if side.is_along_k else side.size
+            lines += [
+                f"or.b64 w, ${first}, ${across}; or.b64 w, w, ${first + 3}; cvt.u32.u64 x, w; and.b32 x, x, 3;",
+                f"and.b32 y, {size}, 1; or.b32 x, x, y; setp.eq.u32 q, x, 0; setp.eq.and.s64 even, ${along}, 2, q;",
+                f"@even bra EVEN{x};", *self._lines(side, pairs=False), f"bra JOIN{x};",
+                f"EVEN{x}:", *self._lines(side, pairs=True), f"JOIN{x}:",
+            ]
+        elif not self._is_turned(side):
+            lines += self._lines(side, pairs=True)
+        return [*lines, f"mul.lo.s64 w, ${first + 2}, {self.depth}; add.s64 {x}p, {x}p, w;"]
+
+    def _lines(self, side: _Side, pairs: bool) -> list[str]:
+        """Copy lines of 128 bytes, of which each lane has a word; with `pairs` it is loaded at once."""
+        x, first, panel = side.name, side.operand, side.panel
+        along = f"${first + (2 if side.is_along_k else 1)}"
+        per_box = (panel.rows if side.is_along_k else panel.depth) // _LOADERS
+        rest = side.size if side.is_along_k else "ka"
+        units = []
+        for number in range(panel.boxes * per_box):
+            box, i = divmod(number, per_box)
+            loads = []
+            if i == 0:
+                # What is left along memory from the lane's first element on, and whether it has its elements.
+                loads.append(f"mul.lo.u32 y, lane, {self._parts};")
+                loads.append("sub.s32 x, ka, y;" if side.is_along_k else
+                             f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, y; sub.s32 x, x, {64 * box};")
+                loads += ["setp.gt.s32 e0, x, 0; setp.gt.s32 e1, x, 1;", f"sub.s32 x, {rest}, loader;"]
+                loads.append(f"sub.s32 z, x, {side.start};" if side.is_along_k else "mov.u32 z, x;")
+                loads.append(f"mul.lo.s64 here, {along}, {64 * box}; add.s64 here, here, {x}p;")
+            else:
+                loads.append(f"add.s64 here, here, {x}o;")
+            word = number % (2 * _BATCH)
+            offset = box * panel.box_bytes + _LOADERS * i * SWIZZLE
+            loads.append(f"setp.gt.and.s32 f0, z, {_LOADERS * i}, e0; mov.b32 w{word}, 0;")
+            store = f"st.shared.b32 [u{i % 2}+{offset}], w{word};"
+            if pairs:
+                loads.append(f"@f0 ld.global.b32 w{word}, [here];")
+            else:
+                low, high = f"h{2 * word}", f"h{2 * word + 1}"
+                loads.append(f"setp.gt.and.s32 f1, z, {_LOADERS * i}, e1; mov.b16 {low}, 0; mov.b16 {high}, 0; "
+                             f"add.s64 next, here, {along}; @f0 ld.global.b16 {low}, [here]; @f1 ld.global.b16 {high}, [next];")
+                store = f"mov.b32 w{word}, {{{low}, {high}}}; {store}"
+            if self._size == 4:
+                store = f"{_rounded(word)} {store}"
+            units.append((loads, store))
+        return _pipelined(units)
+
+    def _turned_panel(self, side: _Side) -> list[str]:
+        """Copy four neighbours along the sum of each of 32 rows, one for each lane, at a time."""
+        x, first, panel = side.name, side.operand, side.panel
+        lines = [
+            "and.b32 x, lane, 7; mad.lo.u32 y, lane, 128, left; xor.b32 z, x, loader; mad.lo.u32 u0, z, 16, y;",
+            "add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 u1, z, 16, y; mul.lo.u32 z, loader, 4; sub.s32 z, ka, z;",
+        ]
+        units = []
+        for number in range(panel.rows // LANES * 2):
+            rows, half = divmod(number, 2)
+            loads = []
+            if half == 0:
+                loads.append(f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, lane; setp.gt.s32 e0, x, {LANES * rows};")
+                loads.append(f"mul.lo.s64 next, ${first + 1}, {LANES * rows}; add.s64 next, next, {x}p; mov.b64 here, next;")
+            else:
+                loads.append(f"mul.lo.s64 here, {x}o, {4 * _LOADERS}; add.s64 here, here, next;")
+            words = [4 * number % (2 * _BATCH) + j for j in range(4)]
+            for j, word in enumerate(words):
+                if j:
+                    loads.append(f"add.s64 here, here, {x}o;")
+                loads.append(f"setp.gt.and.s32 f0, z, {4 * _LOADERS * half + j}, e0; mov.b32 w{word}, 0; "
+                             f"@f0 ld.global.b32 w{word}, [here];")
+            store = " ".join(map(_rounded, words))
+            store += f" st.shared.v4.b32 [u{half}+{LANES * rows * SWIZZLE}], {{{', '.join(f'w{word}' for word in words)}}};"
+            units.append((loads, store))
+        return lines + _pipelined(units, 4)
+
+
+def _rounded(word: int) -> str:
+    return f"cvt.rna.tf32.f32 w{word}, w{word};"
+
+
+def _pipelined(units: list[tuple[list[str], str]], words: int = 1) -> list[str]:
+    """Return loads and stores of units, of so many words each, such that a batch is asked for before one is stored."""
+    size = _BATCH // words
+    batches = [units[first : first + size] for first in range(0, len(units), size)]
+    lines = []
+    for number in range(len(batches) + 1):
+        if number < len(batches):
+            lines += [line for loads, _ in batches[number] for line in loads]
+        if number:
+            lines += [store for _, store in batches[number - 1]]
+    return lines
