@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, replace
 
@@ -37,13 +38,15 @@ def test_large_products_run_blocked(element, transposes):
 def test_many_tiles_are_large():
     plan = tl_dpnp.compile(source("f32", "f32"), target="cuda").lower(H200).plan.blocks
 
-    def shape(m, n, products=1):
-        chosen = plan.shapes[plan.shape_for(m, n, products, H200.compute_units)]
-        return chosen.rows, chosen.columns
+    def choice(m, n, k, products=1):
+        number, parts = plan.choice(m, n, k, products, H200.compute_units)
+        return plan.shapes[number].rows, plan.shapes[number].columns, parts
 
-    assert shape(8192, 8192) == (256, 128)
-    assert shape(512, 512) == (64, 64)
-    assert shape(256, 128, 1000) == (256, 128)
+    assert choice(8192, 8192, 8192) == (256, 128, 1)
+    assert choice(256, 128, 512, 10000)[2] == 1
+    assert choice(256, 256, 8192)[2] == 8
+    assert choice(16, 6000, 3000)[0] == 16
+    assert choice(16, 6000, 24)[2] == 1
 
 
 @pytest.mark.parametrize("program", [
@@ -167,13 +170,14 @@ def test_all_tiles(element, result, transposes, monkeypatch):
     shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
     matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
-    for number in range(len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)):
-        monkeypatch.setattr(BlockPlan, "shape_for", lambda *_, number=number: number)
+    count = len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)
+    for number, parts in itertools.product(range(count), (1, 2, 4)):
+        monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(number, parts): chosen)
         kernel = compiled(element, program)
         a, b, c = (Layout().place(values, name) for values, name in zip(
             matrices, (plain(element), plain(element), result), strict=True))
         kernel(0.5, 2.0, a, b, c)
-        assert torch.equal(c.cpu(), expected), number
+        assert torch.equal(c.cpu(), expected), (number, parts)
         assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 

@@ -21,7 +21,7 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.plan import LARGE, BlockPlan, BlockShape, Form, LaunchPlan, MatrixSides
+from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, Form, LaunchPlan, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
@@ -34,37 +34,47 @@ _LANES = 32
 
 
 @dataclass(frozen=True)
+class _Speed:
+    """Multiplications of a multiprocessor a cycle, blocks that have room, and the share that one alone reaches."""
+
+    speed: float
+    resident: int = 1
+    alone: float = 1.0
+
+
+@dataclass(frozen=True)
 class _Tile:
-    """Rows and columns of a tile, how warps multiply, depth and number of stages, and a share of the best speed."""
+    """Rows and columns of a tile, how warps multiply, depth and number of stages, and how fast that is."""
 
     rows: int
     columns: int
     warp_tile: WarpTile
     depth: int
     stages: int
-    speed: float
+    speed: _Speed
 
 
-#: By the type of the operands.
+_F64 = "m16n8k4_f64_f64_f64"
+#: By the type of the operands; speeds were measured on an H200.
 _TILES = {
     "f32": (
-        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, 1.0),
-        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, 0.98),
-        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, 0.85),
-        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, 0.7),
+        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(115)),
+        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(112, 2, 0.6)),
+        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, _Speed(95, 2, 0.6)),
+        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, _Speed(75, 4, 0.4)),
+        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8), 16, 4, _Speed(50, 4, 0.4)),
     ),
     "f64": (
-        _Tile(128, 128, TensorCores(64, 32, "m16n8k4_f64_f64_f64"), 16, 4, 1.0),
-        _Tile(128, 64, TensorCores(64, 32, "m16n8k4_f64_f64_f64"), 16, 4, 0.9),
-        _Tile(64, 64, TensorCores(32, 32, "m16n8k4_f64_f64_f64"), 16, 4, 0.75),
+        _Tile(128, 128, TensorCores(64, 32, _F64), 16, 4, _Speed(125)),
+        _Tile(128, 64, TensorCores(64, 32, _F64), 16, 4, _Speed(115, 2, 0.8)),
+        _Tile(64, 64, TensorCores(32, 32, _F64), 16, 4, _Speed(100, 2, 0.7)),
+        _Tile(16, 128, TensorCores(16, 32, _F64), 16, 4, _Speed(60, 2, 0.6)),
     ),
 }
-
-
 _HALVES = ("f16", "bf16")
-#: Rows of a tile of warpgroups; its columns, and the share of the best speed.
+#: Rows of a tile of warpgroups; its columns with the multiplications of 16-bit operands a cycle, about.
 _ROWS = 128
-_COLUMNS = {256: 1.0, 192: 0.94, 128: 0.83, 64: 0.62}
+_COLUMNS = {256: 700, 192: 660, 128: 580, 64: 430}
 
 
 @dataclass(frozen=True)
@@ -140,17 +150,17 @@ def find_blocking(
             if product.used_memory <= device.local_memory]
     if not made:
         return None
-    shapes = tuple(BlockShape(product.rows, product.columns, product.warps, product.used_memory, speed)
-                   for product, speed in made)
+    shapes = tuple(BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
+                              speed.speed, speed.resident, speed.alone) for product, speed in made)
     matrices = (MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides)
-    plan = BlockPlan(*matrices, shapes, alpha, beta, least)
+    plan = BlockPlan(*matrices, shapes, alpha, beta, least, PARTS[-1] if device.copy_engine else 1)
     return Blocking(tuple(product for product, _ in made), plan, function, type_)
 
 
 def _products(
     found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: DeviceDescription,
     precision: Precision,
-) -> Iterator[tuple[BlockedProduct, float]]:
+) -> Iterator[tuple[BlockedProduct, _Speed]]:
     """Yield the kernels for tiles of all shapes, and how fast they are; none where types have none."""
     a, b, c = (element.name for element in found.elements)
     if a != b:
@@ -158,13 +168,13 @@ def _products(
     is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
     if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
         for columns, speed in _COLUMNS.items():
-            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, "tf32" if is_rounded else a,
-                                   device.local_memory), speed
+            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine,
+                                   "tf32" if is_rounded else a, device.local_memory), _Speed(speed)
     elif a == c:
         for tile in _TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:
-                yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, tile.warp_tile,
-                                        tile.depth, tile.stages), tile.speed
+                yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, device.copy_engine,
+                                        tile.warp_tile, tile.depth, tile.stages), tile.speed
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:

@@ -37,12 +37,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 __all__ = [
-    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "BlockPlan", "BlockShape", "BoundsCheck", "Form", "LaunchPlan",
+    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck", "Form", "LaunchPlan",
     "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
 ]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
+#: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
+PARTS = (1, 2, 4, 8)
+#: Cycles that a tile takes besides its products, and to add up sums of several blocks (measured on an H200).
+_START, _ADDING_UP = 4000, 4000
 #: Multiplications from which a product of known sizes does not run in the staged form.
 LARGE = 1 << 21
 #: What the record of a failed check says.
@@ -165,17 +169,32 @@ class MatrixSides:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """Rows and columns of a tile, what a block takes for it, and how fast it computes: a share of the fastest one."""
+    """Rows and columns of a tile, what a block takes for it, panels of how much of a sum it reads, and its speed.
+
+    A multiprocessor has room for `resident` blocks, which compute `speed` multiplications a cycle together, and a block
+    `alone` that share of them.
+    """
 
     rows: int
     columns: int
     warps: int
     local_memory: int
+    depth: int
     speed: float
+    resident: int
+    alone: float
 
     def tiles(self, m: int, n: int) -> int:
         """Return the number of tiles of an m x n matrix."""
         return -(-m // self.rows) * -(-n // self.columns)
+
+    def time(self, m: int, n: int, k: int, products: int, parts: int, units: int) -> float:
+        """Return the cycles that products take on so many multiprocessors, with sums in parts, about."""
+        whole, rest = divmod(-(-self.tiles(m, n) * products * parts // units), self.resident)
+        one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed
+        share = self.alone + (1 - self.alone) * (rest - 1) / max(1, self.resident - 1)
+        start = _START + (_ADDING_UP if parts > 1 else 0)
+        return (one * self.resident + start) * whole + (one * rest / share + start if rest else 0.0)
 
 
 @dataclass(frozen=True)
@@ -184,7 +203,7 @@ class BlockPlan:
 
     `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
     `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
-    multiplications run in another form.
+    multiplications run in another form.  Up to `most_parts` blocks share the sums of a tile.
     """
 
     form: ClassVar[Form] = "blocked"
@@ -195,19 +214,18 @@ class BlockPlan:
     alpha: float | int
     beta: float | int
     least: int
+    most_parts: int
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
         (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
         return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= LARGE
 
-    def shape_for(self, m: int, n: int, products: int, units: int) -> int:
-        """Return which of the shapes is the fastest for m x n matrices on so many multiprocessors."""
-        def time(number: int) -> float:
-            shape = self.shapes[number]
-            return -(-shape.tiles(m, n) * products // units) * shape.rows * shape.columns / shape.speed
-
-        return min(range(len(self.shapes)), key=time)
+    def choice(self, m: int, n: int, k: int, products: int, units: int) -> tuple[int, int]:
+        """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum."""
+        choices = [(number, parts) for number, shape in enumerate(self.shapes)
+                   for parts in PARTS[: self.most_parts.bit_length()] if parts == 1 or parts * shape.depth <= k]
+        return min(choices, key=lambda each: self.shapes[each[0]].time(m, n, k, products, each[1], units))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockPlan:

@@ -92,11 +92,14 @@ class Panel:
         ]
 
     def begin(self, start: str, size: str, product: str) -> list[str]:
-        """Go to the first panel of a tile that starts at a row or column of so many, in a matrix of the batch."""
+        """Go to the first panel of a tile that starts at a row or column of so many, in a matrix of the batch.
+
+        The sum begins with `start`.
+        """
         x, first = self.name, self.operand
         lines = [
-            f"add.u32 x, {start}, {x}side; cvt.u64.u32 w, x; mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
-            f"cvt.u64.u32 w, {x}k; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
+            f"add.u32 x, start, {x}k; cvt.u64.u32 w, x; mad.lo.s64 {x}p, w, ${first + 2}, ${first};",
+            f"add.u32 x, {start}, {x}side; cvt.u64.u32 w, x; mad.lo.s64 {x}p, w, ${first + 1}, {x}p;",
             f"cvt.u64.u32 w, {product}; mad.lo.s64 {x}p, w, ${first + 3}, {x}p;",
             f"sub.u32 x, {size}, x;",
         ]

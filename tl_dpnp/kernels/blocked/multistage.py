@@ -61,13 +61,15 @@ class MultistageProduct(BlockedProduct):
 
     @property
     def used_memory(self) -> int:
-        return self.stages * self._stage
+        size = len(self.sums) * 32 * self.warps * self.warp_tile.size
+        return max(self.stages * self._stage, size if self.has_clusters else 0)
 
     @property
     def _body(self) -> list[str]:
         return [
             _REGISTERS, *(panel.registers for panel in self.panels), self.warp_tile.registers, *self._prepare(),
             "setp.ne.u32 stored, x, x; bra BEGIN;", *self._multiply(),
+            *self._reduce(32 * self.warps, "bar.sync 0;"),
             "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg; add.u32 tile, tile, blocks;", *self._begin(),
             "STORE: @!stored bra CLEAR;", *self._store(),
             "CLEAR: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._clear(), "bra TILE;",
@@ -79,6 +81,9 @@ class MultistageProduct(BlockedProduct):
         tile, warp_rows = self.warp_tile, self.rows // self.warp_tile.rows
         return [
             "mov.u32 base, $19;",
+            # Parts of a sum but the first begin behind the panel that is not full.
+            f"sub.u32 start, begin, 1; mad.lo.u32 start, start, {self.depth}, first; setp.eq.u32 p, begin, 0; "
+            f"@p mov.u32 start, 0; @!p mov.u32 first, {self.depth};",
             *left.prepare("base"), f"add.u32 x, base, {left.bytes};", *right.prepare("x"),
             *tile.place(),
             f"rem.u32 x, warp, {warp_rows}; mad.lo.u32 er, x, {tile.rows}, er;",
@@ -110,7 +115,7 @@ class MultistageProduct(BlockedProduct):
         return [f"add.u32 {panel.name}w, {panel.name}w0, write;" for panel in self.panels]
 
     def _advance(self, name: str) -> list[str]:
-        return [f"add.u32 {name}, {name}, {self._stage}; setp.eq.u32 p, {name}, {self.used_memory}; "
+        return [f"add.u32 {name}, {name}, {self._stage}; setp.eq.u32 p, {name}, {self.stages * self._stage}; "
                 f"@p mov.u32 {name}, 0;"]
 
     def _arrived(self) -> list[str]:

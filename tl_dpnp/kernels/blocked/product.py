@@ -28,7 +28,7 @@ _BAND = 8
 _REGISTERS = """{
 .reg .pred p, q, more, again, keep, present, stored;
 .reg .b32 thread, lane, warp, base, tile, tiles, each, band, blocks, rows, columns;
-.reg .b32 m, n, k, steps, step, first, tm, tn, tg, om, on, og, er, ec, x, y, z;
+.reg .b32 m, n, k, steps, step, first, parts, rank, begin, start, low, high, tm, tn, tg, om, on, og, er, ec, x, y, z;
 .reg .b64 w, dp, dc, dr;
 .reg .b16 half;"""
 
@@ -38,7 +38,8 @@ class BlockedProduct(ABC):
     """D := alpha L R + beta D for matrices L (m x k), R (k x n) and D (m x n).
 
     A tile has `rows` x `columns` elements.  `consecutive` says what goes along memory in L and in R; D, of the type
-    `result`, has consecutive rows if `rows_consecutive`.
+    `result`, has consecutive rows if `rows_consecutive`.  Where the device `has_clusters`, the blocks of a cluster share
+    a tile: each computes a part of the sum, and they add these up through their shared memory.
     """
 
     rows: int
@@ -46,6 +47,7 @@ class BlockedProduct(ABC):
     consecutive: tuple[Consecutive, Consecutive]
     result: str
     rows_consecutive: bool
+    has_clusters: bool
 
     @property
     @abstractmethod
@@ -106,11 +108,21 @@ class BlockedProduct(ABC):
             # The panels of a sum, at least one, and the depth of the first if all others are full.
             f"add.u32 steps, k, {self.depth - 1}; div.u32 steps, steps, {self.depth}; max.u32 steps, steps, 1;",
             f"sub.u32 y, steps, 1; mul.lo.u32 y, y, {self.depth}; sub.u32 first, k, y;",
+            *self._own_steps(),
             f"add.u32 rows, m, {self.rows - 1}; div.u32 rows, rows, {self.rows};",
             f"add.u32 columns, n, {self.columns - 1}; div.u32 columns, columns, {self.columns};",
             f"mul.lo.u32 each, rows, columns; mul.lo.u32 tiles, tiles, each; mul.lo.u32 band, columns, {_BAND};",
             "mov.u32 tile, %ctaid.x; mov.u32 blocks, %nctaid.x;",
+            *(["div.u32 tile, tile, parts; div.u32 blocks, blocks, parts;"] if self.has_clusters else []),
         ]
+
+    def _own_steps(self) -> list[str]:
+        """Find the first and the number of the panels that are this block's."""
+        if not self.has_clusters:
+            return ["mov.u32 begin, 0;"]
+        return ["mov.u32 parts, %cluster_nctaid.x; mov.u32 rank, %cluster_ctarank;",
+                "mul.lo.u32 begin, steps, rank; div.u32 begin, begin, parts; add.u32 x, rank, 1; "
+                "mul.lo.u32 x, x, steps; div.u32 x, x, parts; sub.u32 steps, x, begin;"]
 
     def _position(self) -> list[str]:
         """Find the first row and column of a tile, tm and tn, and its matrix of the batch, tg."""
@@ -125,6 +137,38 @@ class BlockedProduct(ABC):
         zero = "0d0000000000000000" if self._sum == "f64" else "0f00000000"
         return [f"mov.{self._sum} d{i}, {zero};" for i in range(len(self.sums))]
 
+    @property
+    def _sum_columns(self) -> list[int]:
+        return sorted({column for _, column in self.sums})
+
+    def _reduce(self, threads: int, synchronize: str) -> list[str]:
+        """Add up the parts of the blocks of a cluster: each block has the sums of some columns in the end.
+
+        Those are the columns from number `low` to `high`.  `threads` threads have sums, which `synchronize` lets wait
+        for one another.
+        """
+        if not self.has_clusters:
+            return []
+        size, count = (8 if self._sum == "f64" else 4), len(self._sum_columns)
+        together = "barrier.cluster.arrive; barrier.cluster.wait;"
+        lines = [
+            f"mov.u32 low, 0; mov.u32 high, {count}; setp.eq.u32 p, parts, 1; @p bra WHOLE;",
+            f"mul.lo.u32 low, rank, {count}; div.u32 low, low, parts; add.u32 high, rank, 1; "
+            f"mul.lo.u32 high, high, {count}; div.u32 high, high, parts;",
+            f"{synchronize} mad.lo.u32 x, thread, {size}, base;",
+            *(f"st.shared.{self._sum} [x+{i * threads * size}], d{i};" for i in range(len(self.sums))),
+            f"{together} mov.u32 z, 1;",
+            "PART: add.u32 y, rank, z; rem.u32 y, y, parts; mapa.shared::cluster.u32 y, x, y;",
+        ]
+        for number, column in enumerate(self._sum_columns):
+            lines.append(f"setp.gt.u32 p, low, {number}; setp.le.or.u32 p, high, {number}, p; @p bra ADDED{number};")
+            for i, (_, own) in enumerate(self.sums):
+                if own == column:
+                    lines.append(f"ld.shared::cluster.{self._sum} o, [y+{i * threads * size}]; "
+                                 f"add.rn.{self._sum} d{i}, d{i}, o;")
+            lines.append(f"ADDED{number}:")
+        return [*lines, f"add.u32 z, z, 1; setp.lt.u32 p, z, parts; @p bra PART; {together}", "WHOLE:"]
+
     def _store(self) -> list[str]:
         """Store the sums of a tile that starts at row om and column on of matrix og."""
         size = {"f64": 8, "f32": 4}.get(self.result, 2)
@@ -133,20 +177,22 @@ class BlockedProduct(ABC):
             "cvt.u64.u32 w, om; mad.lo.s64 dp, w, $16, $15; cvt.u64.u32 w, on; mad.lo.s64 dp, w, $17, dp;",
             "cvt.u64.u32 w, og; mad.lo.s64 dp, w, $18, dp; sub.s32 om, m, om; sub.s32 on, n, on;",
         ]
-        for column in sorted({column for _, column in self.sums}):
-            lines.append(f"setp.le.s32 p, on, {column}; @p bra COLUMN{column}; "
+        for place, column in enumerate(self._sum_columns):
+            others = (f"setp.gt.or.u32 p, low, {place}, p; setp.le.or.u32 p, high, {place}, p; "
+                      if self.has_clusters else "")
+            lines.append(f"setp.le.s32 p, on, {column}; {others}@p bra COLUMN{column}; "
                          f"mul.lo.s64 dc, $17, {column}; add.s64 dc, dc, dp;")
             for number, (row, own) in enumerate(self.sums):
                 if own != column:
                     continue
-                place = f"[dc+{row * size}]"
+                address = f"[dc+{row * size}]"
                 if not self.rows_consecutive:
                     lines.append(f"mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;")
-                    place = "[dr]"
+                    address = "[dr]"
                 lines += [
                     f"setp.gt.s32 present, om, {row}; setp.gt.and.s32 q, om, {row}, keep;",
-                    f"mul.rn.{self._sum} v, d{number}, $5; {self._old(place)} @q fma.rn.{self._sum} v, $6, o, v;",
-                    self._new(place),
+                    f"mul.rn.{self._sum} v, d{number}, $5; {self._old(address)} @q fma.rn.{self._sum} v, $6, o, v;",
+                    self._new(address),
                 ]
             lines.append(f"COLUMN{column}:")
         return lines

@@ -20,9 +20,9 @@ __all__ = ["WarpgroupProduct"]
 #: Warpgroups that multiply, rows of each, and warps that load.
 _GROUPS, _GROUP_ROWS, _LOADERS = 2, 64, THREADS // LANES
 _ALIGNMENT = 1024
-#: Words that a thread loads before it stores them; the next ones are asked for before.
+#: Pairs of elements that a thread loads one by one before it stores them; the next ones are asked for before.
 _BATCH = 16
-_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, warps, loader, u0, u1, bars, ka;
+_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, loader, lu0, lu1, ru0, ru1, bars, ka;
 .reg .pred one, even, e0, e1, f0, f1;
 .reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
 
@@ -99,13 +99,13 @@ class WarpgroupProduct(BlockedProduct):
     def _body(self) -> list[str]:
         left, right = (side.panel for side in self._sides)
         return [
-            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{2 * _BATCH}>; .reg .b16 h<{4 * _BATCH}>;",
+            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{self._words}>; .reg .b16 h<{4 * _BATCH}>;",
             f"add.u32 base, $19, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
             f"add.u32 bars, base, {self.stages * self._stage}; mov.u32 stage, 0; mov.u32 phase, 0;",
             "setp.ne.u32 p, thread, 0; @p bra READY;",
             *(f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};"
               for i, count in enumerate([THREADS] * self.stages + [_GROUPS] * self.stages)),
-            "READY: bar.sync 0;",
+            f"READY: bar.sync 0; mul.lo.u32 start, begin, {self.depth};",
             f"setp.ge.u32 p, thread, {_GROUPS * THREADS}; @p bra LOADER;",
             f"mov.b64 ha, {left.descriptor:#x}; mov.b64 hb, {right.descriptor:#x};",
             f"div.u32 group, thread, {THREADS}; rem.u32 x, thread, {THREADS}; setp.eq.u32 one, x, 0;",
@@ -137,6 +137,7 @@ class WarpgroupProduct(BlockedProduct):
             f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {release} KEPT: mov.u32 used, empty;",
             *self._next_stage(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra STEP;",
             f"wgmma.wait_group.sync.aligned 0; @!one bra LAST; {release} LAST:",
+            *self._reduce(_GROUPS * THREADS, f"bar.sync 1, {_GROUPS * THREADS};"),
             "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg;", *self._store(),
             "add.u32 tile, tile, blocks; bra TILE;",
         ]
@@ -148,28 +149,65 @@ class WarpgroupProduct(BlockedProduct):
     # --- the threads that load ---------------------------------------------------------------------------------------
 
     def _load(self) -> list[str]:
-        lines = [
-            f"LOADER: sub.u32 loader, warp, {_GROUPS * THREADS // LANES};",
-            "NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(),
-        ]
+        lines = [f"LOADER: sub.u32 loader, warp, {_GROUPS * THREADS // LANES}; setp.eq.u32 even, x, x;"]
+        if self._size == 2:
+            for side in self._sides:
+                lines += self._evenness(side)
+        lines += ["NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position()]
         for side in self._sides:
             lines += self._first_places(side)
-        lines += [
-            "mov.u32 step, 0;", "mov.u32 ka, k;",
-            f"PANELS: shl.b32 full, stage, 3; add.u32 full, full, bars; add.u32 empty, full, {8 * self.stages};",
-            "xor.b32 x, phase, 1;",
-            "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra EMPTY;",
-            f"mad.lo.u32 left, stage, {self._stage}, base;",
-        ]
-        for side in self._sides:
-            lines += self._panel(side)
-            lines.append(f"add.u32 left, left, {side.panel.bytes};")
+        lines += ["mov.u32 step, 0; sub.s32 ka, k, start;"]
+        if self._size == 2:
+            lines += ["@!even bra PAIRS;", *self._by_words(), *self._by_pairs()]
+        else:
+            lines += self._by_words()
+        return [*lines, "LOADED: add.u32 tile, tile, blocks; bra NEXT;"]
+
+    def _evenness(self, side: _Side) -> list[str]:
+        """Find whether pairs of elements can be loaded at once: no address and no size is odd."""
+        first, size = side.operand, "k" if side.is_along_k else side.size
+        along, across = (first + 2, first + 1) if side.is_along_k else (first + 1, first + 2)
+        return [f"or.b64 w, ${first}, ${across}; or.b64 w, w, ${first + 3}; cvt.u32.u64 x, w; and.b32 x, x, 3;",
+                f"and.b32 y, {size}, 1; or.b32 x, x, y; setp.eq.and.u32 even, x, 0, even; "
+                f"setp.eq.and.s64 even, ${along}, 2, even;"]
+
+    def _by_words(self) -> list[str]:
+        """Load words a panel ahead: as soon as one is stored, that of the next panel is asked for."""
+        units = [unit for side in self._sides for unit in self._units(side)]
         return [
-            *lines, "fence.proxy.async.shared::cta; mbarrier.arrive.shared::cta.b64 _, [full];", *self._next_stage(),
-            f"sub.s32 ka, ka, {self.depth};",
-            "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra PANELS;",
-            "add.u32 tile, tile, blocks; bra NEXT;",
+            "setp.eq.u32 more, x, x;", *(line for loads, _ in units for line in loads),
+            *self._wait_for_stage("PANELS", "EMPTY"), *self._stage_places(), *self._next_panel(),
+            "add.u32 x, step, 1; setp.lt.u32 more, x, steps;",
+            *(line for loads, store in units for line in (store, *loads)),
+            *self._end_stage("PANELS"), "bra LOADED;",
         ]
+
+    def _by_pairs(self) -> list[str]:
+        """Load the elements of a panel, store them in pairs, and go on to the next panel."""
+        return [
+            "PAIRS: setp.eq.u32 more, x, x;",
+            *self._wait_for_stage("ELEMENTS", "FREE"), *self._stage_places(),
+            *_pipelined([unit for side in self._sides for unit in self._units(side, in_pairs=True)]),
+            *self._next_panel(), *self._end_stage("ELEMENTS"),
+        ]
+
+    def _wait_for_stage(self, label: str, wait: str) -> list[str]:
+        return [
+            f"{label}: shl.b32 full, stage, 3; add.u32 full, full, bars; add.u32 empty, full, {8 * self.stages};",
+            f"xor.b32 x, phase, 1; {wait}: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra {wait};",
+            f"mad.lo.u32 left, stage, {self._stage}, base; add.u32 right, left, {self._sides[0].panel.bytes};",
+        ]
+
+    def _end_stage(self, label: str) -> list[str]:
+        return ["fence.proxy.async.shared::cta; mbarrier.arrive.shared::cta.b64 _, [full];", *self._next_stage(),
+                f"add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra {label};"]
+
+    def _next_panel(self) -> list[str]:
+        lines = [f"sub.s32 ka, ka, {self.depth};"]
+        for side in self._sides:
+            x = side.name
+            lines.append(f"mul.lo.s64 w, ${side.operand + 2}, {self.depth}; add.s64 {x}p, {x}p, w;")
+        return lines
 
     def _is_turned(self, side: _Side) -> bool:
         """Whether what goes along memory is not what goes along shared memory: four words are turned at a time."""
@@ -191,106 +229,102 @@ class WarpgroupProduct(BlockedProduct):
         apart = 1 if self._is_turned(side) else _LOADERS
         return [
             *lines, f"add.u32 z, {side.start}, {at_side}; cvt.u64.u32 w, z; mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
-            f"cvt.u64.u32 w, {at_k}; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
+            f"add.u32 z, start, {at_k}; cvt.u64.u32 w, z; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
             f"cvt.u64.u32 w, tg; mad.lo.s64 {x}p, w, ${first + 3}, {x}p;",
             f"mul.lo.s64 {x}o, {line_stride}, {apart};",
         ]
 
-    def _panel(self, side: _Side) -> list[str]:
-        """Bring the thread's part of a panel to shared memory, and go to the next panel."""
-        x, first = side.name, side.operand
-        along, across = (first + 2, first + 1) if side.is_along_k else (first + 1, first + 2)
-        lines = self._turned_panel(side) if self._is_turned(side) else [
-            # The chunk of 16 bytes where the lane's word is, of lines of both halves of the swizzle's period.
-            "shr.u32 x, lane, 2; and.b32 y, lane, 3; mad.lo.u32 y, y, 4, left;",
-            f"mad.lo.u32 y, loader, {SWIZZLE}, y; xor.b32 z, x, loader; mad.lo.u32 u0, z, 16, y;",
-            "add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 u1, z, 16, y;",
-        ]
-        if self._size == 2:
-            # Pairs of elements are loaded at once where no address and no size is odd.
-            size = "k" if side.is_along_k else side.size
-            lines += [
-                f"or.b64 w, ${first}, ${across}; or.b64 w, w, ${first + 3}; cvt.u32.u64 x, w; and.b32 x, x, 3;",
-                f"and.b32 y, {size}, 1; or.b32 x, x, y; setp.eq.u32 q, x, 0; setp.eq.and.s64 even, ${along}, 2, q;",
-                f"@even bra EVEN{x};", *self._lines(side, pairs=False), f"bra JOIN{x};",
-                f"EVEN{x}:", *self._lines(side, pairs=True), f"JOIN{x}:",
-            ]
-        elif not self._is_turned(side):
-            lines += self._lines(side, pairs=True)
-        return [*lines, f"mul.lo.s64 w, ${first + 2}, {self.depth}; add.s64 {x}p, {x}p, w;"]
+    def _stage_places(self) -> list[str]:
+        """Find where this thread's words go in a stage, for both halves of the period of the swizzle."""
+        lines = []
+        for side, panel in zip(self._sides, ("left", "right"), strict=True):
+            x = side.name
+            if self._is_turned(side):
+                lines += [f"and.b32 x, lane, 7; mad.lo.u32 y, lane, {SWIZZLE}, {panel};"]
+            else:
+                lines += [f"shr.u32 x, lane, 2; and.b32 y, lane, 3; mad.lo.u32 y, y, 4, {panel};",
+                          f"mad.lo.u32 y, loader, {SWIZZLE}, y;"]
+            lines += [f"xor.b32 z, x, loader; mad.lo.u32 {x}u0, z, 16, y;",
+                      f"add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 {x}u1, z, 16, y;"]
+        return lines
 
-    def _lines(self, side: _Side, pairs: bool) -> list[str]:
-        """Copy lines of 128 bytes, of which each lane has a word; with `pairs` it is loaded at once."""
+    @property
+    def _words(self) -> int:
+        """Words of a panel of L and of one of R for each thread that loads."""
+        return self._stage // THREADS // 4
+
+    def _units(self, side: _Side, in_pairs: bool = False) -> list[tuple[list[str], str]]:
+        """Return the loads and the stores of a thread for a panel: of words, or with `in_pairs` of 16-bit elements."""
+        first = 0 if side is self._sides[0] else self._sides[0].panel.bytes // THREADS // 4
+        return self._turned(side, first) if self._is_turned(side) else self._lines(side, first, in_pairs)
+
+    def _lines(self, side: _Side, first_word: int, in_pairs: bool) -> list[tuple[list[str], str]]:
+        """Copy lines of 128 bytes, of which each lane has a word."""
         x, first, panel = side.name, side.operand, side.panel
         along = f"${first + (2 if side.is_along_k else 1)}"
         per_box = (panel.rows if side.is_along_k else panel.depth) // _LOADERS
-        rest = side.size if side.is_along_k else "ka"
         units = []
         for number in range(panel.boxes * per_box):
             box, i = divmod(number, per_box)
-            loads = []
+            loads = [f"add.s64 here, here, {x}o;"]
             if i == 0:
-                # What is left along memory from the lane's first element on, and whether it has its elements.
-                loads.append(f"mul.lo.u32 y, lane, {self._parts};")
-                loads.append("sub.s32 x, ka, y;" if side.is_along_k else
-                             f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, y; sub.s32 x, x, {64 * box};")
-                loads += ["setp.gt.s32 e0, x, 0; setp.gt.s32 e1, x, 1;", f"sub.s32 x, {rest}, loader;"]
-                loads.append(f"sub.s32 z, x, {side.start};" if side.is_along_k else "mov.u32 z, x;")
-                loads.append(f"mul.lo.s64 here, {along}, {64 * box}; add.s64 here, here, {x}p;")
-            else:
-                loads.append(f"add.s64 here, here, {x}o;")
-            word = number % (2 * _BATCH)
-            offset = box * panel.box_bytes + _LOADERS * i * SWIZZLE
-            loads.append(f"setp.gt.and.s32 f0, z, {_LOADERS * i}, e0; mov.b32 w{word}, 0;")
-            store = f"st.shared.b32 [u{i % 2}+{offset}], w{word};"
-            if pairs:
-                loads.append(f"@f0 ld.global.b32 w{word}, [here];")
-            else:
+                loads = [
+                    # What is left along memory from the lane's first element on, and of lines from the warp's first.
+                    f"mul.lo.u32 y, lane, {self._parts};",
+                    "sub.s32 x, ka, y;" if side.is_along_k else
+                    f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, y; sub.s32 x, x, {64 * box};",
+                    "setp.gt.and.s32 e0, x, 0, more; setp.gt.and.s32 e1, x, 1, more;",
+                    f"sub.s32 z, {side.size}, {side.start}; sub.s32 z, z, loader;" if side.is_along_k else
+                    "sub.s32 z, ka, loader;",
+                    f"mul.lo.s64 here, {along}, {64 * box}; add.s64 here, here, {x}p;",
+                ]
+            word = (first_word + number) % (2 * _BATCH) if in_pairs else first_word + number
+            place = f"[{x}u{i % 2}+{box * panel.box_bytes + _LOADERS * i * SWIZZLE}]"
+            loads.append(f"setp.gt.and.s32 f0, z, {_LOADERS * i}, e0;")
+            store = f"st.shared.b32 {place}, w{word};"
+            if in_pairs:
                 low, high = f"h{2 * word}", f"h{2 * word + 1}"
                 loads.append(f"setp.gt.and.s32 f1, z, {_LOADERS * i}, e1; mov.b16 {low}, 0; mov.b16 {high}, 0; "
-                             f"add.s64 next, here, {along}; @f0 ld.global.b16 {low}, [here]; @f1 ld.global.b16 {high}, [next];")
+                             f"add.s64 next, here, {along}; @f0 ld.global.b16 {low}, [here]; "
+                             f"@f1 ld.global.b16 {high}, [next];")
                 store = f"mov.b32 w{word}, {{{low}, {high}}}; {store}"
-            if self._size == 4:
-                store = f"{_rounded(word)} {store}"
-            units.append((loads, store))
-        return _pipelined(units)
+            else:
+                loads.append(f"mov.b32 w{word}, 0; @f0 ld.global.b32 w{word}, [here];")
+            units.append((loads, f"{_rounded(word)} {store}" if self._size == 4 else store))
+        return units
 
-    def _turned_panel(self, side: _Side) -> list[str]:
+    def _turned(self, side: _Side, first_word: int) -> list[tuple[list[str], str]]:
         """Copy four neighbours along the sum of each of 32 rows, one for each lane, at a time."""
         x, first, panel = side.name, side.operand, side.panel
-        lines = [
-            "and.b32 x, lane, 7; mad.lo.u32 y, lane, 128, left; xor.b32 z, x, loader; mad.lo.u32 u0, z, 16, y;",
-            "add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 u1, z, 16, y; mul.lo.u32 z, loader, 4; sub.s32 z, ka, z;",
-        ]
         units = []
         for number in range(panel.rows // LANES * 2):
             rows, half = divmod(number, 2)
-            loads = []
+            loads = [f"mul.lo.s64 here, {x}o, {4 * _LOADERS}; add.s64 here, here, next;"]
             if half == 0:
-                loads.append(f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, lane; setp.gt.s32 e0, x, {LANES * rows};")
-                loads.append(f"mul.lo.s64 next, ${first + 1}, {LANES * rows}; add.s64 next, next, {x}p; mov.b64 here, next;")
-            else:
-                loads.append(f"mul.lo.s64 here, {x}o, {4 * _LOADERS}; add.s64 here, here, next;")
-            words = [4 * number % (2 * _BATCH) + j for j in range(4)]
+                loads = [
+                    f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, lane; "
+                    f"setp.gt.and.s32 e0, x, {LANES * rows}, more; mul.lo.u32 z, loader, 4; sub.s32 z, ka, z;",
+                    f"mul.lo.s64 next, ${first + 1}, {LANES * rows}; add.s64 next, next, {x}p; mov.b64 here, next;",
+                ]
+            words = [first_word + 4 * number + j for j in range(4)]
             for j, word in enumerate(words):
                 if j:
                     loads.append(f"add.s64 here, here, {x}o;")
                 loads.append(f"setp.gt.and.s32 f0, z, {4 * _LOADERS * half + j}, e0; mov.b32 w{word}, 0; "
                              f"@f0 ld.global.b32 w{word}, [here];")
             store = " ".join(map(_rounded, words))
-            store += f" st.shared.v4.b32 [u{half}+{LANES * rows * SWIZZLE}], {{{', '.join(f'w{word}' for word in words)}}};"
-            units.append((loads, store))
-        return lines + _pipelined(units, 4)
+            place = f"[{x}u{half}+{LANES * rows * SWIZZLE}]"
+            units.append((loads, f"{store} st.shared.v4.b32 {place}, {{{', '.join(f'w{word}' for word in words)}}};"))
+        return units
 
 
 def _rounded(word: int) -> str:
     return f"cvt.rna.tf32.f32 w{word}, w{word};"
 
 
-def _pipelined(units: list[tuple[list[str], str]], words: int = 1) -> list[str]:
-    """Return loads and stores of units, of so many words each, such that a batch is asked for before one is stored."""
-    size = _BATCH // words
-    batches = [units[first : first + size] for first in range(0, len(units), size)]
+def _pipelined(units: list[tuple[list[str], str]]) -> list[str]:
+    """Return loads and stores of units such that a batch is asked for before the one before is stored."""
+    batches = [units[first : first + _BATCH] for first in range(0, len(units), _BATCH)]
     lines = []
     for number in range(len(batches) + 1):
         if number < len(batches):

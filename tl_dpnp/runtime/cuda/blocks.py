@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.plan import BlockPlan, BlockShape
+from tl_dpnp.lowering.plan import PARTS, BlockPlan, BlockShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
@@ -20,13 +20,14 @@ _MOST = (1 << 31) - (1 << 12)
 
 
 class BlockCall(NamedTuple):
-    """A call of the blocked form: the shape of tiles and their number, the arguments of the kernel.
+    """A call of the blocked form: the shape of tiles, their number, the blocks that share one, the kernel's arguments.
 
-    `is_direct` says that each parameter of the function is among these, once.
+    `is_direct` says that each parameter of the function is among these, once, and that there are no clusters.
     """
 
     shape: BlockShape
     tiles: int
+    parts: int
     flat: FlatArguments
     is_direct: bool
 
@@ -45,7 +46,7 @@ def misfit(blocks: BlockPlan, call: BoundCall) -> str | None:
         return f"products of {m} x {n} x {k} are too small"
     if not blocks.result.is_batched and call.groups != 1:
         return f"{call.groups} work-groups have one result"
-    if max(m, n, k, *(shape.tiles(m, n) * call.groups for shape in blocks.shapes)) > _MOST:
+    if max(m, n, k, *(shape.tiles(m, n) * call.groups * PARTS[-1] for shape in blocks.shapes)) > _MOST:
         return f"{call.groups} products of {m} x {n} x {k} have too many tiles"
     return None
 
@@ -53,7 +54,7 @@ def misfit(blocks: BlockPlan, call: BoundCall) -> str | None:
 def block_call(blocks: BlockPlan, binding: Binding, call: BoundCall, flat: FlatArguments, units: int) -> BlockCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(blocks, call)
-    number = blocks.shape_for(m, n, call.groups, units)
+    number, parts = blocks.choice(m, n, k, call.groups, units)
     shape = blocks.shapes[number]
     values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, blocks.beta != 0.0 or isinstance(blocks.beta, int)))]
     result = binding.parameters[blocks.result.parameter].type
@@ -71,5 +72,5 @@ def block_call(blocks: BlockPlan, binding: Binding, call: BoundCall, flat: FlatA
     values += [None] * len(addresses)
     positions = [scalar.position for scalar in scalars]
     given = [number for number, parameter in enumerate(binding.parameters) if isinstance(parameter.type, ScalarType)]
-    return BlockCall(shape, shape.tiles(m, n) * call.groups, FlatArguments(values, addresses, scalars, ()),
-                     sorted(positions) == given)
+    return BlockCall(shape, shape.tiles(m, n) * call.groups, parts, FlatArguments(values, addresses, scalars, ()),
+                     parts == 1 and sorted(positions) == given)

@@ -82,7 +82,7 @@ class CudaPlatform:
             blocked = blocks.block_call(plan.blocks, binding, call, flat, describe(queue.ordinal).compute_units)
             chosen = replace(plan, subgroups=blocked.shape.warps, local_memory=blocked.shape.local_memory)
             return CudaLaunch(handle, queue, blocked.flat, blocked.tiles, chosen, _stream(call, queue),
-                              blocked.is_direct)
+                              blocked.is_direct, cluster=blocked.parts)
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
@@ -151,7 +151,8 @@ class CudaLaunch:
 
     `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `direct` is the function that
     `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
-    launch was run before.  `grouped` are the classes of the arrays in groups.
+    launch was run before.  `grouped` are the classes of the arrays in groups, and
+    a `cluster` of so many blocks shares each tile.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
@@ -161,7 +162,7 @@ class CudaLaunch:
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
-        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None,
+        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None, cluster: int = 1,
     ) -> None:
         self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
         self.direct: Any = False if is_direct and groups else None
@@ -171,8 +172,8 @@ class CudaLaunch:
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
         self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
-        self._grid = _blocks(function, queue, groups, plan)
-        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters)
+        self._grid = groups * cluster if cluster > 1 else _blocks(function, queue, groups, plan)
+        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters, cluster)
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Start the kernel on the current stream of its arrays."""
