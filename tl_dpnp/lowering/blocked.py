@@ -58,23 +58,23 @@ _F64 = "m16n8k4_f64_f64_f64"
 #: By the type of the operands; speeds were measured on an H200.
 _TILES = {
     "f32": (
-        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(115)),
-        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(112, 2, 0.6)),
-        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, _Speed(95, 2, 0.6)),
-        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, _Speed(75, 4, 0.4)),
-        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8), 16, 4, _Speed(50, 4, 0.4)),
+        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(97)),
+        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(92, 2, 0.58)),
+        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, _Speed(92, 2, 0.56)),
+        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, _Speed(83, 2, 0.87)),
+        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8), 16, 4, _Speed(48, 2, 0.9)),
     ),
     "f64": (
-        _Tile(128, 128, TensorCores(64, 32, _F64), 16, 4, _Speed(125)),
-        _Tile(128, 64, TensorCores(64, 32, _F64), 16, 4, _Speed(115, 2, 0.8)),
-        _Tile(64, 64, TensorCores(32, 32, _F64), 16, 4, _Speed(100, 2, 0.7)),
-        _Tile(16, 128, TensorCores(16, 32, _F64), 16, 4, _Speed(60, 2, 0.6)),
+        _Tile(128, 128, TensorCores(64, 32, _F64), 16, 4, _Speed(133)),
+        _Tile(128, 64, TensorCores(64, 32, _F64), 16, 4, _Speed(130, 2, 0.9)),
+        _Tile(64, 64, TensorCores(32, 32, _F64), 16, 4, _Speed(116, 2, 0.86)),
+        _Tile(16, 128, TensorCores(16, 32, _F64), 16, 4, _Speed(66, 2, 0.9)),
     ),
 }
 _HALVES = ("f16", "bf16")
-#: Rows of a tile of warpgroups; its columns with the multiplications of 16-bit operands a cycle, about.
+#: Rows of a tile of warpgroups; its columns with the multiplications of operands of 16 bits a cycle, and of tf32.
 _ROWS = 128
-_COLUMNS = {256: 700, 192: 660, 128: 580, 64: 430}
+_COLUMNS = {192: (700, 330), 128: (615, 270), 64: (461, 226)}
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ def _products(
         return
     is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
     if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
-        for columns, speed in _COLUMNS.items():
+        for columns, speeds in _COLUMNS.items():
             yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine,
-                                   "tf32" if is_rounded else a, device.local_memory), _Speed(speed)
+                                   "tf32" if is_rounded else a, device.local_memory), _Speed(speeds[is_rounded])
     elif a == c:
         for tile in _TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:

@@ -32,7 +32,7 @@ beta; and the tensor maps of the operands and the result, 128 bytes each, by val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -45,8 +45,9 @@ __all__ = [
 BEYOND_ONE, BEYOND_ALL = 1, 2
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 4, 8)
-#: Cycles that a tile takes besides its products, and to add up sums of several blocks (measured on an H200).
-_START, _ADDING_UP = 4000, 4000
+#: Cycles that a tile takes besides its products, that blocks take to begin to add up sums, and sums that they add in
+#: one (estimated from times on an H200).
+_START, _ADDING_UP, _ADDED = 3000, 3000, 8
 #: Multiplications from which a product of known sizes does not run in the staged form.
 LARGE = 1 << 21
 #: What the record of a failed check says.
@@ -190,11 +191,14 @@ class BlockShape:
 
     def time(self, m: int, n: int, k: int, products: int, parts: int, units: int) -> float:
         """Return the cycles that products take on so many multiprocessors, with sums in parts, about."""
-        whole, rest = divmod(-(-self.tiles(m, n) * products * parts // units), self.resident)
-        one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed
-        share = self.alone + (1 - self.alone) * (rest - 1) / max(1, self.resident - 1)
-        start = _START + (_ADDING_UP if parts > 1 else 0)
-        return (one * self.resident + start) * whole + (one * rest / share + start if rest else 0.0)
+        whole, rest = divmod(self.tiles(m, n) * products * parts, units * self.resident)
+        count = -(-rest // units)
+        share = self.alone + (1 - self.alone) * (count - 1) / max(1, self.resident - 1)
+        start = _START
+        if parts > 1:
+            start += _ADDING_UP + self.rows * self.columns * (parts - 1) / parts / _ADDED
+        one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed + start
+        return one * self.resident * whole + one * count / share
 
 
 @dataclass(frozen=True)
@@ -221,11 +225,15 @@ class BlockPlan:
         (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
         return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= LARGE
 
-    def choice(self, m: int, n: int, k: int, products: int, units: int) -> tuple[int, int]:
-        """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum."""
+    def choice(self, m: int, n: int, k: int, products: int, units: Callable[[int, int], int]) -> tuple[int, int]:
+        """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum.
+
+        `units` gives the multiprocessors that blocks of a shape find, with so many of them in a cluster.
+        """
         choices = [(number, parts) for number, shape in enumerate(self.shapes)
-                   for parts in PARTS[: self.most_parts.bit_length()] if parts == 1 or parts * shape.depth <= k]
-        return min(choices, key=lambda each: self.shapes[each[0]].time(m, n, k, products, each[1], units))
+                   for parts in PARTS[: self.most_parts.bit_length()]
+                   if (parts == 1 or parts * shape.depth <= k) and units(number, parts) > 0]
+        return min(choices, key=lambda each: self.shapes[each[0]].time(m, n, k, products, each[1], units(*each)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockPlan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from llvmlite import ir
 
@@ -24,6 +25,8 @@ __all__ = ["LEFT", "RIGHT", "BlockedProduct"]
 LEFT, RIGHT = 7, 11
 #: Rows of tiles that are computed column by column, so that blocks at the same time share operands in the L2 cache.
 _BAND = 8
+#: Sums of a thread that follow one another and are added up by the same block of a cluster.
+_TOGETHER = 4
 
 _REGISTERS = """{
 .reg .pred p, q, more, again, keep, present, stored;
@@ -97,7 +100,7 @@ class BlockedProduct(ABC):
     @property
     def text(self) -> str:
         """The body of the kernel as inline PTX."""
-        return "\n".join([_REGISTERS, f".reg .{self._sum} o, v;", *self._numbers(), *self._body, "DONE: }"])
+        return "\n".join([_REGISTERS, f".reg .{self._sum} o, v, o<4>;", *self._numbers(), *self._body, "DONE: }"])
 
     def _numbers(self) -> list[str]:
         """Find numbers of the call."""
@@ -137,36 +140,42 @@ class BlockedProduct(ABC):
         zero = "0d0000000000000000" if self._sum == "f64" else "0f00000000"
         return [f"mov.{self._sum} d{i}, {zero};" for i in range(len(self.sums))]
 
-    @property
-    def _sum_columns(self) -> list[int]:
-        return sorted({column for _, column in self.sums})
+    @cached_property
+    def _column_groups(self) -> list[list[int]]:
+        """The columns of a thread's sums, from left to right, those together whose sums move together."""
+        groups = {tuple(sorted({column for _, column in self.sums[first : first + _TOGETHER]}))
+                  for first in range(0, len(self.sums), _TOGETHER)}
+        return [list(group) for group in sorted(groups)]
 
     def _reduce(self, threads: int, synchronize: str) -> list[str]:
         """Add up the parts of the blocks of a cluster: each block has the sums of some columns in the end.
 
-        Those are the columns from number `low` to `high`.  `threads` threads have sums, which `synchronize` lets wait
-        for one another.
+        Those are the columns of groups from number `low` to `high`.  `threads` threads have sums, which `synchronize`
+        lets wait for one another.
         """
         if not self.has_clusters:
             return []
-        size, count = (8 if self._sum == "f64" else 4), len(self._sum_columns)
+        size, count = (8 if self._sum == "f64" else 4), len(self._column_groups)
+        width = 16 // size
         together = "barrier.cluster.arrive; barrier.cluster.wait;"
+        others = "{" + ", ".join(f"o{i}" for i in range(width)) + "}"
         lines = [
             f"mov.u32 low, 0; mov.u32 high, {count}; setp.eq.u32 p, parts, 1; @p bra WHOLE;",
             f"mul.lo.u32 low, rank, {count}; div.u32 low, low, parts; add.u32 high, rank, 1; "
             f"mul.lo.u32 high, high, {count}; div.u32 high, high, parts;",
-            f"{synchronize} mad.lo.u32 x, thread, {size}, base;",
-            *(f"st.shared.{self._sum} [x+{i * threads * size}], d{i};" for i in range(len(self.sums))),
-            f"{together} mov.u32 z, 1;",
-            "PART: add.u32 y, rank, z; rem.u32 y, y, parts; mapa.shared::cluster.u32 y, x, y;",
+            f"{synchronize} mad.lo.u32 x, thread, 16, base;",
         ]
-        for number, column in enumerate(self._sum_columns):
-            lines.append(f"setp.gt.u32 p, low, {number}; setp.le.or.u32 p, high, {number}, p; @p bra ADDED{number};")
-            for i, (_, own) in enumerate(self.sums):
-                if own == column:
-                    lines.append(f"ld.shared::cluster.{self._sum} o, [y+{i * threads * size}]; "
-                                 f"add.rn.{self._sum} d{i}, d{i}, o;")
-            lines.append(f"ADDED{number}:")
+        for first in range(0, len(self.sums), width):
+            words = ", ".join(f"d{first + i}" for i in range(width))
+            lines.append(f"st.shared.v{width}.{self._sum} [x+{first * threads * size}], {{{words}}};")
+        lines += [f"{together} mov.u32 z, 1;",
+                  "PART: add.u32 y, rank, z; rem.u32 y, y, parts; mapa.shared::cluster.u32 y, x, y;"]
+        for number, group in enumerate(self._column_groups):
+            lines.append(f"setp.le.u32 p, low, {number}; setp.gt.and.u32 p, high, {number}, p;")
+            for first in range(0, len(self.sums), width):
+                if self.sums[first][1] in group:
+                    lines.append(f"@p ld.shared::cluster.v{width}.{self._sum} {others}, [y+{first * threads * size}];")
+                    lines += [f"@p add.rn.{self._sum} d{first + i}, d{first + i}, o{i};" for i in range(width)]
         return [*lines, f"add.u32 z, z, 1; setp.lt.u32 p, z, parts; @p bra PART; {together}", "WHOLE:"]
 
     def _store(self) -> list[str]:
@@ -177,7 +186,8 @@ class BlockedProduct(ABC):
             "cvt.u64.u32 w, om; mad.lo.s64 dp, w, $16, $15; cvt.u64.u32 w, on; mad.lo.s64 dp, w, $17, dp;",
             "cvt.u64.u32 w, og; mad.lo.s64 dp, w, $18, dp; sub.s32 om, m, om; sub.s32 on, n, on;",
         ]
-        for place, column in enumerate(self._sum_columns):
+        places = [(place, column) for place, group in enumerate(self._column_groups) for column in group]
+        for place, column in places:
             others = (f"setp.gt.or.u32 p, low, {place}, p; setp.le.or.u32 p, high, {place}, p; "
                       if self.has_clusters else "")
             lines.append(f"setp.le.s32 p, on, {column}; {others}@p bra COLUMN{column}; "

@@ -1,4 +1,6 @@
-"""Tiles by warpgroups: two of them multiply with ``wgmma`` what the threads of a third bring to shared memory.
+"""Tiles by warpgroups: two of them multiply with ``wgmma`` what the threads of two others bring to shared memory.
+
+With 512 threads of 128 registers, sums have room for 192 columns.
 
 They load operands to registers from any place, 16-bit elements one by one or in pairs, round those of f32 to tf32, and
 store them as ``wgmma`` wants them, with the swizzle of 128 bytes; operands of 32 bits have their depth along memory
@@ -18,11 +20,12 @@ from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, WARPGROUP_ROWS, Pane
 __all__ = ["WarpgroupProduct"]
 
 #: Warpgroups that multiply, rows of each, and warps that load.
-_GROUPS, _GROUP_ROWS, _LOADERS = 2, 64, THREADS // LANES
+_GROUPS, _GROUP_ROWS, _LOADERS = 2, 64, 8
+_LOADING = _LOADERS * LANES
 _ALIGNMENT = 1024
 #: Pairs of elements that a thread loads one by one before it stores them; the next ones are asked for before.
 _BATCH = 16
-_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, loader, lu0, lu1, ru0, ru1, bars, ka;
+_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, loader, lu, ru, bars, ka;
 .reg .pred one, even, e0, e1, f0, f1;
 .reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
 
@@ -99,12 +102,12 @@ class WarpgroupProduct(BlockedProduct):
     def _body(self) -> list[str]:
         left, right = (side.panel for side in self._sides)
         return [
-            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{self._words}>; .reg .b16 h<{4 * _BATCH}>;",
+            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{max(self._words, 2 * _BATCH)}>; .reg .b16 h<{4 * _BATCH}>;",
             f"add.u32 base, $19, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
             f"add.u32 bars, base, {self.stages * self._stage}; mov.u32 stage, 0; mov.u32 phase, 0;",
             "setp.ne.u32 p, thread, 0; @p bra READY;",
             *(f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};"
-              for i, count in enumerate([THREADS] * self.stages + [_GROUPS] * self.stages)),
+              for i, count in enumerate([_LOADING] * self.stages + [_GROUPS] * self.stages)),
             f"READY: bar.sync 0; mul.lo.u32 start, begin, {self.depth};",
             f"setp.ge.u32 p, thread, {_GROUPS * THREADS}; @p bra LOADER;",
             f"mov.b64 ha, {left.descriptor:#x}; mov.b64 hb, {right.descriptor:#x};",
@@ -235,7 +238,7 @@ class WarpgroupProduct(BlockedProduct):
         ]
 
     def _stage_places(self) -> list[str]:
-        """Find where this thread's words go in a stage, for both halves of the period of the swizzle."""
+        """Find where this thread's words go in a stage: the warp's lines are eight apart, the period of the swizzle."""
         lines = []
         for side, panel in zip(self._sides, ("left", "right"), strict=True):
             x = side.name
@@ -244,18 +247,17 @@ class WarpgroupProduct(BlockedProduct):
             else:
                 lines += [f"shr.u32 x, lane, 2; and.b32 y, lane, 3; mad.lo.u32 y, y, 4, {panel};",
                           f"mad.lo.u32 y, loader, {SWIZZLE}, y;"]
-            lines += [f"xor.b32 z, x, loader; mad.lo.u32 {x}u0, z, 16, y;",
-                      f"add.u32 z, loader, 4; xor.b32 z, x, z; mad.lo.u32 {x}u1, z, 16, y;"]
+            lines += [f"xor.b32 z, x, loader; mad.lo.u32 {x}u, z, 16, y;"]
         return lines
 
     @property
     def _words(self) -> int:
         """Words of a panel of L and of one of R for each thread that loads."""
-        return self._stage // THREADS // 4
+        return self._stage // _LOADING // 4
 
     def _units(self, side: _Side, in_pairs: bool = False) -> list[tuple[list[str], str]]:
         """Return the loads and the stores of a thread for a panel: of words, or with `in_pairs` of 16-bit elements."""
-        first = 0 if side is self._sides[0] else self._sides[0].panel.bytes // THREADS // 4
+        first = 0 if side is self._sides[0] else self._sides[0].panel.bytes // _LOADING // 4
         return self._turned(side, first) if self._is_turned(side) else self._lines(side, first, in_pairs)
 
     def _lines(self, side: _Side, first_word: int, in_pairs: bool) -> list[tuple[list[str], str]]:
@@ -279,7 +281,7 @@ class WarpgroupProduct(BlockedProduct):
                     f"mul.lo.s64 here, {along}, {64 * box}; add.s64 here, here, {x}p;",
                 ]
             word = (first_word + number) % (2 * _BATCH) if in_pairs else first_word + number
-            place = f"[{x}u{i % 2}+{box * panel.box_bytes + _LOADERS * i * SWIZZLE}]"
+            place = f"[{x}u+{box * panel.box_bytes + _LOADERS * i * SWIZZLE}]"
             loads.append(f"setp.gt.and.s32 f0, z, {_LOADERS * i}, e0;")
             store = f"st.shared.b32 {place}, w{word};"
             if in_pairs:
@@ -297,23 +299,20 @@ class WarpgroupProduct(BlockedProduct):
         """Copy four neighbours along the sum of each of 32 rows, one for each lane, at a time."""
         x, first, panel = side.name, side.operand, side.panel
         units = []
-        for number in range(panel.rows // LANES * 2):
-            rows, half = divmod(number, 2)
-            loads = [f"mul.lo.s64 here, {x}o, {4 * _LOADERS}; add.s64 here, here, next;"]
-            if half == 0:
-                loads = [
-                    f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, lane; "
-                    f"setp.gt.and.s32 e0, x, {LANES * rows}, more; mul.lo.u32 z, loader, 4; sub.s32 z, ka, z;",
-                    f"mul.lo.s64 next, ${first + 1}, {LANES * rows}; add.s64 next, next, {x}p; mov.b64 here, next;",
-                ]
+        for number in range(panel.rows // LANES):
+            loads = [
+                f"sub.s32 x, {side.size}, {side.start}; sub.s32 x, x, lane; "
+                f"setp.gt.and.s32 e0, x, {LANES * number}, more; mul.lo.u32 z, loader, 4; sub.s32 z, ka, z;",
+                f"mul.lo.s64 here, ${first + 1}, {LANES * number}; add.s64 here, here, {x}p;",
+            ]
             words = [first_word + 4 * number + j for j in range(4)]
             for j, word in enumerate(words):
                 if j:
                     loads.append(f"add.s64 here, here, {x}o;")
-                loads.append(f"setp.gt.and.s32 f0, z, {4 * _LOADERS * half + j}, e0; mov.b32 w{word}, 0; "
+                loads.append(f"setp.gt.and.s32 f0, z, {j}, e0; mov.b32 w{word}, 0; "
                              f"@f0 ld.global.b32 w{word}, [here];")
             store = " ".join(map(_rounded, words))
-            place = f"[{x}u{half}+{LANES * rows * SWIZZLE}]"
+            place = f"[{x}u+{LANES * number * SWIZZLE}]"
             units.append((loads, f"{store} st.shared.v4.b32 {place}, {{{', '.join(f'w{word}' for word in words)}}};"))
         return units
 

@@ -10,11 +10,13 @@ from tl_dpnp.lowering.plan import PARTS, BlockPlan, BlockShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
+from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.tiles import append_factors
 from tl_dpnp.scalars import F64, ScalarType
 
 __all__ = ["BlockCall", "block_call", "misfit"]
 
+_LANES = 32
 #: Sizes and tiles that the kernel counts with 32 bits.
 _MOST = (1 << 31) - (1 << 12)
 
@@ -51,10 +53,19 @@ def misfit(blocks: BlockPlan, call: BoundCall) -> str | None:
     return None
 
 
-def block_call(blocks: BlockPlan, binding: Binding, call: BoundCall, flat: FlatArguments, units: int) -> BlockCall:
+def block_call(
+    blocks: BlockPlan, binding: Binding, call: BoundCall, flat: FlatArguments, function: driver.Function, units: int
+) -> BlockCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(blocks, call)
-    number, parts = blocks.choice(m, n, k, call.groups, units)
+
+    def found(number: int, parts: int) -> int:
+        shape = blocks.shapes[number]
+        if parts == 1:
+            return units
+        return function.clusters(_LANES * shape.warps, shape.local_memory, parts) * parts // shape.resident
+
+    number, parts = blocks.choice(m, n, k, call.groups, found)
     shape = blocks.shapes[number]
     values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, blocks.beta != 0.0 or isinstance(blocks.beta, int)))]
     result = binding.parameters[blocks.result.parameter].type

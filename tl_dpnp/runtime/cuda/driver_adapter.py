@@ -289,6 +289,7 @@ class Function:
 
     def __init__(self, cubin: bytes, entry: str, ordinal: int, local_memory: int) -> None:
         self.ordinal = ordinal
+        self._clusters: dict[tuple[int, int, int], int] = {}
         with current(ordinal):
             self.module = _check(driver.cuModuleLoadData(cubin))
             self.handle = _check(driver.cuModuleGetFunction(self.module, entry.encode()))
@@ -299,6 +300,15 @@ class Function:
         """Return how many work-groups run on a multiprocessor at the same time."""
         with current(self.ordinal):
             return int(_check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(self.handle, threads, local_memory)))
+
+    def clusters(self, threads: int, local_memory: int, cluster: int) -> int:
+        """Return how many clusters of so many work-groups run on the device at the same time."""
+        key = threads, local_memory, cluster
+        if key not in self._clusters:
+            with current(self.ordinal):
+                config = _clustered(cluster, (threads, 1, 1), local_memory, driver.CUstream(0), cluster)
+                self._clusters[key] = int(_check(driver.cuOccupancyMaxActiveClusters(self.handle, config)))
+        return self._clusters[key]
 
     def launcher(
         self, grid: int, block: Sequence[int], local_memory: int, parameters: Parameters, cluster: int = 1

@@ -79,7 +79,8 @@ class CudaPlatform:
             tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
         if plan.blocks is not None:
-            blocked = blocks.block_call(plan.blocks, binding, call, flat, describe(queue.ordinal).compute_units)
+            blocked = blocks.block_call(
+                plan.blocks, binding, call, flat, handle, describe(queue.ordinal).compute_units)
             chosen = replace(plan, subgroups=blocked.shape.warps, local_memory=blocked.shape.local_memory)
             return CudaLaunch(handle, queue, blocked.flat, blocked.tiles, chosen, _stream(call, queue),
                               blocked.is_direct, cluster=blocked.parts)
