@@ -86,8 +86,8 @@ def large_sweep(kinds: Sequence[str], seed: int, count: int) -> bool:
             is_right = error <= KINDS[kind][2]
             right &= is_right
             flop = 2e-12 * case.m * case.n * case.k
-            print(f"{kind} {case}: {theirs / ours:.2f} of torch.matmul, {flop / ours:.1f} and {flop / theirs:.1f} TFLOP/s, "
-                  f"{form}{'' if is_right else f' WRONG: error {error:.1e}'}", flush=True)
+            print(f"{kind} {case}: {theirs / ours:.2f} of torch.matmul, {flop / ours:.1f} and {flop / theirs:.1f} "
+                  f"TFLOP/s, {form}{'' if is_right else f' WRONG: error {error:.1e}'}", flush=True)
         groups = {"all": found, "few rows": [each for each in found if each[1].m in _NARROW],
                   "others": [each for each in found if each[1].m not in _NARROW]}
         for title, some in groups.items():

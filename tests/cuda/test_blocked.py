@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 import tl_dpnp
 from tests.cuda.test_tiled import TRANSPOSES, only, source
+from tests.cuda.test_variants import bound
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
+from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 
 #: Types of operands and results; tf32 is f32 with less precision.
 TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]
@@ -29,17 +32,24 @@ def test_large_products_run_blocked(element, transposes):
     assert LaunchPlan.from_json(plan.to_json()) == plan
     ptx = only(kernel.inspect_ptx())
     size = {"f32": 4, "f64": 8}[element]
-    assert ptx.count(f", {size}, q;") + ptx.count(f", {size}, lno") + ptx.count(f", {size}, rno") == ptx.count("cp.async.ca")
+    copies = ptx.count("cp.async.ca")
+    assert copies
+    assert sum(ptx.count(f", {size}, {missing}") for missing in ("q;", "lno", "rno")) == copies
     assert ("mma.sync" in ptx) == (element == "f64")
     resources = only(kernel.resources())
     assert resources.local_memory <= H200.local_memory
+
+
+def _units(_, parts):
+    """Multiprocessors of an H200 that clusters find, about."""
+    return H200.compute_units // parts * parts if parts < 4 else 120
 
 
 def test_many_tiles_are_large():
     plan = tl_dpnp.compile(source("f32", "f32"), target="cuda").lower(H200).plan.blocks
 
     def choice(m, n, k, products=1):
-        number, parts = plan.choice(m, n, k, products, lambda _, parts: H200.compute_units if parts == 1 else 120)
+        number, parts = plan.choice(m, n, k, products, _units)
         return plan.shapes[number].rows, plan.shapes[number].columns, parts
 
     assert choice(8192, 8192, 8192) == (256, 128, 1)
@@ -70,6 +80,27 @@ def test_other_devices_and_wishes():
     with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the blocked form on NVIDIA H200"):
         tl_dpnp.compile(source("i32", "i32").replace("1.0", "1").replace("0.0", "0"), target="cuda",
                         form="blocked").lower(H200)
+
+
+def test_large_products_in_few_thread_blocks_are_warned_of():
+    def call_of(size, groups=1, **options):
+        kernel = tl_dpnp.compile(source("f32", "f32", alpha=f"{size}.0"), target="cuda", **options)
+        none = dict.fromkeys("ABC", 0)
+        return kernel._binding, bound(kernel, dict.fromkeys("ABC", (size, size)), none, none, groups)
+
+    plan = LaunchPlan("kernel", "subgroup")
+    message = (r"@product computes products of 512 x 512 x 512 in 1 thread block on 132 multiprocessors, because of "
+               r"debug=True, .* call a function that is one gemm without these")
+    with pytest.warns(tl_dpnp.OccupancyWarning, match=message):
+        warn_of_idle_units(*call_of(512, debug=True), plan, 132)
+    with pytest.warns(tl_dpnp.OccupancyWarning, match="513 .* in 33 thread blocks .* its schedule, its form or"):
+        warn_of_idle_units(*call_of(513, 33), plan, 132)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_idle_units(*call_of(512, debug=True), plan, 132)  # once
+        warn_of_idle_units(*call_of(514, 34), plan, 132)
+        warn_of_idle_units(*call_of(100), plan, 132)
+        warn_of_idle_units(*call_of(515), LaunchPlan("kernel", "blocked"), 132)
 
 
 # --- on a device -----------------------------------------------------------------------------------------------------
@@ -119,7 +150,7 @@ def draw(element, result, seed):
     """Return a product of whole numbers whose sizes, layout and factors are drawn, with a kernel for it."""
     given = random.Random(f"{element} {result} {seed}")
     transposes = given.choice(TRANSPOSES)
-    m, n, k = (given.choice((given.randint(1, 40), given.randint(65, 300), 16 * given.randint(4, 20))) for _ in range(3))
+    m, n, k = (given.choice((given.randint(1, 40), given.randint(65, 300), 16 * given.randint(4, 20))) for _ in "mnk")
     alpha, beta = given.choice((1.0, 0.5, -2.0)), given.choice((0.0, 0.0, 1.0, -0.5))
     any_strides, constant = given.random() < 0.3, given.random() < 0.5
     layouts = [Layout(given.choice((0, 0, 1, 3, 8)), given.choice((0, 0, 1, 2)),
@@ -171,7 +202,7 @@ def test_all_tiles(element, result, transposes, monkeypatch):
     matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
     count = len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)
-    for number, parts in itertools.product(range(count), (1, 2, 4)):
+    for number, parts in itertools.product(range(count), (1, 2, 3)):
         monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(number, parts): chosen)
         kernel = compiled(element, program)
         a, b, c = (Layout().place(values, name) for values, name in zip(
@@ -197,6 +228,14 @@ def test_batches_and_rounding(element, error):
     got = given[2].movedim(-1, 0).cpu().double().numpy()
     assert np.linalg.norm(got - expected) < error * np.linalg.norm(expected)
     assert [signature.form for signature in kernel.signatures] == ["blocked"]
+
+
+@on_device
+def test_products_that_run_in_few_blocks_are_warned_of():
+    kernel = tl_dpnp.compile(source("f32", "f32", alpha="3.0"), target="cuda", form="subgroup")
+    a, b = (torch.ones(200, 200, device="cuda").T for _ in "AB")
+    with pytest.warns(tl_dpnp.OccupancyWarning, match="products of 200 x 200 x 200 in 1 thread block on"):
+        kernel(1.0, 0.0, a, b, torch.empty(200, 200, device="cuda").T)
 
 
 @on_device

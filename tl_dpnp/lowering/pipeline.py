@@ -91,7 +91,8 @@ class _Decision:
     """What is decided about a kernel before its loops are scheduled.
 
     `parsed` became `canonical`, in the divided form that of a part, and with barriers `function`.  `division`,
-    `tiling` and `blocking` are there where the program has that form on the device, and `engine` and `blocks` are for the schedules.
+    `tiling` and `blocking` are there where the program has that form on the device, and `engine` and `blocks` are for
+    the schedules.
     """
 
     parsed: ops.Function

@@ -37,17 +37,19 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 __all__ = [
-    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck", "Form", "LaunchPlan",
-    "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
+    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck", "Form",
+    "LaunchPlan", "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
 ]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
-PARTS = (1, 2, 4, 8)
+PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
 #: Cycles that a tile takes besides its products, that blocks take to begin to add up sums, and sums that they add in
 #: one (estimated from times on an H200).
 _START, _ADDING_UP, _ADDED = 3000, 3000, 8
+#: The gain from which blocks share sums.
+_DOUBT = 1.03
 #: Multiplications from which a product of known sizes does not run in the staged form.
 LARGE = 1 << 21
 #: What the record of a failed check says.
@@ -231,9 +233,13 @@ class BlockPlan:
         `units` gives the multiprocessors that blocks of a shape find, with so many of them in a cluster.
         """
         choices = [(number, parts) for number, shape in enumerate(self.shapes)
-                   for parts in PARTS[: self.most_parts.bit_length()]
+                   for parts in PARTS[: self.most_parts]
                    if (parts == 1 or parts * shape.depth <= k) and units(number, parts) > 0]
-        return min(choices, key=lambda each: self.shapes[each[0]].time(m, n, k, products, each[1], units(*each)))
+        def time(number: int, parts: int) -> float:
+            found = self.shapes[number].time(m, n, k, products, parts, units(number, parts))
+            return found * (1 if parts == 1 else _DOUBT)
+
+        return min(choices, key=lambda each: time(*each))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockPlan:
@@ -252,8 +258,8 @@ class LaunchPlan:
     divided form: the same for groups · parts.
     staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
     and at most ⌈groups / teams⌉.
-    tiled and blocked form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same time and at
-    most as there are tiles.
+    tiled and blocked form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same
+    time and at most as there are tiles, or one for each part of a sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
     have on CUDA devices; 0 leaves it to the driver.

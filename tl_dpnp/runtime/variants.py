@@ -72,5 +72,5 @@ def variant_for(
             return variant
         asked = variant.condition
     assert isinstance(asked, TilePlan | BlockPlan)
-    name = binding.program.function.name
-    raise binding.program.error(TLBindingError, f"form={asked.form!r} cannot run @{name}: {problem}", "leave form= away")
+    message = f"form={asked.form!r} cannot run @{binding.program.function.name}: {problem}"
+    raise binding.program.error(TLBindingError, message, "leave form= away")

@@ -139,8 +139,8 @@ class MultistageProduct(BlockedProduct):
             if last:
                 lines += ["cp.async.commit_group;", *self._advance("read"), *self._arrived()]
             lines += tile.load((group + 1) % groups, (group + 1) % 2, *pitches, "@again" if last else "")
-            own = [] if last else copies[group * len(copies) // (groups - 1) : (group + 1) * len(copies) // (groups - 1)]
-            lines += _mixed(tile.multiply(group % 2), own)
+            share = range(group * len(copies) // (groups - 1), (group + 1) * len(copies) // (groups - 1))
+            lines += _mixed(tile.multiply(group % 2), [] if last else [copies[number] for number in share])
         return [*lines, *self._advance("write"), *left.to_next(), *right.to_next(),
                 "sub.s32 left, left, 1; sub.u32 step, step, 1; @again bra STEP;", "setp.eq.u32 stored, x, x;"]
 

@@ -41,8 +41,8 @@ class BlockedProduct(ABC):
     """D := alpha L R + beta D for matrices L (m x k), R (k x n) and D (m x n).
 
     A tile has `rows` x `columns` elements.  `consecutive` says what goes along memory in L and in R; D, of the type
-    `result`, has consecutive rows if `rows_consecutive`.  Where the device `has_clusters`, the blocks of a cluster share
-    a tile: each computes a part of the sum, and they add these up through their shared memory.
+    `result`, has consecutive rows if `rows_consecutive`.  Where the device `has_clusters`, the blocks of a cluster
+    share a tile: each computes a part of the sum, and they add these up through their shared memory.
     """
 
     rows: int

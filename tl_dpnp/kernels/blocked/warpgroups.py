@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
-from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, WARPGROUP_ROWS, Panel, WarpgroupRow
+from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow
 
 __all__ = ["WarpgroupProduct"]
 
@@ -102,7 +102,8 @@ class WarpgroupProduct(BlockedProduct):
     def _body(self) -> list[str]:
         left, right = (side.panel for side in self._sides)
         return [
-            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{max(self._words, 2 * _BATCH)}>; .reg .b16 h<{4 * _BATCH}>;",
+            _REGISTERS, f".reg .f32 d<{self._row.words}>; .reg .b32 w<{max(self._words, 2 * _BATCH)}>;",
+            f".reg .b16 h<{4 * _BATCH}>;",
             f"add.u32 base, $19, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
             f"add.u32 bars, base, {self.stages * self._stage}; mov.u32 stage, 0; mov.u32 phase, 0;",
             "setp.ne.u32 p, thread, 0; @p bra READY;",
@@ -132,7 +133,9 @@ class WarpgroupProduct(BlockedProduct):
             f"STEP: shl.b32 full, stage, 3; add.u32 full, full, bars; add.u32 empty, full, {8 * self.stages};",
             "FULL: mbarrier.try_wait.parity.shared::cta.b64 q, [full], phase; @!q bra FULL;",
             f"mad.lo.u32 left, stage, {self._stage}, base; add.u32 right, left, {left.bytes};",
-            f"mad.lo.u32 left, group, {left.offset(_GROUP_ROWS, 0)}, left; shr.u32 left, left, 4; shr.u32 right, right, 4;",
+            # In clusters, addresses of shared memory have bits that are no part of those in descriptors.
+            f"mad.lo.u32 left, group, {left.offset(_GROUP_ROWS, 0)}, left; bfe.u32 left, left, 4, 14; "
+            "bfe.u32 right, right, 4, 14;",
             "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
             "wgmma.fence.sync.aligned;", *products, "wgmma.commit_group.sync.aligned;",
             # The instructions before these have read their stage: it may be filled again.
@@ -231,7 +234,8 @@ class WarpgroupProduct(BlockedProduct):
         line_stride = f"${first + (1 if side.is_along_k else 2)}"
         apart = 1 if self._is_turned(side) else _LOADERS
         return [
-            *lines, f"add.u32 z, {side.start}, {at_side}; cvt.u64.u32 w, z; mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
+            *lines, f"add.u32 z, {side.start}, {at_side}; cvt.u64.u32 w, z;",
+            f"mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
             f"add.u32 z, start, {at_k}; cvt.u64.u32 w, z; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
             f"cvt.u64.u32 w, tg; mad.lo.s64 {x}p, w, ${first + 3}, {x}p;",
             f"mul.lo.s64 {x}o, {line_stride}, {apart};",

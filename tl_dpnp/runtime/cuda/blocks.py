@@ -67,7 +67,8 @@ def block_call(
 
     number, parts = blocks.choice(m, n, k, call.groups, found)
     shape = blocks.shapes[number]
-    values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, blocks.beta != 0.0 or isinstance(blocks.beta, int)))]
+    keeps = blocks.beta != 0.0 or isinstance(blocks.beta, int)
+    values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, keeps))]
     result = binding.parameters[blocks.result.parameter].type
     assert isinstance(result, MemrefType)
     carrier = ctypes.c_double if result.element == F64 else ctypes.c_float

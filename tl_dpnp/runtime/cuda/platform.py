@@ -24,6 +24,7 @@ from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
 from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
+from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import linked
 from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda.replicas import CudaReplicas
@@ -90,6 +91,7 @@ class CudaPlatform:
                 f"{call.groups} work-groups of @{binding.program.function.name} are too many for one launch on "
                 f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
             )
+        warn_of_idle_units(binding, call, plan, describe(queue.ordinal).compute_units)
         flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
         stream = _stream(call, queue)
         if not plan.checks:
