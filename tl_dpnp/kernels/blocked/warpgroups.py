@@ -178,16 +178,14 @@ class WarpgroupProduct(BlockedProduct):
                 f"setp.eq.and.s64 even, ${along}, 2, even;"]
 
     def _by_words(self) -> list[str]:
-        """Load words a panel ahead: those of the next panel are asked for when all of one are stored.
-
-        A store that waits for its word waits for all loads since, as there are few counters of loads under way.
-        """
+        """Load words a panel ahead: as soon as one is stored, that of the next panel is asked for."""
         units = [unit for side in self._sides for unit in self._units(side)]
         return [
             "setp.eq.u32 more, x, x;", *(line for loads, _ in units for line in loads),
-            *self._wait_for_stage("PANELS", "EMPTY"), *self._stage_places(), *(store for _, store in units),
-            *self._filled(), *self._next_panel(), "add.u32 x, step, 1; setp.lt.u32 more, x, steps;",
-            *(line for loads, _ in units for line in loads), *self._end_step("PANELS"), "bra LOADED;",
+            *self._wait_for_stage("PANELS", "EMPTY"), *self._stage_places(), *self._next_panel(),
+            "add.u32 x, step, 1; setp.lt.u32 more, x, steps;",
+            *(line for loads, store in units for line in (store, *loads)),
+            *self._end_stage("PANELS"), "bra LOADED;",
         ]
 
     def _by_pairs(self) -> list[str]:
@@ -196,7 +194,7 @@ class WarpgroupProduct(BlockedProduct):
             "PAIRS: setp.eq.u32 more, x, x;",
             *self._wait_for_stage("ELEMENTS", "FREE"), *self._stage_places(),
             *_pipelined([unit for side in self._sides for unit in self._units(side, in_pairs=True)]),
-            *self._filled(), *self._next_panel(), *self._end_step("ELEMENTS"),
+            *self._next_panel(), *self._end_stage("ELEMENTS"),
         ]
 
     def _wait_for_stage(self, label: str, wait: str) -> list[str]:
@@ -206,11 +204,9 @@ class WarpgroupProduct(BlockedProduct):
             f"mad.lo.u32 left, stage, {self._stage}, base; add.u32 right, left, {self._sides[0].panel.bytes};",
         ]
 
-    def _filled(self) -> list[str]:
-        return ["fence.proxy.async.shared::cta; mbarrier.arrive.shared::cta.b64 _, [full];", *self._next_stage()]
-
-    def _end_step(self, label: str) -> list[str]:
-        return [f"add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra {label};"]
+    def _end_stage(self, label: str) -> list[str]:
+        return ["fence.proxy.async.shared::cta; mbarrier.arrive.shared::cta.b64 _, [full];", *self._next_stage(),
+                f"add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra {label};"]
 
     def _next_panel(self) -> list[str]:
         lines = [f"sub.s32 ka, ka, {self.depth};"]
