@@ -197,18 +197,21 @@ def test_drawn_products(element, result, seed):
 def test_all_tiles(element, result, transposes, monkeypatch):
     program = source(plain(element), result, transposes, "%alpha", "%beta")
     generator = np.random.default_rng(5)
-    m, n, k = 1030, 517, 203
-    shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-    matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-    expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
+    cases = []
+    for m, n, k in ((1030, 517, 203), (1032, 520, 204)):
+        shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+        matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
+        cases.append((matrices, expected))
     count = len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)
     for number, parts in itertools.product(range(count), (1, 2, 3)):
         monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(number, parts): chosen)
-        kernel = compiled(element, program)
-        a, b, c = (Layout().place(values, name) for values, name in zip(
-            matrices, (plain(element), plain(element), result), strict=True))
-        kernel(0.5, 2.0, a, b, c)
-        assert torch.equal(c.cpu(), expected), (number, parts)
+        kernel = compiled(element, program, form="blocked")
+        for matrices, expected in cases:
+            a, b, c = (Layout().place(values, name) for values, name in zip(
+                matrices, (plain(element), plain(element), result), strict=True))
+            kernel(0.5, 2.0, a, b, c)
+            assert torch.equal(c.cpu(), expected), (number, parts)
         assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 

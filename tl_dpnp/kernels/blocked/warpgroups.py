@@ -156,36 +156,48 @@ class WarpgroupProduct(BlockedProduct):
 
     def _load(self) -> list[str]:
         lines = [f"LOADER: sub.u32 loader, warp, {_GROUPS * THREADS // LANES}; setp.eq.u32 even, x, x;"]
-        if self._size == 2:
-            for side in self._sides:
+        for side in self._sides:
+            if not self._is_turned(side):
                 lines += self._evenness(side)
         lines += ["NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position()]
         for side in self._sides:
             lines += self._first_places(side)
         lines += ["mov.u32 step, 0; sub.s32 ka, k, start;"]
         if self._size == 2:
-            lines += ["@!even bra PAIRS;", *self._by_words(), *self._by_pairs()]
+            lines += ["@!even bra PAIRS;", *self._by_words(""), *self._by_pairs()]
+        elif all(map(self._is_turned, self._sides)):
+            lines += self._by_words("")
         else:
-            lines += self._by_words()
+            lines += ["@!even bra WORDS;", *self._by_words("V", wide=True), "WORDS:", *self._by_words("")]
         return [*lines, "LOADED: add.u32 tile, tile, blocks; bra NEXT;"]
 
     def _evenness(self, side: _Side) -> list[str]:
-        """Find whether pairs of elements can be loaded at once: no address and no size is odd."""
+        """Find whether several elements can be loaded at once, of as many bytes as a word or, of tf32, four words have.
+
+        No address and no distance may be any but a multiple of that, and no size but one of the elements.
+        """
         first, size = side.operand, "k" if side.is_along_k else side.size
         along, across = (first + 2, first + 1) if side.is_along_k else (first + 1, first + 2)
-        return [f"or.b64 w, ${first}, ${across}; or.b64 w, w, ${first + 3}; cvt.u32.u64 x, w; and.b32 x, x, 3;",
-                f"and.b32 y, {size}, 1; or.b32 x, x, y; setp.eq.and.u32 even, x, 0, even; "
-                f"setp.eq.and.s64 even, ${along}, 2, even;"]
+        elements = 2 if self._size == 2 else 4
+        return [f"or.b64 w, ${first}, ${across}; or.b64 w, w, ${first + 3}; cvt.u32.u64 x, w; "
+                f"and.b32 x, x, {elements * self._size - 1};",
+                f"and.b32 y, {size}, {elements - 1}; or.b32 x, x, y; setp.eq.and.u32 even, x, 0, even; "
+                f"setp.eq.and.s64 even, ${along}, {self._size}, even;"]
 
-    def _by_words(self) -> list[str]:
-        """Load words a panel ahead: as soon as one is stored, that of the next panel is asked for."""
-        units = [unit for side in self._sides for unit in self._units(side)]
+    def _by_words(self, mark: str, wide: bool = False) -> list[str]:
+        """Load words a panel ahead: as soon as one is stored, that of the next panel is asked for.
+
+        `mark` is part of the names of labels.  Words come one at a time, or four with `wide`.
+        """
+        units = [unit for side in self._sides for unit in self._units(side, wide=wide)]
+        straight = [side for side in self._sides if wide and not self._is_turned(side)]
+        places = [line for side in straight for line in self._wide_places(side)]
         return [
-            "setp.eq.u32 more, x, x;", *(line for loads, _ in units for line in loads),
-            *self._wait_for_stage("PANELS", "EMPTY"), *self._stage_places(), *self._next_panel(),
+            *places, "setp.eq.u32 more, x, x;", *(line for loads, _ in units for line in loads),
+            *self._wait_for_stage(f"PANELS{mark}", f"EMPTY{mark}"), *self._stage_places(wide), *self._next_panel(),
             "add.u32 x, step, 1; setp.lt.u32 more, x, steps;",
             *(line for loads, store in units for line in (store, *loads)),
-            *self._end_stage("PANELS"), "bra LOADED;",
+            *self._end_stage(f"PANELS{mark}"), "bra LOADED;",
         ]
 
     def _by_pairs(self) -> list[str]:
@@ -241,13 +253,28 @@ class WarpgroupProduct(BlockedProduct):
             f"mul.lo.s64 {x}o, {line_stride}, {apart};",
         ]
 
-    def _stage_places(self) -> list[str]:
+    def _wide_places(self, side: _Side) -> list[str]:
+        """Find where the thread begins, with a quarter of a warp for each line, instead of a warp."""
+        x, first = side.name, side.operand
+        return [
+            f"shr.u32 x, lane, 3; mad.lo.u32 x, loader, 4, x; add.u32 x, x, {side.start}; cvt.u64.u32 w, x;",
+            f"mad.lo.s64 {x}p, w, ${first + 1}, ${first};",
+            f"and.b32 x, lane, 7; mad.lo.u32 x, x, 4, start; cvt.u64.u32 w, x; mad.lo.s64 {x}p, w, ${first + 2}, {x}p;",
+            f"cvt.u64.u32 w, tg; mad.lo.s64 {x}p, w, ${first + 3}, {x}p; mul.lo.s64 {x}o, ${first + 1}, {LANES};",
+        ]
+
+    def _stage_places(self, wide: bool = False) -> list[str]:
         """Find where this thread's words go in a stage: the warp's lines are eight apart, the period of the swizzle."""
         lines = []
         for side, panel in zip(self._sides, ("left", "right"), strict=True):
             x = side.name
             if self._is_turned(side):
                 lines += [f"and.b32 x, lane, 7; mad.lo.u32 y, lane, {SWIZZLE}, {panel};"]
+            elif wide:
+                lines += [
+                    "shr.u32 x, lane, 3; mad.lo.u32 x, loader, 4, x; and.b32 y, x, 7; and.b32 z, lane, 7; "
+                    f"xor.b32 z, y, z; mad.lo.u32 y, x, {SWIZZLE}, {panel}; mad.lo.u32 {x}u, z, 16, y;"]
+                continue
             else:
                 lines += [f"shr.u32 x, lane, 2; and.b32 y, lane, 3; mad.lo.u32 y, y, 4, {panel};",
                           f"mad.lo.u32 y, loader, {SWIZZLE}, y;"]
@@ -259,10 +286,34 @@ class WarpgroupProduct(BlockedProduct):
         """Words of a panel of L and of one of R for each thread that loads."""
         return self._stage // _LOADING // 4
 
-    def _units(self, side: _Side, in_pairs: bool = False) -> list[tuple[list[str], str]]:
-        """Return the loads and the stores of a thread for a panel: of words, or with `in_pairs` of 16-bit elements."""
+    def _units(self, side: _Side, in_pairs: bool = False, wide: bool = False) -> list[tuple[list[str], str]]:
+        """Return the loads and the stores of a thread for a panel: of words, or with `in_pairs` of 16-bit elements.
+
+        With `wide` four words are loaded at once where they follow one another.
+        """
         first = 0 if side is self._sides[0] else self._sides[0].panel.bytes // _LOADING // 4
-        return self._turned(side, first) if self._is_turned(side) else self._lines(side, first, in_pairs)
+        if self._is_turned(side):
+            return self._turned(side, first)
+        return self._vectors(side, first) if wide else self._lines(side, first, in_pairs)
+
+    def _vectors(self, side: _Side, first_word: int) -> list[tuple[list[str], str]]:
+        """Copy four words along the sum of each of four lines at a time."""
+        x, units = side.name, []
+        for number in range(side.panel.rows // LANES):
+            loads = [f"add.s64 here, here, {x}o;"]
+            if number == 0:
+                loads = [
+                    "and.b32 y, lane, 7; shl.b32 y, y, 2; sub.s32 x, ka, y; setp.gt.and.s32 e0, x, 0, more;",
+                    f"shr.u32 y, lane, 3; mad.lo.u32 y, loader, 4, y; sub.s32 z, {side.size}, {side.start}; "
+                    f"sub.s32 z, z, y; mov.b64 here, {x}p;",
+                ]
+            words = [first_word + 4 * number + j for j in range(4)]
+            vector = "{" + ", ".join(f"w{word}" for word in words) + "}"
+            loads += [f"setp.gt.and.s32 f0, z, {LANES * number}, e0;", *(f"mov.b32 w{word}, 0;" for word in words),
+                      f"@f0 ld.global.v4.b32 {vector}, [here];"]
+            store = f"{' '.join(map(_rounded, words))} st.shared.v4.b32 [{x}u+{LANES * number * SWIZZLE}], {vector};"
+            units.append((loads, store))
+        return units
 
     def _lines(self, side: _Side, first_word: int, in_pairs: bool) -> list[tuple[list[str], str]]:
         """Copy lines of 128 bytes, of which each lane has a word."""
