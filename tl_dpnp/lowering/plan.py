@@ -196,9 +196,8 @@ class BlockShape:
         whole, rest = divmod(self.tiles(m, n) * products * parts, units * self.resident)
         count = -(-rest // units)
         share = self.alone + (1 - self.alone) * (count - 1) / max(1, self.resident - 1)
-        start = _START
-        if parts > 1:
-            start += _ADDING_UP + self.rows * self.columns * (parts - 1) / parts / _ADDED
+        added = self.rows * self.columns * (parts - 1) / parts
+        start = _START + (_ADDING_UP + added / _ADDED if parts > 1 else 0.0)
         one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed + start
         return one * self.resident * whole + one * count / share
 
