@@ -49,7 +49,7 @@ def _largest(binding: Binding, call: BoundCall) -> tuple[int, int, int] | None:
         for parameter, argument in zip(binding.parameters, call.arguments, strict=True)
         if isinstance(parameter.type, MemrefType)
     }
-    found = []
+    largest, most = None, _LARGE
     for operation in binding.program.function.body.walk():
         match operation:
             case ops.Subview(source=source, slices=slices) if source.name in shapes:
@@ -61,8 +61,7 @@ def _largest(binding: Binding, call: BoundCall) -> tuple[int, int, int] | None:
             case ops.Contraction(is_matrix_product=True) as gemm:
                 a, c = (shapes.get(value.name, ops.memref_type(value).shape)
                         for value in (gemm.inputs[0], gemm.output))
-                sizes = *c, a[0 if gemm.transposes[0] else 1]
-                if None not in sizes:
-                    found.append(sizes)
-    sizes = max(found, key=lambda each: each[0] * each[1] * each[2], default=None)  # type: ignore[operator]
-    return sizes if sizes is not None and sizes[0] * sizes[1] * sizes[2] >= _LARGE else None  # type: ignore[operator,return-value]
+                (m, n), k = c, a[0 if gemm.transposes[0] else 1]
+                if m is not None and n is not None and k is not None and m * n * k >= most:
+                    largest, most = (m, n, k), m * n * k
+    return largest
