@@ -153,7 +153,8 @@ def find_blocking(
     shapes = tuple(BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
                               speed.speed, speed.resident, speed.alone) for product, speed in made)
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
-    plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, PARTS[-1] if device.copy_engine else 1)
+    most_parts = PARTS[-1] if device.copy_engine else 1
+    plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts)
     return Blocking(tuple(product for product, _ in made), plan, function, type_)
 
 
