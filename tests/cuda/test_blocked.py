@@ -13,10 +13,14 @@ import pytest
 import tl_dpnp
 from tests.cuda.test_tiled import TRANSPOSES, only, source
 from tests.cuda.test_variants import bound
-from tl_dpnp.lowering.device import H200
+from tl_dpnp.language.parser import parse
+from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
+from tl_dpnp.runtime.cuda.ptx import link
 
 #: Types of operands and results; tf32 is f32 with less precision.
 TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]
@@ -80,6 +84,15 @@ def test_other_devices_and_wishes():
     with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the blocked form on NVIDIA H200"):
         tl_dpnp.compile(source("i32", "i32").replace("1.0", "1").replace("0.0", "0"), target="cuda",
                         form="blocked").lower(H200)
+
+
+def test_older_devices_have_no_clusters():
+    device = replace(H200, copy_engine=False, warpgroup_products=False, architecture="sm_86", local_memory=99 << 10)
+    program = Program(parse(source("f32", "f32", "n.t", beta="%beta")).functions[0])
+    compiled = compile_program(program, device, LoweringOptions(), None)
+    assert compiled.plan.blocks.most_parts == 1
+    assert "cluster" not in compiled.binary.decode()
+    assert link(compiled, device).resources.registers <= 255
 
 
 def test_large_products_in_few_thread_blocks_are_warned_of():
