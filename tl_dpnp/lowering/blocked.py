@@ -25,6 +25,7 @@ from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, Form, Lau
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
+from tl_dpnp.target.multiprocessor import BlockedNumbers
 
 __all__ = ["Blocking", "find_blocking"]
 
@@ -34,47 +35,32 @@ _LANES = 32
 
 
 @dataclass(frozen=True)
-class _Speed:
-    """Multiplications of a multiprocessor a cycle, blocks that have room, and the share that one alone reaches."""
-
-    speed: float
-    resident: int = 1
-    alone: float = 1.0
-
-
-@dataclass(frozen=True)
 class _Tile:
-    """Rows and columns of a tile, how warps multiply, depth and number of stages, and how fast that is."""
+    """Rows and columns of a tile, how warps multiply, depth and number of stages."""
 
     rows: int
     columns: int
     warp_tile: WarpTile
-    depth: int
-    stages: int
-    speed: _Speed
+    depth: int = 16
+    stages: int = 4
 
 
 _F64 = "m16n8k4_f64_f64_f64"
-#: By the type of the operands; speeds were measured on an H200.
+#: By the type of the operands; the catalogue has the speed of each (`tl_dpnp.target.multiprocessor.TileSpeed`).
 _TILES = {
     "f32": (
-        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(97)),
-        _Tile(128, 128, MultiplyAdds(64, 64, 8, 4), 16, 4, _Speed(92, 2, 0.58)),
-        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4), 16, 4, _Speed(92, 2, 0.56)),
-        _Tile(64, 64, MultiplyAdds(32, 32, 4, 8), 16, 4, _Speed(83, 2, 0.87)),
-        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8), 16, 4, _Speed(48, 2, 0.9)),
+        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), _Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
+        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), _Tile(64, 64, MultiplyAdds(32, 32, 4, 8)),
+        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
     ),
     "f64": (
-        _Tile(128, 128, TensorCores(64, 32, _F64), 16, 4, _Speed(133)),
-        _Tile(128, 64, TensorCores(64, 32, _F64), 16, 4, _Speed(130, 2, 0.9)),
-        _Tile(64, 64, TensorCores(32, 32, _F64), 16, 4, _Speed(116, 2, 0.86)),
-        _Tile(16, 128, TensorCores(16, 32, _F64), 16, 4, _Speed(66, 2, 0.9)),
+        _Tile(128, 128, TensorCores(64, 32, _F64)), _Tile(128, 64, TensorCores(64, 32, _F64)),
+        _Tile(64, 64, TensorCores(32, 32, _F64)), _Tile(16, 128, TensorCores(16, 32, _F64)),
     ),
 }
 _HALVES = ("f16", "bf16")
-#: Rows of a tile of warpgroups; its columns with the multiplications of operands of 16 bits a cycle, and of tf32.
-_ROWS = 128
-_COLUMNS = {192: (700, 330), 128: (615, 270), 64: (461, 226)}
+#: Rows of a tile of warpgroups, and its columns.
+_ROWS, _COLUMNS = 128, (192, 128, 64)
 
 
 @dataclass(frozen=True)
@@ -131,7 +117,8 @@ def find_blocking(
     `otherwise` is the form for products that are too small; with None none is too small.  `precision` is what products
     of f32 may lose.
     """
-    if device.backend != "cuda" or not device.asynchronous_copies:
+    unit = device.multiprocessor
+    if unit is None or not device.asynchronous_copies:
         return None
     found = sole_product(function)
     if found is None:
@@ -146,36 +133,46 @@ def find_blocking(
     first, second = found.gemm.transposes
     sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
     left, right, result = (_consecutive(*side) for side in sides)
-    made = [(product, speed) for product, speed in _products(found, (left, right), result == "side", device, precision)
+    made = [(product, operands)
+            for product, operands in _products(found, (left, right), result == "side", device, precision)
             if product.used_memory <= device.local_memory]
     if not made:
         return None
-    shapes = tuple(BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
-                              speed.speed, speed.resident, speed.alone) for product, speed in made)
+    shapes = tuple(_shape(product, operands, unit.blocked) for product, operands in made)
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
     most_parts = PARTS[-1] if device.copy_engine else 1
-    plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts)
+    plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
+                     unit.blocked.worth_sharing)
     return Blocking(tuple(product for product, _ in made), plan, function, type_)
+
+
+def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers) -> BlockShape:
+    """Return the shape of a kernel's tiles, and what its time is estimated by."""
+    speed = numbers.speed(operands, product.rows, product.columns)
+    sharing = numbers.sharing_start, product.rows * product.columns / numbers.sums_added
+    return BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
+                      speed.multiplications, speed.blocks, speed.alone, numbers.tile_start, sharing)
 
 
 def _products(
     found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: DeviceDescription,
     precision: Precision,
-) -> Iterator[tuple[BlockedProduct, _Speed]]:
-    """Yield the kernels for tiles of all shapes, and how fast they are; none where types have none."""
+) -> Iterator[tuple[BlockedProduct, str]]:
+    """Yield the kernels for tiles of all shapes, and the operands that they are for; none where types have none."""
     a, b, c = (element.name for element in found.elements)
     if a != b:
         return
     is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
     if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
-        for columns, speeds in _COLUMNS.items():
-            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine,
-                                   "tf32" if is_rounded else a, device.local_memory), _Speed(speeds[is_rounded])
+        element, operands = ("tf32", "tf32") if is_rounded else (a, "16 bits")
+        for columns in _COLUMNS:
+            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine, element,
+                                   device.local_memory), operands
     elif a == c:
         for tile in _TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:
                 yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, device.copy_engine,
-                                        tile.warp_tile, tile.depth, tile.stages), tile.speed
+                                        tile.warp_tile, tile.depth, tile.stages), a
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:

@@ -45,11 +45,6 @@ __all__ = [
 BEYOND_ONE, BEYOND_ALL = 1, 2
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
-#: Cycles that a tile takes besides its products, that blocks take to begin to add up sums, and sums that they add in
-#: one (estimated from times on an H200).
-_START, _ADDING_UP, _ADDED = 3000, 3000, 8
-#: The gain from which blocks share sums.
-_DOUBT = 1.03
 #: Multiplications from which a product of known sizes does not run in the staged form.
 LARGE = 1 << 21
 #: What the record of a failed check says.
@@ -172,10 +167,11 @@ class MatrixSides:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """Rows and columns of a tile, what a block takes for it, panels of how much of a sum it reads, and its speed.
+    """Rows and columns of a tile, what a block takes for it, panels of how much of a sum it reads, and its time.
 
     A multiprocessor has room for `resident` blocks, which compute `speed` multiplications a cycle together, and a block
-    `alone` that share of them.
+    `alone` that share of them.  A tile takes `start` cycles besides; if blocks share its sums, `sharing` more: to
+    begin, and for all sums, of which each block adds its part of the others'.
     """
 
     rows: int
@@ -186,6 +182,8 @@ class BlockShape:
     speed: float
     resident: int
     alone: float
+    start: float
+    sharing: tuple[float, float]
 
     def tiles(self, m: int, n: int) -> int:
         """Return the number of tiles of an m x n matrix."""
@@ -196,8 +194,7 @@ class BlockShape:
         whole, rest = divmod(self.tiles(m, n) * products * parts, units * self.resident)
         count = -(-rest // units)
         share = self.alone + (1 - self.alone) * (count - 1) / max(1, self.resident - 1)
-        added = self.rows * self.columns * (parts - 1) / parts
-        start = _START + (_ADDING_UP + added / _ADDED if parts > 1 else 0.0)
+        start = self.start + (self.sharing[0] + self.sharing[1] * (parts - 1) / parts if parts > 1 else 0.0)
         one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed + start
         return one * self.resident * whole + one * count / share
 
@@ -208,7 +205,8 @@ class BlockPlan:
 
     `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
     `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
-    multiplications run in another form.  Up to `most_parts` blocks share the sums of a tile.
+    multiplications run in another form.  Up to `most_parts` blocks share the sums of a tile, where that gains more than
+    the factor `worth_sharing`.
     """
 
     form: ClassVar[Form] = "blocked"
@@ -220,6 +218,7 @@ class BlockPlan:
     beta: float | int
     least: int
     most_parts: int
+    worth_sharing: float
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
@@ -236,7 +235,7 @@ class BlockPlan:
                    if (parts == 1 or parts * shape.depth <= k) and units(number, parts) > 0]
         def time(number: int, parts: int) -> float:
             found = self.shapes[number].time(m, n, k, products, parts, units(number, parts))
-            return found * (1 if parts == 1 else _DOUBT)
+            return found * (1 if parts == 1 else self.worth_sharing)
 
         return min(choices, key=lambda each: time(*each))
 
@@ -244,7 +243,8 @@ class BlockPlan:
     def from_json(cls, data: dict[str, Any]) -> BlockPlan:
         """Rebuild the plan from JSON-serialisable data."""
         sides = {name: MatrixSides(**data[name]) for name in ("left", "right", "result")}
-        return cls(**{**data, **sides, "shapes": tuple(BlockShape(**shape) for shape in data["shapes"])})
+        return cls(**{**data, **sides, "shapes": tuple(
+            BlockShape(**{**shape, "sharing": tuple(shape["sharing"])}) for shape in data["shapes"])})
 
 
 @dataclass(frozen=True)
