@@ -14,6 +14,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.block_product import Block, blocks_of
+from tl_dpnp.lowering.blocked import Blocking, find_blocking
 from tl_dpnp.lowering.body.emission import emit_body
 from tl_dpnp.lowering.body.printing import print_body
 from tl_dpnp.lowering.body.tree import Argument, Body
@@ -89,8 +90,9 @@ class LoweredKernel:
 class _Decision:
     """What is decided about a kernel before its loops are scheduled.
 
-    `parsed` became `canonical`, in the divided form that of a part, and with barriers `function`.  `division` and
-    `tiling` are there where the program has that form on the device, and `engine` and `blocks` are for the schedules.
+    `parsed` became `canonical`, in the divided form that of a part, and with barriers `function`.  `division`,
+    `tiling` and `blocking` are there where the program has that form on the device, and `engine` and `blocks` are for
+    the schedules.
     """
 
     parsed: ops.Function
@@ -103,6 +105,7 @@ class _Decision:
     work_group: WorkGroup
     division: Division | None
     tiling: Tiling | None
+    blocking: Blocking | None
 
     @property
     def stages(self) -> dict[str, str]:
@@ -138,9 +141,14 @@ def _decide(function: ops.Function, device: DeviceDescription, options: Lowering
     function = insert_barriers(canonical, placements)
     chooses = options.form is None and not (work_group.is_given or options.schedules or options.debug)
     work_group = _staged(work_group, function, device, options, temporaries, chooses)
-    tiling = (find_tiling(function, device, work_group.form) if chooses else
-              _tiled(work_group, function, device, options))
-    return _Decision(parsed, canonical, function, placements, temporaries, engine, blocks, work_group, division, tiling)
+    tiling, blocking = None, None
+    if chooses:
+        tiling = find_tiling(function, device, work_group.form)
+        blocking = find_blocking(function, device, work_group.form, options.precision)
+    elif options.form in ("tiled", "blocked"):
+        tiling, blocking = _asked_for(work_group, function, device, options)
+    return _Decision(parsed, canonical, function, placements, temporaries, engine, blocks, work_group, division, tiling,
+                     blocking)
 
 
 def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
@@ -152,9 +160,9 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
     """
     device = options.applied_to(device)
     decision = _decide(function, device, options)
-    tiling = decision.tiling
-    if tiling is not None:
-        return _lowered(tiling.launch_plan(_KERNEL_NAME), tiling.body, device, decision.stages, (), tiling.work_group)
+    whole = decision.tiling or decision.blocking
+    if whole is not None:
+        return _lowered(whole.launch_plan(_KERNEL_NAME), whole.body, device, decision.stages, (), whole.work_group)
     return _with_loops(decision, device, options)
 
 
@@ -167,9 +175,11 @@ def find_variants(
     """
     device = options.applied_to(device)
     decision = _decide(function, device, options)
-    if decision.tiling is not None:
-        tiled = Variant(None, decision.tiling.plan)
-        return (tiled,) if options.form == "tiled" else (tiled, Variant(decision.work_group.form))
+    plans = [whole.plan for whole in (decision.tiling, decision.blocking) if whole is not None]
+    if plans:
+        first, *others = plans
+        rest = () if options.form is not None else (Variant(decision.work_group.form),)
+        return (Variant(None, first), *(Variant(plan.form, plan) for plan in others), *rest)
     if decision.division is not None and options.form is None:
         return Variant("divided", FewGroups(_work(_scheduled(decision, device, options), device))), Variant(None)
     return (Variant(None),)
@@ -288,18 +298,19 @@ def _staged(
                       "devices from Hopper on, without")
 
 
-def _tiled(
+def _asked_for(
     work_group: WorkGroup, function: ops.Function, device: DeviceDescription, options: LoweringOptions
-) -> Tiling | None:
-    """Return the tiled form where it is asked for; raises LoweringError where it is not possible."""
-    if options.form != "tiled":
-        return None
+) -> tuple[Tiling | None, Blocking | None]:
+    """Return the tiled or the blocked form, which the options ask for; raises LoweringError where it is not possible.
+    """
     if not (work_group.is_given or options.schedules or options.debug):
-        tiling = find_tiling(function, device, None)
-        if tiling is not None:
-            return tiling
-    raise _impossible(function, device, "tiled", "one gemm of matrices of f16 or bf16, on CUDA devices from Hopper "
-                      "on, without schedules,")
+        tiling = find_tiling(function, device, None) if options.form == "tiled" else None
+        blocking = find_blocking(function, device, None, options.precision) if options.form == "blocked" else None
+        if tiling is not None or blocking is not None:
+            return tiling, blocking
+    what = ("one gemm of matrices of f16 or bf16, on CUDA devices from Hopper on, without" if options.form == "tiled"
+            else "one gemm of matrices of floating-point numbers, on CUDA devices that have the instructions, without")
+    raise _impossible(function, device, str(options.form), f"{what} schedules,")
 
 
 def _impossible(function: ops.Function, device: DeviceDescription, form: str, what: str) -> LoweringError:

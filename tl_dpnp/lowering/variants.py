@@ -13,7 +13,7 @@ from typing import Any
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
-from tl_dpnp.lowering.plan import Form, TilePlan
+from tl_dpnp.lowering.plan import BlockPlan, Form, TilePlan
 
 __all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 
@@ -28,8 +28,9 @@ class FewGroups:
     work: int
 
 
-#: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take.
-Condition = FewGroups | TilePlan
+#: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take; `BlockPlan`:
+#: one that is large enough.
+Condition = FewGroups | TilePlan | BlockPlan
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def only_variant(function: ops.Function, options: LoweringOptions) -> Variant | 
 
     There is no choice where the options leave none, and other forms than the default one are for products.
     """
-    is_open = options.form in (None, "tiled") and not (options.debug or options.schedules)
+    is_open = options.form in (None, "tiled", "blocked") and not (options.debug or options.schedules)
     has_product = any(isinstance(operation, ops.Contraction) and operation.is_matrix_product
                       for operation in function.body.walk())
     return None if is_open and has_product else Variant(None)
@@ -71,6 +72,8 @@ def variants_from_json(data: list[dict[str, Any]]) -> tuple[Variant, ...]:
                 return FewGroups(**facts)
             case {"TilePlan": facts}:
                 return TilePlan.from_json(facts)
+            case {"BlockPlan": facts}:
+                return BlockPlan.from_json(facts)
         raise ValueError(f"{data} is no condition of a variant")
 
     return tuple(Variant(entry["form"], condition(entry["condition"])) for entry in data)

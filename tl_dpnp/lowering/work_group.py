@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, LoweringError
+from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.language import ops
@@ -31,12 +32,12 @@ class WorkGroup:
     layout: SubgroupLayout
     is_given: bool = False
     staging: Staging | None = None
-    tiles: tuple[TileProduct, ...] = ()
+    tiles: tuple[TileProduct | BlockedProduct, ...] = ()
 
     def __str__(self) -> str:
         layout = self.layout
         if self.tiles:
-            return f"tiled form, by {', or '.join(map(str, self.tiles))}"
+            return f"{self.form} form, by {', or '.join(map(str, self.tiles))}"
         if self.staging is not None:
             return str(self.staging)
         if self.form == "vector":
