@@ -24,6 +24,7 @@ import click
 import torch
 
 import tl_dpnp
+from asv_bench.cuda_large import KINDS, large_sweep
 from asv_bench.cuda_sweep import ELEMENTS, sweep
 from tl_dpnp.scalars import Precision
 
@@ -52,6 +53,7 @@ SANITIZED = {
         "(drawn_products and (2 or 3)) or (staged_form and aligned and (32x32x32_f16 or 48x16x32 or 48x8x12 or 35x9x35"
         " or 50x12x20 or 32x48x24 or chain or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
     "tests/cuda/test_tiled.py": "static_sizes or batches or (tiles_that_fit and bf16-f32 and n.n)",
+    "tests/cuda/test_blocked.py": "batches or (all_tiles and n.t and (f32-f32 or f64 or tf32 or bf16-bf16))",
 }
 
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -435,23 +437,27 @@ SECTIONS: dict[str, Callable[[], bool | None]] = {
     "stages": stages,
     "sanitizers": sanitizers,
 }
-#: The section that takes options of its own, and runs where it is named.
-SWEEP = "sweep"
+#: The sections that take options of their own, and run where they are named.
+SWEEP, ANY_SIZE = "sweep", "any-size"
 
 
 @click.command()
-@click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP]))
+@click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP, ANY_SIZE]))
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
 @click.option("--processes", default=1, show_default=True,
               help="Processes for the tests, where several need pytest-xdist, and for compiling the sweep's kernels.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the shapes that the sweep draws.")
+@click.option("--seed", default=0, show_default=True, help="Seed of what sweep and any-size draw.")
 @click.option("--element", "elements", multiple=True, type=click.Choice(list(ELEMENTS)),
               help="Types of the sweep's operands, by default all of them.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(KINDS)),
+              help="Kinds of products of any-size, by default all of them.")
+@click.option("--count", default=24, show_default=True, help="Products of each kind that any-size draws.")
 @click.option("--table", type=click.Path(dir_okay=False), help="File for what the sweep found of each case, as JSON.")
 def main(
-    sections: tuple[str, ...], check: bool, processes: int, seed: int, elements: tuple[str, ...], table: str | None
+    sections: tuple[str, ...], check: bool, processes: int, seed: int, elements: tuple[str, ...],
+    kinds: tuple[str, ...], count: int, table: str | None,
 ) -> None:
-    """Check, then time SECTIONS, by default all but sweep; ends with 1 where a check fails."""
+    """Check, then time SECTIONS, by default all but sweep and any-size; ends with 1 where a check fails."""
     chosen = sections or tuple(SECTIONS)
     if "sanitizers" in chosen and shutil.which(_SANITIZER) is None:
         raise click.UsageError(f"{_SANITIZER} is not on the path; name the other sections to do without it")
@@ -463,9 +469,12 @@ def main(
         right = not subprocess.run([*_PYTEST, "tests/cuda", *several], check=False).returncode
         if not right:
             print("the tests failed: times below are of wrong kernels", flush=True)
+    drawn: dict[str, Callable[[], bool | None]] = {
+        SWEEP: lambda: sweep(elements or tuple(ELEMENTS), seed, processes, table),
+        ANY_SIZE: lambda: large_sweep(kinds or tuple(KINDS), seed, count),
+    }
     for section in chosen:
-        run = SECTIONS.get(section, lambda: sweep(elements or tuple(ELEMENTS), seed, processes, table))
-        right &= run() is not False
+        right &= {**SECTIONS, **drawn}[section]() is not False
         torch.cuda.empty_cache()
     if not right:
         sys.exit(1)

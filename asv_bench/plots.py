@@ -108,10 +108,25 @@ def by_shape(report: Report) -> Any:
     return figure
 
 
+def by_steps(report: Report) -> Any:
+    """Draw the seconds of first calls over the number of steps, and those for each step."""
+    figure, axes = _axes(report.title)
+    steps = [int(m.case.split()[0]) for m in report.measurements]
+    seconds = [m.value.median for m in report.measurements]
+    axes[0].plot(steps, seconds, "o-", color=_STYLES["tl_dpnp"][0])
+    axes[0].set(title="a call", xlabel="steps", ylabel="processor seconds")
+    axes[1].plot(steps, [1e3 * s / n for n, s in zip(steps, seconds, strict=True)], "o-", color=_STYLES["tl_dpnp"][0])
+    axes[1].set(title="a step", xlabel="steps", ylabel="processor milliseconds")
+    for axis in axes:
+        axis.set_ylim(bottom=0)
+        axis.grid(True, alpha=0.25)
+    return figure
+
+
 #: Sections with a figure.
 _FIGURES = {
     "cache-resident": by_shape, "memory": roofline, "one-call-100us": by_shape, "one-call-30us": by_shape,
-    "codes-cache": by_shape, "codes-memory": roofline,
+    "codes-cache": by_shape, "codes-memory": roofline, "fusion-steps": by_steps,
 }
 
 

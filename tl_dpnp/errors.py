@@ -21,6 +21,7 @@ __all__ = [
     "FusionWarning",
     "LayoutError",
     "LoweringError",
+    "OccupancyWarning",
     "OverlapWarning",
     "ScheduleError",
     "SettingWarning",
@@ -181,6 +182,10 @@ class FusionWarning(TLWarning):
 
 class OverlapWarning(TLWarning):
     """A kernel was called with an argument that it writes and that shares memory with another one."""
+
+
+class OccupancyWarning(TLWarning):
+    """A large product runs on few of a device's multiprocessors."""
 
 
 class SettingWarning(TLWarning):

@@ -27,6 +27,14 @@ class Calls(_SectionTracks, section="fusion-calls"):
         return self._measure()
 
 
+class Steps(_SectionTracks, section="fusion-steps"):
+    """The section fusion-steps."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()
+
+
 class Traces(_SectionTracks, section="fusion-traces"):
     """The section fusion-traces."""
 

@@ -10,12 +10,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from . import programs
 from .tables import ITEMSIZE, Shape
 
-__all__ = ["calls_of_a_launch", "cold_and_warm", "cold_gemm", "first_result", "import_seconds", "pin_to_one_core"]
+__all__ = [
+    "calls_of_a_launch", "cold_and_warm", "cold_gemm", "cold_recurrence", "first_result", "import_seconds",
+    "pin_to_one_core",
+]
 
 
 def pin_to_one_core() -> None:
@@ -98,6 +102,51 @@ def cold_gemm(shape: Shape, element: str) -> dict[str, Any]:
                f"float{8 * ITEMSIZE[element]}", time.time(), True]
     with tempfile.TemporaryDirectory() as cache:
         return _checked(_child(_FIRST_RESULT, message, TL_DPNP_CACHE_DIR=cache, TL_DPNP_CACHE="1"), k)
+
+
+#: A recurrence over the first axis of `xs`; fused functions need a file.
+_RECURRENCE = """
+import dpnp
+
+def sigmoid(x):
+    return 1.0 / (1.0 + dpnp.exp(-x))
+
+def recurrence(xs, h, W, U, b):
+    for x in xs:
+        z = sigmoid(x @ W[0] + h @ U[0] + b[0])
+        r = sigmoid(x @ W[1] + h @ U[1] + b[1])
+        h = (1.0 - z) * h + z * dpnp.tanh(x @ W[2] + (r * h) @ U[2] + b[2])
+    return h
+"""
+#: Calls it once and compares with NumPy.  The message: the folder of the module, and the number of steps.
+_FIRST_CALL = """
+import json, sys, time
+folder, steps = json.loads(sys.stdin.read())
+sys.path.insert(0, folder)
+import dpnp, numba_dpex, numpy, recurrence, tl_dpnp
+draw = numpy.random.default_rng(steps)
+shapes = (steps, 64, 8), (64, 16), (3, 8, 16), (3, 16, 16), (3, 16)
+host = [draw.uniform(-0.5, 0.5, shape).astype("f4") for shape in shapes]
+arrays = [dpnp.asarray(array) for array in host]
+fused = tl_dpnp.fuse(recurrence.recurrence)
+cpu, wall = time.process_time(), time.perf_counter()
+result = fused(*arrays)
+taken = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+recurrence.dpnp = numpy
+expected = recurrence.recurrence(*[array.astype("f8") for array in host])
+numpy.testing.assert_allclose(dpnp.asnumpy(result), expected, rtol=1e-4, atol=1e-5)
+print(json.dumps({**taken, "kernels": fused.stats.kernels}))
+"""
+
+
+def cold_recurrence(steps: int) -> dict[str, float]:
+    """Fuse a gated recurrent unit of so many steps and call it once, with an empty cache; its result is compared.
+
+    Returns the ``cpu`` and ``wall``-clock seconds of the call, and the ``kernels`` that were compiled.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "recurrence.py").write_text(_RECURRENCE, encoding="utf-8")
+        return _child(_FIRST_CALL, [folder, steps], TL_DPNP_CACHE_DIR=f"{folder}/cache", TL_DPNP_CACHE="1")
 
 
 _IMPORT = """

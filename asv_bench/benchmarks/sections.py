@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import contests, functions, fusion, realistic_programs, tiles, traces
+from . import contests, functions, fusion, realistic_programs, recurrences, tiles, traces
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -247,7 +247,7 @@ SECTIONS = {
         ),
         Section(
             "fusion-calls", "Calls of a fused function", fusion.CALLS, fusion.calls,
-            (Target("most", fusion.BEYOND, 40.0, at_least=False, cases=_is_same_batch, which="same batch"),
+            (Target("most", fusion.BEYOND, 10.0, at_least=False, cases=_is_same_batch, which="same batch"),
              Target("most", "value", 1000.0, at_least=False, cases=lambda case: not _is_same_batch(case),
                     which="new batch")),
             unit="µs", peers=("kernel", "dpnp"), columns=(fusion.BEYOND,), quick=fusion.CALLS,
@@ -256,6 +256,13 @@ SECTIONS = {
             "fusion-traces", "Functions that are traced at each call", traces.CASES, traces.traced,
             (Target("geometric mean", traces.PER_OPERATION, 4.0, at_least=False),),
             unit="µs", peers=("kept",), columns=(traces.PER_OPERATION,), quick=traces.CASES[:1],
+        ),
+        Section(
+            "fusion-steps", "First calls of a fused recurrence", recurrences.CASES, recurrences.unrolled,
+            (Target("most", "value", 10.0, at_least=False, cases=lambda case: case == "64 steps", which="64 steps"),
+             Target("most", recurrences.PER_STEP, 150.0, at_least=False, cases=lambda case: int(case.split()[0]) >= 16,
+                    which="from 16 steps")),
+            unit="s", columns=("wall s", recurrences.PER_STEP, recurrences.KERNELS), quick=recurrences.CASES[:1],
         ),
         Section(
             "tiles", "Products of narrow types on AMX", tiles.CASES, tiles.products,

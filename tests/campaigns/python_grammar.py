@@ -146,6 +146,7 @@ GLOBALS = {
     "CLOSED": "make({num})", "ITERATOR": "iter([{num}, {num}, {num}, {num}])", "ALIAS": "STATE.inner",
     "LAYERS": "[OBJ, OTHER, h0, dpnp.negative]", "POINT": "Pair({num}, {float})",
     "PAIRS": "[Pair({num}, {num}), Pair({num}, {float})]", "ORDERED": "collections.OrderedDict(a={num}, b={num})",
+    "SHAPE": "({three}, 4, 1)", "SIZES": "[{three}, {three}]", "AXES": "(-1, {bit})",
     "QUEUE": "collections.deque([{num}, {num}])", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
 }
 
@@ -172,8 +173,8 @@ sum(ARRAYS); [{arr}, {arr}][{bit}]; ({arr} if {cond} else {arr}); functools.part
 operator.mul({arr}, {num}); {arr} - {arr}.std(-1, keepdims=True); {arr}.var(0) + {arr}
 dpnp.stack([{arr}, {arr}, {arr} * {half}], axis=-1)[..., {bit}]; dpnp.concatenate([{arr}, {arr}])[:4]
 dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr}, {arr} + {num}])[::2]
-{arr} // {pos}; {arr} // 2; python({num}) // {arr}; {arr} % {num}
-python({num}) % {arr}; dpnp.clip({arr} ** {half}, -4, 4)
+{arr} // {pos}; {arr} // 2; python({num}) // dpnp.clip({arr}, -4, -1); {arr} % {num}
+python({num}) % dpnp.clip({arr}, 1, 4); dpnp.clip({arr} ** {half}, -4, 4)
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
 dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4)
 dpnp.argmax(({arr} > {num}) * 1, axis=-1, keepdims=True) * {arr}; {arr} + dpnp.argmin(({arr} > {num}) * 1, axis=0)
@@ -188,7 +189,13 @@ sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 
 Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); dpnp.clip({arr} ** 2, 0, 5); (y := {arr}) + y
 Slots({num}, {arr}).w; recursive({arr}, 2); SimpleNamespace(w={arr}).w; dpnp.abs(x=items[0])
 {arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]
-{arr} + np.float32({num})
+{arr} + np.float32({num}); {arr} * dpnp.zeros(SHAPE).size; {arr} + dpnp.full(SIZES, {num}).shape[0]
+{arr} * dpnp.asarray(ITEMS).max(); {arr} + dpnp.sum(dpnp.asarray(POINT)); {arr} - dpnp.ones(shape=SIZES).sum()
+{arr} + {arr}.sum(axis=AXES, keepdims=True).size; {arr} * dpnp.broadcast_to(SCALAR, SHAPE).shape[0]
+{arr} + dpnp.reshape(dpnp.arange(SIZES[0] * SIZES[1]), SIZES).shape[0]; {arr} + dpnp.zeros(*[SHAPE]).ndim
+dpnp.full(**{'shape': SHAPE, 'fill_value': {num}}).sum() + {arr}; dpnp.concatenate(ARRAYS)[:4]
+dpnp.stack(ARRAYS)[{bit}]
+dpnp.tile({arr}, SIZES)[..., :4, :4]; {arr} - dpnp.zeros(tuple(SIZES)).shape[1]; {arr} + dpnp.zeros(SHAPE[:2]).shape[0]
 ---
 copy.copy({arr}); dataclasses.replace(DATA, w={arr}).w; max([{arr}], key=id); next(x for x in ARRAYS)
 """
@@ -270,6 +277,8 @@ w = 0|while w < {bit} + 1:|{body}|w += 1|else:|{body}
 if (m := {num}) > 1:|{nvar} = m|{body}
 assert {num} is not None, 'never'; a, b = b, a; {newa} = {avar} = {arr}; {newn}, {newn2} = divmod({num}, 2)
 ({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num})
+w = [0, 0]|w[:2] = ITEMS|w.extend(SIZES)|{nvar} = w[-1] + w[0]
+w = [[1]]|w.insert(0, SIZES)|w.append(ITEMS)|{nvar} = w[0][0] + w[-1][0]
 ---
 W0 *= {half}; ARRAYS[0] -= {num}; W1 = W1 + 1; STATE.w += {num}; ITEMS.append({num}); ITEMS[0] = {num}; ITEMS.pop(0)
 ITEMS.sort(); ITEMS[{bit}] += {num}; ARRAYS.append({arr}); ARRAYS[-1] = {arr}; STATE.k = {num}; STATE.w = {arr}
@@ -326,6 +335,7 @@ OBJ = Sub({num}, {array}); OBJ.factor = {num}; DATA = Data({num}, {array}); DATA
 PAIR = Pair({array}, {num}); h1.__defaults__ = ({num},); Layer.forward = lambda self, x: x - {num}
 Sub.forward = Layer.forward; OBJ.forward = h0; Layer.plain = staticmethod(lambda x, k=1: x + {num})
 h0.__code__ = other.__code__; PARTIAL = functools.partial(Layer.plain, k={num}); CLOSED = make({num})
+SHAPE = ({three}, 4, 1); SIZES = [{three}, {three}]; SIZES[0] = {three}; AXES = ({bit}, -1); SHAPE = (4, {three}, 1)
 COUNTER.count = 7; LAYERS[0] = h0; LAYERS = LAYERS[::-1]; LAYERS.append(OTHER); VIEW[...] = {num}; STATE.w = W0
 ALIAS = STATE; SLOTS.k = {num}; FROZEN = Frozen({float}, {array}); Data.forward = lambda self, x: x * self.k
 Layer.double = property(lambda self: {num}); OBJ.__class__ = Layer; ODD.values[0] = {num}; SET.add({num})

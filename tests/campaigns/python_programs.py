@@ -65,6 +65,7 @@ class _Writer:
         self.size = self.rng.choice([1, 2, 3, 3, 3])
         self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.0, 0.03, 0.3])
         self.level = 0
+        self.used: set[str] = set()
 
     def drawn(self, kind: str) -> str:
         """Return one of the texts of a kind."""
@@ -176,6 +177,7 @@ class _Writer:
         stored = [name for name in GLOBALS if any(re.match(rf"\s*{name} [+*]?= ", line) for line in lines)]
         if stored:
             lines.insert(0, f"global {', '.join(stored)}")
+        self.used.update(word for line in lines for word in re.findall(r"[A-Z]\w*", line))
         return [head, *(f"    {line}" for line in lines), "", ""]
 
     def method(self, name: str, result: str) -> list[str]:
@@ -222,7 +224,10 @@ class _Writer:
         for number in range(rng.choice([3, 4, 5, 6])):
             body = []
             for _ in range(rng.choice([0, most, rng.randint(0, most)]) if number else 0):
-                body.append(self.plain(rng.choice(_split(CHANGES))))
+                changes = _split(CHANGES)
+                if rng.random() < 0.7:  # of something that the functions use
+                    changes = [change for change in changes if re.findall(r"\w+", change)[0] in self.used] or changes
+                body.append(self.plain(rng.choice(changes)))
             for name, text in ARGUMENTS.items():
                 if number and rng.random() < again:
                     chosen[name] = self.plain(rng.choice(_split(text)))

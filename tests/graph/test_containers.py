@@ -40,6 +40,25 @@ Pair = collections.namedtuple("Pair", "one other")
 S: Any = State()
 
 
+@tl_dpnp.fuse
+def rows_of(a: Any, held: list[float]) -> Any:
+    """Append lists to a list, one of them from outside, and to each of them after that."""
+    rows: list[Any] = []
+    row = [a * 2]
+    rows.append(row)
+    row.append(a)
+    rows.insert(0, held)
+    return rows[1] is row, rows[0] is held, rows[1][1] is a, len(rows[1]), rows[0][0] * a
+
+
+def test_lists_that_are_stored_in_others_stay_the_same_lists() -> None:
+    array = dpnp.ones(3)
+    for number in (2.0, 3.0, 2.0):
+        *same, scaled = rows_of(array, [number])
+        assert same == [True, True, True, 2]
+        assert float(scaled[0]) == number
+
+
 def three_calls(program: Callable[..., Any], make: Callable[[], dict[str, Any]], change: Any) -> list[Any]:
     """Return the results or errors of three calls, with the state after each."""
     S.__dict__.clear()

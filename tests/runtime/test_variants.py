@@ -247,7 +247,8 @@ def test_variants_survive_json():
     }"""
     for text, target in ((source(128, 128, 96), CPU), (large, H200), (large, CPU)):
         variants = find_variants(parse(text).functions[0], target, LoweringOptions())
-        assert len(variants) == 1 + (text != large or target is H200)
+        # On the GPU: tiles by tensor maps, tiles of what they do not take, and small products.
+        assert len(variants) == (3 if target is H200 else 1 if text == large else 2)
         assert variants_from_json(json.loads(json.dumps(variants_to_json(variants)))) == variants
     with pytest.raises(ValueError, match="no condition of a variant"):
         variants_from_json([{"form": None, "condition": {"Moon": {}}}])

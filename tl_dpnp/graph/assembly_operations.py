@@ -7,10 +7,11 @@ from typing import Any
 
 import dpnp
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Assemble, Map, Node, Position
 from tl_dpnp.graph.recorders import RECORDERS, array_axis, only_defaults, records, result_array
-from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.views import slice_axes
 
 __all__: list[str] = []

@@ -14,10 +14,11 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
 from tl_dpnp.graph.recorders import RECORDERS
-from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import basic_entries
 from tl_dpnp.graph.views import broadcast, broadcasts, slice_axes
 
@@ -43,7 +44,7 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     if shape == target.shape and not any(isinstance(entry, int) or entry is None or entry[1] != 1 for entry in entries):
         trace.assign(target, new)
         return
-    node = target.__dict__["_node"]
+    node = target._node
     if not isinstance(node, Array) and not trace.is_dirty(target) and None not in entries:
         whole = _with_part(node, entries, new)
         if whole is not None:
@@ -58,7 +59,7 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
 def _is_itself(part: Any, value: Any) -> bool:
     if type(value) is not LazyArray:
         return False
-    own, other = part.__dict__["_node"], value.__dict__["_node"]
+    own, other = part._node, value._node
     return isinstance(own, Array) and isinstance(other, Array) and (
         (own.slot, own.shape, own.strides, own.offset) == (other.slot, other.shape, other.strides, other.offset)
     )

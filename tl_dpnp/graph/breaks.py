@@ -13,7 +13,7 @@ import dpnp
 
 from tl_dpnp.errors import UnsupportedError
 
-__all__ = ["Break", "HINTS", "break_here", "listing", "reader", "refusal", "user_frame"]
+__all__ = ["Break", "HINTS", "NotFused", "break_here", "listing", "reader", "refusal", "user_frame"]
 
 _DPNP = str(Path(dpnp.__file__).parent)
 _FOLDERS = (str(Path(__file__).parent), _DPNP)
@@ -67,6 +67,15 @@ _PARTS = {
     " in code that is not followed": _BEFORE_OR_AFTER,
     " is not fused": "call it first or last, so that the rest is one kernel",
 }
+
+
+class NotFused(Exception):
+    """An operation that is left to dpnp; the arguments are the reason and a hint."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
 
 
 @dataclass(frozen=True)

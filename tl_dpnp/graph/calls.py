@@ -114,7 +114,7 @@ class Template:
         slots = iter(self._slots)
         for lazy in lazies:  # a function that returns an argument, such as one with out=
             if isinstance(structure, dpnp.ndarray):
-                held = trace.registers[lazy.__dict__["_node"].slot]
+                held = trace.registers[lazy._node.slot]
                 if held is usm_array_of(structure):
                     return lazy
         return _lazy(trace, structure, slots)

@@ -11,6 +11,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Arange, Map, Node, number_node
 from tl_dpnp.graph.recorders import (
@@ -22,7 +23,7 @@ from tl_dpnp.graph.recorders import (
     result_array,
     static_integer,
 )
-from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.views import broadcast, c_strides
 
 __all__ = ["as_floating"]

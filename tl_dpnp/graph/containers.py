@@ -128,6 +128,18 @@ class ContainerReader(Reader):
                 self.deeply(part)
         return value
 
+    def take_in(self, value: Any) -> None:
+        """Take in, by value, the containers from outside that a function of dpnp is given: it reads their numbers."""
+        kind = type(value)
+        if kind in CONTAINERS or is_named_tuple(kind) or id(value) in self._views:
+            if id(value) in self._known or id(value) in self._views:
+                self.deeply(value)
+            else:
+                for part in value.values() if kind is dict else value:
+                    self.take_in(part)
+        elif kind is slice:
+            self.take_in((value.start, value.stop, value.step))
+
     def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
         for key, part in value.items() if type(value) is dict else enumerate(value):
             left[0] -= 1

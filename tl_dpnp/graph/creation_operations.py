@@ -7,9 +7,10 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.nodes import Arange, Map, Node, number_node
 from tl_dpnp.graph.recorders import RECORDERS, Recorder, only_defaults, records, static_integer
-from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.trace import Trace, fusable
 
 __all__: list[str] = []
 

@@ -9,6 +9,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
@@ -23,7 +24,7 @@ from tl_dpnp.graph.recorders import (
     records,
     result_array,
 )
-from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import TRACED, plain
 from tl_dpnp.graph.views import slice_axes
 

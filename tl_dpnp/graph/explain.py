@@ -28,8 +28,8 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     topological,
 )
-from tl_dpnp.graph.plan import CallStep, KernelStep
-from tl_dpnp.graph.trace import KernelReport, Trace
+from tl_dpnp.graph.plan import CallStep, KernelReport, KernelStep
+from tl_dpnp.graph.trace import Trace
 
 __all__ = ["Explanation", "KernelSummary"]
 

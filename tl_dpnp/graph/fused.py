@@ -43,6 +43,7 @@ from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.runtime.forking import check_process
 from tl_dpnp.runtime.kernel import Kernel
+from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
@@ -123,10 +124,10 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             for recent in self._recent.calls:
                 if recent.looks(arguments):
                     key = recent.key(arguments)
-                    if recent.specialization is None:
-                        result, _, _ = self._trace_call(key, arguments, keywords, False)
+                    if isinstance(recent.found, TraceCache):
+                        result = self._trace_again(key, recent.found, arguments, keywords)
                         return result
-                    fits, result = recent.specialization.run(key, arguments, keywords)
+                    fits, result = recent.found.run(key, arguments, keywords)
                     if fits:
                         return result
         key = self._key(arguments, keywords)
@@ -136,7 +137,11 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 if not keywords and not self._plans.deciding(key):
                     self._recent.note(key, specialization, arguments, specialization.plan.calls)
                 return result
-        result, _, _ = self._trace_call(key, arguments, keywords, False)
+        cache = self._again.get(tuple(key.parts))
+        if cache is None:
+            result, _, _ = self._trace_call(key, arguments, keywords, False)
+        else:
+            result = self._trace_again(key, cache, arguments, keywords)
         return result
 
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
@@ -212,26 +217,19 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         parts = tuple(key.parts)
         known = self._again.get(parts)
         has_plan = asked and self._has_plan(key, arguments, keywords)
-        has_kernels = has_plan or (known is not None and not known.grows) or (
-            self.dynamic is not False and history.is_served(parts))
-        if rewritten(self.code) is None or (history.compilations >= self.recompile_limit and not has_kernels):
+        has_kernels = has_plan or (known is not None and not known.grows)
+        if rewritten(self.code) is None or not (has_kernels or self._may_compile(parts)):
             return self._in_dpnp(arguments, keywords, rehearsal)
-        trace = self._new_trace(None if asked else known, rehearsal)
-        kind = CallKind.of(self._names, arguments, keywords) if trace.observed else None
-        names = list(array_names(self._names, arguments, keywords)) if trace.observed else []
-        change = history.differing(key, arguments, keywords, self._names) if trace.observed else None
-        for original, facts in zip(key.originals, key.facts, strict=True):
-            trace.argument(original, facts)
+        check_setting()
+        trace = self._new_trace(key, None, rehearsal)
+        history.rehearsals += rehearsal
+        kind = CallKind.of(self._names, arguments, keywords)
+        names = list(array_names(self._names, arguments, keywords))
+        change = history.differing(key, arguments, keywords, self._names)
         trace.rehearsal = rehearsal
-        observer = Observer(trace, key) if trace.observed else None
-        trace.interceptor = observer or self._interceptor(trace)
+        observer = trace.interceptor = Observer(trace, key)
         raw = self._record(trace, observer, arguments, keywords)
-        if observer is None:
-            self._note_again(trace, key, arguments, keywords)
-            specialization, again = None, [b for b in trace.breaks if b.again]
-        else:
-            assert kind is not None
-            specialization, again = self._specialized(trace, observer, key, kind, raw)
+        specialization, again = self._specialized(trace, observer, key, kind, raw)
         if rehearsal and specialization is None:
             trace.end()
             raise self._not_rehearsed(again)
@@ -239,9 +237,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             history.sized(parts, trace, None if has_plan else kind, _named_arrays(trace, key, names))
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
-                assert kind is not None
                 self._keep_plan(key, specialization, kind)
-            elif specialization is None and observer is not None:
+            elif specialization is None:
                 self._again[parts] = trace.cache
                 while len(self._again) > MOST_KEYS:
                     self._again.popitem(last=False)
@@ -251,33 +248,52 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             value = restored(trace, raw)
             del raw
         else:
-            assert observer is not None
             originals = [*key.originals, *observer.found]
             value = None if rehearsal else specialization.plan.make(
                 Call(trace.registers, originals, trace.tape.values, arguments, keywords))
         _finish(trace, observer, specialization is not None)
         return value, trace, again
 
-    def _note_again(
-        self, trace: Trace, key: CallKey, arguments: Sequence[Any], keywords: dict[str, Any]
-    ) -> None:
-        """Take in that a call was traced of which it is known what the function does."""
+    def _trace_again(
+        self, key: CallKey, cache: TraceCache, arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Trace a call of which it is known what the function does, and return its result."""
+        if cache.grows and not self._may_compile(tuple(key.parts)):
+            return self._in_dpnp(arguments, keywords, False)[0]
+        trace = self._new_trace(key, cache, False)
+        trace.interceptor = self._interceptor(trace)
+        raw = self._record(trace, None, arguments, keywords)
+        cache.grows = trace.compilations > 0
+        cache.traces += 1
+        if trace.compilations or trace.choices:
+            with self._lock:
+                self._history.sized(key.parts, trace, None, {})
+                self._history.traced(tuple(key.parts), trace, None, None, None)
+        if trace.breaks:
+            self._history.report(trace.breaks, self._is_strict, self.on_break == "warn")
+        value = restored(trace, raw)
+        del raw
+        _finish(trace, None, False)
         self._interceptors.append(trace.interceptor)
-        trace.cache.grows = trace.compilations > 0
-        trace.cache.traces += 1
-        if not keywords and not self._plans.of(key):
-            self._recent.note(key, None, arguments, trace.cache.traces)
+        if cache.traces <= CALLS_BEFORE and not keywords and not self._plans.of(key):
+            self._recent.note(key, cache, arguments, cache.traces)
+        return value
 
-    def _new_trace(self, known: TraceCache | None, rehearsal: bool) -> Trace:
-        """Return a trace, which observes unless it is `known` what the function does."""
+    def _may_compile(self, parts: Sequence[Any]) -> bool:
+        """Return whether a call with such a key is not likely to be one compilation too many."""
+        history = self._history
+        return history.compilations < self.recompile_limit or (
+            self.dynamic is not False and history.is_served(parts))
+
+    def _new_trace(self, key: CallKey, known: TraceCache | None, rehearsal: bool) -> Trace:
+        """Return a trace of a call, which observes unless it is `known` what the function does."""
         trace = Trace(known, self.name)
         trace.observed = known is None
-        if trace.observed:
-            check_setting()
         trace.refuse = self._refusing(rehearsal)
         trace.varying = self._varying
         self._history.traces += 1
-        self._history.rehearsals += rehearsal
+        for original, facts in zip(key.originals, key.facts, strict=True):
+            trace.argument(original, facts)
         return trace
 
     def _specialized(
@@ -415,7 +431,7 @@ def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int,
 def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     """End a trace whose result was made, and let go what it holds; the arrays of a plan are the user's now."""
     if observer is None:
-        trace.forget_unheld()
+        trace.known.forget_unheld()
     trace.finish()
     if has_plan:
         trace.registers = []

@@ -18,7 +18,7 @@ import numpy as np
 
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.namespace import recording
+from tl_dpnp.graph.namespace import recorded_version
 from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
@@ -164,7 +164,7 @@ class Interceptor:
         """Return the object whose identity a value has."""
         if type(value) in TRACED:
             return value.tape.values[value.position]
-        return self.trace.original(value) if type(value) is LazyArray else value
+        return self.trace.known.original(value) if type(value) is LazyArray else value
 
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
@@ -178,12 +178,14 @@ class Interceptor:
 
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute."""
-        setattr(self.target(owner), name, self.trace.original(value) if type(value) is LazyArray else value)
+        setattr(self.target(owner), name, self.trace.known.original(value) if type(value) is LazyArray else value)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element."""
         owner = self.target(owner)
-        owner[key] = self.trace.original(value) if type(value) is LazyArray and type(owner) is not LazyArray else value
+        if type(value) is LazyArray and type(owner) is not LazyArray:
+            value = self.trace.known.original(value)
+        owner[key] = value
 
     def attribute_place(self, owner: Any, name: str) -> Any:
         """Return an attribute that is changed by an operator: how it is assigned, and its value."""
@@ -206,20 +208,19 @@ class Interceptor:
         if kind is types.MethodType:
             return self._method(function)
         if kind is not types.FunctionType:
-            return self._resolved(function, kind)
+            return recorded_version(function) or self._resolved(function, kind)
         known = self._copies.get(id(function))
-        if known is not None and all(old is new for old, new in zip(known[1], _parts(function), strict=True)):
-            return known[2]
-        result = self._resolved(function, kind)
+        if known is not None:
+            code, defaults, named = known[1]
+            if code is function.__code__ and defaults is function.__defaults__ and named is function.__kwdefaults__:
+                return known[2]
+        result = recorded_version(function) or self._resolved(function, kind)
         self._copies[id(function)] = function, _parts(function), result
         return result
 
     def _resolved(self, function: Any, kind: type) -> Any:
         if kind is types.FunctionType and self.is_own(function):
             return function
-        recorded = dpnp_name(function)
-        if recorded is not None:
-            return recording(recorded, function)
         if kind is types.FunctionType:
             return self._followed(function)
         if issubclass(kind, FunctionWrapper):
@@ -326,12 +327,19 @@ class Interceptor:
         return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
 
     def _real(self, value: Any) -> Any:
-        """Return the caller's own array for what stands for it, also for those in a list."""
+        """Return the caller's own array for what stands for it, and a list with those for what it has of them."""
         if type(value) is LazyArray:
-            return self.trace.original(value)
+            return self.trace.known.original(value)
         if type(value) in (types.FunctionType, types.MethodType):
             return self.call(value)  # the key of `sort`
-        return [self._real(part) for part in value] if type(value) is list else value
+        lists = [value] if type(value) is list else []
+        for held in lists:  # which grows meanwhile
+            for place, part in enumerate(held):
+                if type(part) is LazyArray:
+                    held[place] = self.trace.known.original(part)
+                elif type(part) is list and not any(part is other for other in lists):
+                    lists.append(part)
+        return value
 
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
@@ -378,6 +386,9 @@ class Interceptor:
             return function(*arguments, **keywords)
         with self.trace.outside():
             return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})
+
+    def take_in(self, value: Any) -> None:
+        """Take in what a function of dpnp is given; there is nothing to do where nothing is observed."""
 
     def captured(self, array: Any) -> Any:
         """Return the lazy array for one that was met in some other way than as an argument."""

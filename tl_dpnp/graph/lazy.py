@@ -29,48 +29,47 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self) -> None:
-        raise TypeError("lazy arrays are made by a trace")
+    def __init__(self, trace: Any, node: Node, usm_type: str, queue: Any, storage: object) -> None:
+        """Make the array of a node; arrays that share memory have the same `storage`, an object that stands for it."""
+        self._trace = trace
+        self._node = node
+        self._usm_type = usm_type
+        self._queue = queue
+        self._storage = storage
 
     @property
     def _array_obj(self) -> Any:
-        state = self.__dict__
-        trace = state["_trace"]
+        trace = self._trace
         trace.note("data of an array", f"{reader() or 'something'} reads it, in code that is not followed", again=True)
         return trace.escape(self)
 
     @property
-    def _graph_node(self) -> Node:
-        node: Node = self.__dict__["_node"]
-        return node
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the axes."""
-        return self._graph_node.shape
+        return self._node.shape
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        trace = self.__dict__["_trace"]
+        trace = self._trace
         trace.note("shape of an array", "it is set in place", "use reshape", again=True)
         array = dpnp_array_of(trace.escape(self))
         array.shape = shape
-        self.__dict__["_node"] = trace.argument(array).__dict__["_node"]
+        self._node = trace.argument(array)._node
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self.__dict__["_node"].shape)
+        return len(self._node.shape)
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return math.prod(self.__dict__["_node"].shape)
+        return math.prod(self._node.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the elements."""
-        return self._graph_node.dtype
+        return self._node.dtype
 
     @property
     def itemsize(self) -> int:
@@ -85,13 +84,12 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def usm_type(self) -> str:
         """Kind of memory."""
-        usm_type: str = self.__dict__["_usm_type"]
-        return usm_type
+        return self._usm_type
 
     @property
     def sycl_queue(self) -> Any:
         """Queue that the array is allocated on."""
-        return self.__dict__["_queue"]
+        return self._queue
 
     @property
     def sycl_device(self) -> Any:
@@ -106,7 +104,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def strides(self) -> tuple[int, ...]:
         """Strides in elements, as they will be."""
-        return _strides(self.__dict__["_node"])
+        return _strides(self._node)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -121,7 +119,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def flat(self) -> Any:
         """Iterator over the elements in memory."""
-        trace = self.__dict__["_trace"]
+        trace = self._trace
         trace.note("flat of an array", "it reads and writes memory", "use reshape(-1)", again=True)
         return trace.given_away(self).flat
 
@@ -171,7 +169,7 @@ def _host_method(name: str) -> Callable[..., Any]:
     plain = getattr(dpnp.ndarray, name)
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
-        trace = self.__dict__["_trace"]
+        trace = self._trace
         given = _HOST[name] == _GIVEN
         taker = reader() if given else None
         reason = _HOST[name] if taker is None else f"{taker} takes the data, in code that is not followed"

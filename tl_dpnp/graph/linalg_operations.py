@@ -7,11 +7,12 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.composed_operations import as_floating
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
 from tl_dpnp.graph.recorders import RECORDERS, records, result_array
-from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.trace import Trace
 
 __all__: list[str] = []
 

@@ -7,6 +7,7 @@ changed.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -15,11 +16,13 @@ from typing import Any
 import dpnp
 
 from tl_dpnp.graph.assignments import assign_item
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.operations import RECORDERS
-from tl_dpnp.graph.trace import NotFused, Trace, active_trace
+from tl_dpnp.graph.purity import dpnp_name
+from tl_dpnp.graph.trace import Trace, active_trace
 
-__all__ = ["Namespace", "NAMESPACE", "dispatch", "recording"]
+__all__ = ["Namespace", "NAMESPACE", "dispatch", "recorded_version", "recording"]
 
 #: Functions whose result has a shape that depends on values, or that are run for what they do besides.
 _BY_VALUE = frozenset(
@@ -44,10 +47,15 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
         trace = _trace_of(arguments)
         if trace is None:
             return function(*arguments, **keywords)
+    if not keywords:
+        known = trace.repeat(name, arguments)
+        if known is not None:
+            return known
+    _take_in(trace, arguments, keywords)
     if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
         return _METADATA[name](*arguments, **keywords)
     try:
-        return _record(trace, name, f"dpnp.{name} is not fused", arguments, keywords)
+        return _record(trace, name, _recorder(name, function), f"dpnp.{name} is not fused", arguments, keywords)
     except NotFused as problem:
         if name not in _QUIET:
             by_value = name in _BY_VALUE or (name == "where" and len(arguments) == 1)
@@ -55,12 +63,39 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
     return leave(trace, name, function, arguments, keywords)
 
 
-def _record(trace: Trace, name: str, unknown: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Record an operation; raises `NotFused`, with the reason `unknown` where no operation of the name is recorded.
+def _take_in(trace: Trace, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Have the containers among the arguments observed: what is in them is read here, and not by code with hooks."""
+    if trace.observed and trace.interceptor is not None:
+        trace.interceptor.take_in(arguments)
+        trace.interceptor.take_in(keywords)
+
+
+@functools.cache
+def _recorder(name: str, function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return what records calls of a dpnp function, None if nothing does; it takes no arguments that dpnp refuses."""
+    recorder = RECORDERS.get(name)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # it has none
+        return recorder
+    if recorder is None:
+        return None
+
+    def checked(trace: Trace, *arguments: Any, **keywords: Any) -> Any:
+        signature.bind(*arguments, **keywords)
+        return recorder(trace, *arguments, **keywords)
+
+    return checked
+
+
+def _record(
+    trace: Trace, name: str, recorder: Callable[..., Any] | None, unknown: str, arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """Record an operation; raises `NotFused`, with the reason `unknown` where there is no recorder.
 
     What a recorder cannot take, such as an array for an axis, is dpnp's to refuse, or to take after all.
     """
-    recorder = RECORDERS.get(name)
     if recorder is None:
         raise NotFused(unknown)
     try:
@@ -89,7 +124,7 @@ def _only_arrays(result: Any) -> bool:
 def _trace_of(values: Any) -> Any:
     for value in values:
         if type(value) is LazyArray:
-            return value.__dict__["_trace"]
+            return value._trace
         if isinstance(value, list | tuple):
             found = _trace_of(value)
             if found is not None:
@@ -112,6 +147,18 @@ def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             value = getattr(function, attribute)
             setattr(recorded, attribute, recording(f"{name}.{attribute}", value) if callable(value) else value)
     return recorded
+
+
+def recorded_version(function: Any) -> Callable[..., Any] | None:
+    """Return the recording version of one of dpnp's functions, None for anything else."""
+    version = _versions.get(id(function))
+    if version is None:
+        name = dpnp_name(function)
+        version = None if name is None else _versions.setdefault(id(function), recording(name, function))
+    return version
+
+
+_versions: dict[int, Callable[..., Any]] = {}
 
 
 class Namespace(types.ModuleType):
@@ -178,9 +225,11 @@ def _method(name: str) -> Callable[..., Any]:
     plain = getattr(dpnp.ndarray, name)
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
-        trace = self.__dict__["_trace"]
+        trace = self._trace
+        _take_in(trace, arguments, keywords)
         try:
-            return _record(trace, name, f"the method {name} is not fused", (self, *_folded(name, arguments)), keywords)
+            unknown = f"the method {name} is not fused"
+            return _record(trace, name, RECORDERS.get(name), unknown, (self, *_folded(name, arguments)), keywords)
         except NotFused as problem:
             by_value = name in _BY_VALUE or _has_mask(arguments)
             trace.note(_SPOKEN.get(name, name), problem.reason, problem.hint, again=by_value)
@@ -220,7 +269,8 @@ LazyArray.__getitem__ = _method("__getitem__")
 
 
 def _setitem(self: LazyArray, key: Any, value: Any) -> None:
-    trace = self.__dict__["_trace"]
+    trace = self._trace
+    _take_in(trace, (key, value), {})
     try:
         assign_item(trace, self, key, value)
     except NotFused as problem:

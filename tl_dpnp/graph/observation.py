@@ -268,6 +268,8 @@ class Observer(ContainerReader, Interceptor):
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element; a container that was there before gets plain numbers."""
+        if type(key) is slice:  # the elements of the value are taken out
+            self.take_in(value)
         super().set_item(self._settled(value, owner), owner, self.deeply(key))
 
     def _settled(self, value: Any, owner: Any) -> Any:
@@ -457,6 +459,8 @@ class Observer(ContainerReader, Interceptor):
         return self.trace.tape.fix(value) if type(value) in SILENT else self._settled(value, owner)
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        if function.__name__ not in ("append", "insert"):  # others compare what they are given, or take its elements
+            self.take_in(arguments)
         if function.__name__ != "append":
             arguments = tuple(self._settled_argument(value, None) for value in arguments)
         return super()._stored(function, *arguments, **keywords)

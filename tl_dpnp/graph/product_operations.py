@@ -10,6 +10,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reshape, View
 from tl_dpnp.graph.products import contraction, einsum_node, matmul_node
@@ -22,7 +23,7 @@ from tl_dpnp.graph.recorders import (
     result_array,
     viewed,
 )
-from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.views import c_strides, reshape
 
 __all__: list[str] = []

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.nodes import Contract, Node, Reduce
-from tl_dpnp.graph.trace import NotFused
 from tl_dpnp.graph.views import permute, slice_axes, view
 
 __all__ = ["contraction", "einsum_node", "matmul_node"]

@@ -60,7 +60,7 @@ class Reader:
         for number, original in enumerate(key.originals):
             self._places.setdefault(id(original), number)
         self._originals = len(key.originals)
-        self._slots = [trace.argument(original).__dict__["_node"].slot for original in key.originals]
+        self._slots = [trace.argument(original)._node.slot for original in key.originals]
 
     @property
     def slots(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ import dpnp
 from tl_dpnp import config
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
+from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
@@ -25,11 +26,11 @@ __all__ = ["RecentCall", "RecentCalls"]
 
 @dataclass(frozen=True)
 class RecentCall:
-    """A function that says whether arguments have a key, the plan that was run with it, None where the function is
-    traced, and where the arrays and numbers of the arguments are."""
+    """A function that says whether arguments have a key, what was found for it, the plan or what traces have recorded,
+    and where the arrays and numbers of the arguments are."""
 
     looks: Callable[[tuple[Any, ...]], bool]
-    specialization: Specialization | None
+    found: Specialization | TraceCache
     arrays: tuple[int, ...]
     scalars: tuple[int, ...]
     parts: list[Any]
@@ -58,12 +59,12 @@ class RecentCalls:
         self._is_off = not config.get("SHORT_CALLS")
 
     def note(
-        self, key: CallKey, specialization: Specialization | None, arguments: Sequence[Any], times: int
+        self, key: CallKey, found: Specialization | TraceCache, arguments: Sequence[Any], times: int
     ) -> None:
         """Note that a plan has run with a key, or the function was traced, for so many times; it is remembered when
         they are enough."""
         if times == CALLS_BEFORE and not self._is_off:
-            call = _recent_call(key, specialization, arguments)
+            call = _recent_call(key, found, arguments)
             if call is not None:
                 self.calls = (call, *self.calls[: self.MOST_CALLS - 1])
 
@@ -73,7 +74,7 @@ class RecentCalls:
 
 
 def _recent_call(
-    key: CallKey, specialization: Specialization | None, arguments: Sequence[Any]
+    key: CallKey, found: Specialization | TraceCache, arguments: Sequence[Any]
 ) -> RecentCall | None:
     arrays = tuple(place for place, value in enumerate(arguments) if type(value) is dpnp.ndarray)
     scalars = tuple(place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS)
@@ -88,4 +89,4 @@ def _recent_call(
     now.finish()
     if now.parts != key.parts:  # an argument has changed since its key was taken
         return None
-    return None if looks is None else RecentCall(looks, specialization, arrays, scalars, now.parts, now.facts)
+    return None if looks is None else RecentCall(looks, found, arrays, scalars, now.parts, now.facts)

@@ -9,9 +9,10 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Node, Number, Parameter
-from tl_dpnp.graph.trace import NotFused, Trace, fusable
+from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import plain
 
 __all__ = [

@@ -31,7 +31,7 @@ def restored(trace: Trace, value: Any) -> Any:
     """Return a result with the caller's own arrays and plain numbers for what stands for them."""
     if not _kept(trace):
         return value
-    own = {id(lazy): array for array, lazy in trace.known()}
+    own = trace.known.by_lazy()
     seen: set[int] = set()
 
     def restore(value: Any) -> Any:
@@ -62,8 +62,8 @@ def release(trace: Trace) -> None:
     kept = _kept(trace)
     if not kept:
         return
-    own = {id(lazy): array for array, lazy in trace.known()}
-    trace.forget()
+    own = trace.known.by_lazy()
+    trace.known.forget()
     real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value in kept}
     ours: list[Any] = [kept, real, own]
     for _ in range(_ROUNDS):
@@ -85,7 +85,7 @@ def release(trace: Trace) -> None:
 
 def _kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
-    return trace.held() + [number for number in trace.tape.left()
+    return trace.known.held() + [number for number in trace.tape.left()
                    if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]
 
 

@@ -38,7 +38,7 @@ class _Maker:
     def __init__(self, trace: Trace, observer: Observer) -> None:
         self.trace = trace
         self.observer = observer
-        self.own = {id(lazy): observer.place_of(array) for array, lazy in trace.known()}
+        self.own = {number: observer.place_of(array) for number, array in trace.known.by_lazy().items()}
         self.shared: dict[int, Make] = {}
         self.open: set[int] = set()
 

@@ -138,7 +138,8 @@ def _ends(order: Sequence[Node], last_use: dict[Node, int], roots: Sequence[Node
     code = list(accumulate(map(_weight, order)))
     ends, before = [], 0
     while code[-1] - before > _PART:
-        among = range(bisect_left(code, before + _PART // 2), bisect_right(code, before + _PART))
+        first = bisect_left(code, before + _PART // 2)
+        among = range(first, max(first + 1, bisect_right(code, before + _PART)))  # one node may be more than a part
         best = min(among, key=lambda place: (sizes[place], -place))
         ends.append(best + 1)
         before = code[best]

@@ -6,12 +6,10 @@ when a value is needed in memory, the graph so far becomes kernels, which run at
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import dpctl.utils
@@ -19,11 +17,12 @@ import dpnp
 import numpy as np
 from dpctl.tensor import usm_ndarray
 
-from tl_dpnp.graph.breaks import Break, break_here, user_frame
+from tl_dpnp.graph.breaks import Break, NotFused, break_here, user_frame
 from tl_dpnp.graph.calls import Template
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
+from tl_dpnp.graph.known_arrays import KnownArrays
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import (
@@ -38,51 +37,46 @@ from tl_dpnp.graph.nodes import (
     Take,
     topological,
 )
-from tl_dpnp.graph.partition import Region, substitute
+from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
-from tl_dpnp.graph.plan import AllocateStep, Allocation, CallStep, KernelStep, Place, Registers, Step, array_at
+from tl_dpnp.graph.plan import (
+    AllocateStep,
+    Allocation,
+    CallStep,
+    KernelReport,
+    KernelStep,
+    Place,
+    Registers,
+    Step,
+    array_at,
+)
 from tl_dpnp.graph.planning import requests_for
 from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
+from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape, TracedFloat
 from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 
-__all__ = ["KernelReport", "NotFused", "Trace", "active_trace", "fusable"]
+__all__ = ["Trace", "active_trace", "fusable"]
 
-_state = threading.local()
+
+class _State(threading.local):
+    """What belongs to one thread: the trace that it records into."""
+
+    trace: Trace | None = None
+
+
+_state = _State()
 
 #: Functions whose kernels are given floats, of which integers are a part.
 _TAKE_FLOATS = ("power", "where")
 
 
-#: References to a lazy array that the trace alone knows: that of the trace, and that of `sys.getrefcount` itself.
-_OWN = 2
-
-
-class NotFused(Exception):
-    """An operation that is left to dpnp; the arguments are the reason and a hint."""
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        super().__init__(reason, hint)
-        self.reason = reason
-        self.hint = hint
-
-
-@dataclass(frozen=True)
-class KernelReport:
-    """One kernel of a plan: its region, and the kernel object."""
-
-    region: Region
-    kernel: Any
-    compiled: bool
-
-
 def active_trace() -> Trace | None:
     """Return the trace that this thread records into."""
-    return getattr(_state, "trace", None)
+    return _state.trace
 
 
 def fusable(dtype: np.dtype[Any]) -> bool:
@@ -118,7 +112,7 @@ class Trace:
         self.static: dict[str, str] = {}
         self._outside = 0
         self._lazies: list[weakref.ref[Any]] = []
-        self._known: dict[int, tuple[Any, Any]] = {}
+        self.known = KnownArrays()
         self._dirty: list[Any] = []
         self._outer: Trace | None = None
 
@@ -139,39 +133,19 @@ class Trace:
 
         `facts` are what `keys.array_facts` gives of it, where that is known.
         """
-        known = self._known.get(id(array))
+        known = self.known.lazy_of(array)
         if known is not None:
-            return known[1]
+            return known
         usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
         usm = stand_in(usm) if self.rehearsal else usm
         self.registers.append(usm)
         lazy = self._in_memory(usm, len(self.registers) - 1, facts)
-        self._known[id(array)] = array, lazy
+        self.known.add(array, lazy)
         return lazy
-
-    def known(self) -> list[tuple[Any, Any]]:
-        """Return the arrays that existed before, each with the lazy array that stands for it."""
-        return list(self._known.values())
-
-    def held(self) -> list[Any]:
-        """Return the lazy arrays for arrays that existed before that somebody else refers to."""
-        return [entry[1] for entry in self._known.values() if sys.getrefcount(entry[1]) > _OWN]
-
-    def forget(self) -> None:
-        """Forget which arrays existed before."""
-        self._known.clear()
-
-    def forget_unheld(self) -> None:
-        """Forget the arrays that existed before whose lazy arrays nobody else refers to."""
-        self._known = {number: entry for number, entry in self._known.items() if sys.getrefcount(entry[1]) > _OWN}
-
-    def original(self, value: Any) -> Any:
-        """Return the array that a lazy array stands for if it existed before, else the value itself."""
-        return next((array for array, lazy in self._known.values() if lazy is value), value)
 
     def _in_memory(self, usm: Any, slot: int, facts: Any = None) -> Any:
         node, usm_type, queue = self.cache.in_memory(usm, slot, facts)
-        if self._dirty and any(map(self._same_memory(node), (lazy.__dict__["_target"] for lazy in self._dirty))):
+        if self._dirty and any(map(self._same_memory(node), (lazy._target for lazy in self._dirty))):
             self.write_back()  # who reads this array sees what was written to the other one
         return self.lazy(node, usm_type, queue)
 
@@ -181,9 +155,7 @@ class Trace:
 
     def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
         """Return a new lazy array; a view shares the storage of its base."""
-        result = object.__new__(LazyArray)
-        storage = object() if base is None else base.__dict__["_storage"]
-        result.__dict__ = {"_trace": self, "_node": node, "_usm_type": usm_type, "_queue": queue, "_storage": storage}
+        result = LazyArray(self, node, usm_type, queue, object() if base is None else base._storage)
         self._lazies.append(weakref.ref(result))
         if self.observed and type(node) is not Array:
             frame = user_frame()
@@ -191,6 +163,32 @@ class Trace:
             self.origins[node] = label, frame.f_code.co_filename, frame.f_lineno
         if self._outside:
             self.materialize([result])
+        return result
+
+    def repeat(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Return the result of an operation that was recorded before; None for a new one, and for what `record` has to
+        look at: the arguments are lazy arrays, and floats of functions that take them.
+        """
+        if self.observed or self._dirty or self._outside:
+            return None
+        key: list[Any] = [name]
+        floats: list[float] = []
+        for value in arguments:
+            if type(value) is LazyArray and value._trace is self:
+                key.append(value._node)
+            elif type(value) is float and name in TAKE_NUMBERS:
+                key += self.cache.parameter(len(self.tape.values) + len(floats)), TracedFloat
+                floats.append(value)
+            else:
+                return None
+        entry = self.cache.results.get(tuple(key))
+        if entry is None:
+            return None
+        for value in floats:
+            self.tape.add_constant(value)
+        node, usm_type, queue, base = entry
+        result = LazyArray(self, node, usm_type, queue, object() if base is None else arguments[base]._storage)
+        self._lazies.append(weakref.ref(result))
         return result
 
     def record(
@@ -225,13 +223,13 @@ class Trace:
 
     def _remember(self, key: Any, arguments: Sequence[Any], result: Any, before: tuple[int, ...]) -> None:
         """Keep a recorded operation that did nothing else."""
-        state = getattr(result, "__dict__", {})
-        done = self._progress()
-        if state.get("_trace") is not self or self._dirty or done != before or any(result is a for a in arguments):
+        if type(result) is not LazyArray or result._trace is not self or self._dirty or self._progress() != before:
+            return
+        if any(result is value for value in arguments):
             return
         base = next((number for number, value in enumerate(arguments)
-                     if getattr(value, "__dict__", {}).get("_storage") is state["_storage"]), None)
-        self.cache.keep(key, (state["_node"], state["_usm_type"], state["_queue"], base))
+                     if type(value) is LazyArray and value._storage is result._storage), None)
+        self.cache.keep(key, (result._node, result._usm_type, result._queue, base))
 
     @contextmanager
     def outside(self) -> Iterator[None]:
@@ -252,16 +250,15 @@ class Trace:
 
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
         """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
-        if type(value) is LazyArray and value.__dict__["_trace"] is not self:
+        if type(value) is LazyArray and value._trace is not self:
             value = dpnp_array_of(value._array_obj)
         if type(value) is LazyArray:
-            state = value.__dict__
-            node = state["_node"]
+            node = value._node
             if not fusable(node.dtype):
                 raise NotFused(f"kernels do not compute with {node.dtype}")
             if isinstance(node, Array) and not fits_memref(node):
                 raise NotFused("the axes of the array interleave or overlap in memory", "copy the array first")
-            return node, state["_usm_type"], state["_queue"]
+            return node, value._usm_type, value._queue
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
         if type(value) in FLOATS:  # all values of it share a kernel
@@ -280,9 +277,9 @@ class Trace:
 
     def capture(self, array: Any) -> Any:
         """Return the lazy array for one that is no argument and was made by none of the steps."""
-        known = self._known.get(id(array))
+        known = self.known.lazy_of(array)
         if known is not None:
-            return known[1]
+            return known
         if self.ended:
             return array
         self.write_back()
@@ -309,53 +306,49 @@ class Trace:
         """Have the values of lazy arrays in memory: their nodes become `Array` nodes."""
         if self._dirty:
             self.write_back()
-        lazies = [lazy for lazy in lazies if type(base_of(lazy.__dict__["_node"])) is not Array]
-        states = [lazy.__dict__ for lazy in lazies]
+        lazies = [lazy for lazy in lazies if type(base_of(lazy._node)) is not Array]
         while lazies:
             if len(lazies) > 1:
                 self._give_each_memory_of_its_own(lazies)
-            bases = [(state, base_of(state["_node"])) for state in states]
-            wanted = {base: state for state, base in bases if not isinstance(base, Array)}
-            state = next(iter(wanted.values()))
-            usm_type, queue = state["_usm_type"], state["_queue"]
-            roots = {base: self._new_array(base) for base, other in wanted.items()
-                     if other["_usm_type"] == usm_type and other["_queue"] == queue}
+            bases = [(lazy, base_of(lazy._node)) for lazy in lazies]
+            wanted = {base: lazy for lazy, base in bases if not isinstance(base, Array)}
+            first = next(iter(wanted.values()))
+            usm_type, queue = first._usm_type, first._queue
+            roots = {base: self._new_array(base) for base, lazy in wanted.items()
+                     if lazy._usm_type == usm_type and lazy._queue == queue}
             self._run_regions(dict(roots), usm_type, queue)
-            self._replace(roots, {base: wanted[base]["_storage"] for base in roots})
+            self._replace(roots, {base: wanted[base]._storage for base in roots})
             lazies = [] if len(roots) == len(wanted) else lazies
 
     def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
         """Let arrays that are computed alike be copies: what is written to one must not change the others."""
         owners: dict[Node, dict[int, Any]] = {}
         for lazy in lazies:
-            state = lazy.__dict__
-            base = base_of(state["_node"])
+            base = base_of(lazy._node)
             if not isinstance(base, Array):
-                owners.setdefault(base, {})[id(state["_storage"])] = state["_storage"]
+                owners.setdefault(base, {})[id(lazy._storage)] = lazy._storage
         copies: dict[int, dict[Node, Node]] = {
             storage: {base: self.cache.copy(base, number)}
             for base, storages in owners.items() for number, storage in enumerate(storages) if number
         }
         for lazy in self.live() if copies else ():
-            state = lazy.__dict__
-            copy = copies.get(id(state["_storage"]))
-            if copy is not None and base_of(state["_node"]) in copy:  # views of a copy are views of the same one
-                state["_node"] = substitute(state["_node"], copy, self._renamed)
+            copy = copies.get(id(lazy._storage))
+            if copy is not None and base_of(lazy._node) in copy:  # views of a copy are views of the same one
+                lazy._node = substitute(lazy._node, copy, self._renamed)
 
     def _replace(self, arrays: dict[Node, Array], owners: dict[Node, Any]) -> None:
         """Let all lazy arrays read what has been computed from memory; only the `owners` have it as their own."""
         known = self.cache.replaced.setdefault(tuple(arrays.items()), {})
         for lazy in self.live():
-            state = lazy.__dict__
-            node = state["_node"]
+            node = lazy._node
             if not isinstance(node, Array):
                 base = base_of(node)
-                other = base in arrays and owners[base] is not state["_storage"]
+                other = base in arrays and owners[base] is not lazy._storage
                 memo = known.get(base if other else None)
                 if memo is None:
                     read: dict[Node, Node] = {base: self.cache.copy(arrays[base], 1)} if other else {}
                     memo = known[base if other else None] = {**arrays, **read}
-                state["_node"] = memo.get(node) or substitute(node, memo, self._renamed)
+                lazy._node = memo.get(node) or substitute(node, memo, self._renamed)
 
     def _renamed(self, old: Node, new: Node) -> None:
         if old in self.origins:
@@ -423,9 +416,9 @@ class Trace:
 
     def place_of(self, lazy: Any) -> Place:
         """Return where a lazy array lies, computing it if need be."""
-        if not isinstance(lazy.__dict__["_node"], Array):
+        if not isinstance(lazy._node, Array):
             self.materialize([lazy])
-        node = lazy.__dict__["_node"]
+        node = lazy._node
         held = self.registers[node.slot]
         if node.offset == 0 and node.shape == held.shape and node.strides == tuple(held.strides):
             return Place(node.slot)
@@ -443,40 +436,38 @@ class Trace:
 
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
-        state = target.__dict__
         computed = isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take | Eliminate)
         if node.dtype != target.dtype or not computed:
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)
-        others = [lazy for lazy in self.live() if lazy is not target and lazy.__dict__["_storage"] is state["_storage"]]
-        value = self._holder(node, state)  # it follows where memory is written that `node` would read
+        others = [lazy for lazy in self.live() if lazy is not target and lazy._storage is target._storage]
+        value = self._holder(node, target)  # it follows where memory is written that `node` would read
         if others:
             self.materialize([target])
-        if self.is_dirty(target) and self._readers(state["_target"], (target, value)):
+        if self.is_dirty(target) and self._readers(target._target, (target, value)):
             self.write_back()
-        node = value.__dict__["_node"]
-        if not isinstance(state["_node"], Array) or self.is_dirty(target):
-            state["_node"] = node
+        node = value._node
+        if not isinstance(target._node, Array) or self.is_dirty(target):
+            target._node = node
             return
         self._flush_readers(target, value)
-        node = value.__dict__["_node"]
+        node = value._node
         if isinstance(node, Array):
             node = Map(node.shape, target.dtype, "positive", (node,), target.dtype)
-        state["_target"] = state["_node"]
-        state["_node"] = node
+        target._target = target._node
+        target._node = node
         self._dirty.append(target)
         if others or self._outside or self._overlapped(target):
             self.write_back()
 
-    def _holder(self, node: Node, state: dict[str, Any]) -> Any:
+    def _holder(self, node: Node, target: Any) -> Any:
         """Return a lazy array of a node for as long as it is worked with."""
-        result = object.__new__(LazyArray)
-        result.__dict__ = {**state, "_node": node, "_storage": object()}
+        result = LazyArray(self, node, target._usm_type, target._queue, object())
         self._lazies.append(weakref.ref(result))
         return result
 
     def is_writable(self, lazy: Any) -> bool:
         """Return whether an array may be written: arrays that existed before may be read-only."""
-        node = base_of(lazy.__dict__["_node"])
+        node = base_of(lazy._node)
         held = self.registers[node.slot] if isinstance(node, Array) else None
         return held is None or held.flags.writable
 
@@ -488,19 +479,19 @@ class Trace:
         """Write what in-place operations have computed to the arrays that they belong to."""
         while self._dirty:
             target = self._dirty.pop(0)
-            state = target.__dict__
-            array, node = state.pop("_target"), state["_node"]
-            state["_node"] = array
+            array, node = target._target, target._node
+            target._node = array
+            del target._target
             if array.size == 0:
                 continue
             is_plain = fits_memref(array) and not is_reversed(array)
             if not is_plain or not safe_in_place(node, array, self._same_memory(array)):
                 temporary = {node: self._new_array(node)}
-                self._run_regions(dict(temporary), state["_usm_type"], state["_queue"])
+                self._run_regions(dict(temporary), target._usm_type, target._queue)
                 self._replace(temporary, {node: None})
                 node = Map(array.shape, array.dtype, "positive", (temporary[node],), array.dtype)
-            self._run_regions({node: array}, state["_usm_type"], state["_queue"])
-            self._replace({node: array}, {node: state["_storage"]})
+            self._run_regions({node: array}, target._usm_type, target._queue)
+            self._replace({node: array}, {node: target._storage})
 
     def _same_memory(self, array: Array) -> Callable[[Array], bool]:
         """Return whether another array may share memory with `array`."""
@@ -514,9 +505,9 @@ class Trace:
 
     def _overlapped(self, target: Any) -> bool:
         """Return whether another lazy array that is in memory shares it with `target`."""
-        overlaps = self._same_memory(target.__dict__["_target"])
+        overlaps = self._same_memory(target._target)
         return any(
-            isinstance(lazy.__dict__["_node"], Array) and overlaps(lazy.__dict__["_node"])
+            isinstance(lazy._node, Array) and overlaps(lazy._node)
             for lazy in self.live() if lazy is not target
         )
 
@@ -525,15 +516,15 @@ class Trace:
         overlaps = self._same_memory(array)
         return [
             lazy for lazy in self.live()
-            if not any(lazy is other for other in but) and not isinstance(lazy.__dict__["_node"], Array) and any(
+            if not any(lazy is other for other in but) and not isinstance(lazy._node, Array) and any(
                 isinstance(node, Array) and self.registers[node.slot] is not None and overlaps(node)
-                for node in topological((lazy.__dict__["_node"],))
+                for node in topological((lazy._node,))
             )
         ]
 
     def _flush_readers(self, target: Any, value: Any = None) -> None:
         """Compute what still has to read the old contents of `target`, but for `value`, its new ones."""
-        waiting = self._readers(target.__dict__["_node"], (target, value))
+        waiting = self._readers(target._node, (target, value))
         dirty = [lazy for lazy in waiting if self.is_dirty(lazy)]
         if dirty:
             self.write_back()

@@ -101,17 +101,13 @@ class TraceCache:
 
         Numbers among the operands of an element-wise function become numbers of the call.
         """
-        if not keywords:
-            key = name, *[value.__dict__["_node"] for value in arguments if type(value) is LazyArray]
-            if len(key) > len(arguments):
-                return key, arguments
         numeric = name in TAKE_NUMBERS
         parts: list[Any] = [name]
         given: list[Any] | None = None
         for number, value in enumerate(arguments):
             kind = type(value)
             if kind is LazyArray:
-                parts.append(value.__dict__["_node"])
+                parts.append(value._node)
             elif (
                 (numeric and (kind is float or kind in NUMPY_KINDS))
                 or ((numeric or (name == "power" and kind in TRACED_FLOATS)) and kind in TRACED and value.tape is tape)
@@ -150,7 +146,7 @@ class TraceCache:
 
 def _sequence(value: Sequence[Any]) -> Any:
     """Return a list or tuple of arrays and constants as part of a key."""
-    parts = tuple(v.__dict__["_node"] if type(v) is LazyArray else _constant(v) for v in value)
+    parts = tuple(v._node if type(v) is LazyArray else _constant(v) for v in value)
     return None if None in parts else (type(value), parts)
 
 

@@ -74,6 +74,11 @@ class ScalarTape:
         """Return a number that is the same at each call."""
         return self._add(value, (type(value), ((False, value),)))
 
+    def add_constant(self, value: float) -> None:
+        """Take in a number that is the same at each call, of which nobody needs the traced one."""
+        self.values.append(value)
+        self.entries.append((type(value), ((False, value),)))
+
     def derived(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return ``function(*operands)``, to be done again at each call where an operand may change."""
         value = function(*map(plain, operands))

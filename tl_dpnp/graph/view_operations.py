@@ -9,6 +9,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Number, Reshape, Take, View
 from tl_dpnp.graph.recorders import (
@@ -19,7 +20,7 @@ from tl_dpnp.graph.recorders import (
     static_integer,
     viewed,
 )
-from tl_dpnp.graph.trace import NotFused, Trace
+from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes
 
 __all__ = ["basic_entries"]
@@ -125,7 +126,10 @@ def _squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
         if axis is None:
             gone = {place for place, size in enumerate(shape) if size == 1}
         else:
-            gone = {array_axis(place, len(shape)) for place in (axis if isinstance(axis, tuple) else (axis,))}
+            places = [array_axis(place, len(shape)) for place in (axis if isinstance(axis, tuple) else (axis,))]
+            gone = set(places)
+            if len(gone) < len(places):
+                raise NotFused("an axis is repeated")
         if any(shape[place] != 1 for place in gone):
             raise NotFused("an axis is longer than 1")
         return slice_axes(node, [0 if place in gone else (0, 1, size) for place, size in enumerate(shape)])

@@ -20,6 +20,11 @@ and, for each group parameter in order, its number of elements.  The record is i
 the launch: claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound; what fails
 later is written to the other half, and means nothing.
 
+Kernels of the blocked form take other arguments: six 64-bit integers, which of its shapes a tile has, m, n and k, the
+number of products, and whether D is read; alpha and beta, of the type that sums have; for L, R and D three distances in
+bytes each, between neighbours along the side of the result and the sum, of D along rows and columns, and between
+products; and the addresses of all memrefs in order (`BlockPlan`).
+
 Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
 tiles along the rows and along the columns of a result, the number of panels along k, the number of products; alpha and
 beta; and the tensor maps of the operands and the result, 128 bytes each, by value (`TilePlan`).
@@ -27,18 +32,23 @@ beta; and the tensor maps of the operands and the result, 128 bytes each, by val
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 
 __all__ = [
-    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "BoundsCheck", "LaunchPlan", "MatrixMap", "TilePlan", "TileShape",
+    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",
+    "LaunchPlan", "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
 ]
 
 #: Which caches the arrays of a call exceed.
 BEYOND_ONE, BEYOND_ALL = 1, 2
+#: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
+PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
+#: Multiplications from which a product of known sizes does not run in the staged form.
+LARGE = 1 << 21
 #: What the record of a failed check says.
 CHECK_FIELDS = 5
 
@@ -109,6 +119,14 @@ class TilePlan:
     beta: float | int
     least: int
 
+    def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
+        """Return whether the kernel is as good as one that knows the sizes, from the shapes of a call's arguments.
+
+        Small products of a batch may run in the staged form where sizes are known.
+        """
+        (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
+        return not self.result.is_batched or m * n * left[self.depth_mode] >= LARGE
+
     def shape_for(self, m: int, n: int, products: int, units: int) -> int:
         """Return which of the shapes leaves the fewest of a GPU's multiprocessors idle, for m x n matrices.
 
@@ -129,12 +147,105 @@ class TilePlan:
 
 
 @dataclass(frozen=True)
+class MatrixSides:
+    """A matrix of a product: the position of its memref, and the mode along its side of the result.
+
+    That of the result itself is the one along the rows.  Mode 2 is the batch if it `is_batched`.
+    """
+
+    parameter: int
+    side_mode: int
+    is_batched: bool
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """Rows and columns of a tile, what a block takes for it, panels of how much of a sum it reads, and its time.
+
+    A multiprocessor has room for `resident` blocks, which compute `speed` multiplications a cycle together, and a block
+    `alone` that share of them.  A tile takes `start` cycles besides; if blocks share its sums, `sharing` more: to
+    begin, and for all sums, of which each block adds its part of the others'.
+    """
+
+    rows: int
+    columns: int
+    warps: int
+    local_memory: int
+    depth: int
+    speed: float
+    resident: int
+    alone: float
+    start: float
+    sharing: tuple[float, float]
+
+    def tiles(self, m: int, n: int) -> int:
+        """Return the number of tiles of an m x n matrix."""
+        return -(-m // self.rows) * -(-n // self.columns)
+
+    def time(self, m: int, n: int, k: int, products: int, parts: int, units: int) -> float:
+        """Return the cycles that products take on so many multiprocessors, with sums in parts, about."""
+        whole, rest = divmod(self.tiles(m, n) * products * parts, units * self.resident)
+        count = -(-rest // units)
+        share = self.alone + (1 - self.alone) * (count - 1) / max(1, self.resident - 1)
+        start = self.start + (self.sharing[0] + self.sharing[1] * (parts - 1) / parts if parts > 1 else 0.0)
+        one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed + start
+        return one * self.resident * whole + one * count / share
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """How a kernel of the blocked form is launched for D := alpha L R + beta D, matrices of any strides.
+
+    `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
+    `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
+    multiplications run in another form.  Up to `most_parts` blocks share the sums of a tile, where that gains more than
+    the factor `worth_sharing`.
+    """
+
+    left: MatrixSides
+    right: MatrixSides
+    result: MatrixSides
+    shapes: tuple[BlockShape, ...]
+    alpha: float | int
+    beta: float | int
+    least: int
+    most_parts: int
+    worth_sharing: float
+
+    def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
+        """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
+        (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
+        return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= LARGE
+
+    def choice(self, m: int, n: int, k: int, products: int, units: Callable[[int, int], int]) -> tuple[int, int]:
+        """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum.
+
+        `units` gives the multiprocessors that blocks of a shape find, with so many of them in a cluster.
+        """
+        choices = [(number, parts) for number, shape in enumerate(self.shapes)
+                   for parts in PARTS[: self.most_parts]
+                   if (parts == 1 or parts * shape.depth <= k) and units(number, parts) > 0]
+        def time(number: int, parts: int) -> float:
+            found = self.shapes[number].time(m, n, k, products, parts, units(number, parts))
+            return found * (1 if parts == 1 else self.worth_sharing)
+
+        return min(choices, key=lambda each: time(*each))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> BlockPlan:
+        """Rebuild the plan from JSON-serialisable data."""
+        sides = {name: MatrixSides(**data[name]) for name in ("left", "right", "result")}
+        return cls(**{**data, **sides, "shapes": tuple(
+            BlockShape(**{**shape, "sharing": tuple(shape["sharing"])}) for shape in data["shapes"])})
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """How to launch one compiled kernel.
 
     `entry` names the kernel in its SPIR-V module.  In the divided form `parts` work-groups of the device do one of the
     language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` · `teams` of them, and do `teams`
-    work-groups at a time; in the tiled form a tile of a result is a work-group.
+    work-groups at a time; in the tiled and the blocked form a tile of a result is a work-group, or a part of its sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
     have on CUDA devices; 0 leaves it to the driver.
@@ -150,6 +261,7 @@ class LaunchPlan:
     checks: tuple[BoundsCheck, ...] = field(default=())
     registers: int = 0
     tiles: TilePlan | None = None
+    blocks: BlockPlan | None = None
     parts: int = 1
 
     @property
@@ -175,5 +287,6 @@ class LaunchPlan:
     def from_json(cls, data: dict[str, Any]) -> LaunchPlan:
         """Rebuild the plan that `to_json` returned."""
         checks = tuple(BoundsCheck(**check) for check in data.pop("checks", ()))
-        tiles = data.pop("tiles", None)
-        return cls(**data, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles))
+        tiles, blocks = data.pop("tiles", None), data.pop("blocks", None)
+        return cls(**data, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles),
+                   blocks=None if blocks is None else BlockPlan.from_json(blocks))

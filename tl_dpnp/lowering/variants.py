@@ -14,7 +14,7 @@ from typing import Any
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
-from tl_dpnp.lowering.plan import TilePlan
+from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 
 __all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 
@@ -29,8 +29,9 @@ class FewGroups:
     work: int
 
 
-#: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take.
-Condition = FewGroups | TilePlan
+#: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take; `BlockPlan`:
+#: one that is large enough.
+Condition = FewGroups | TilePlan | BlockPlan
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ def variants_from_json(data: list[dict[str, Any]]) -> tuple[Variant, ...]:
                 return FewGroups(**facts)
             case {"TilePlan": facts}:
                 return TilePlan.from_json(facts)
+            case {"BlockPlan": facts}:
+                return BlockPlan.from_json(facts)
         raise ValueError(f"{data} is no condition of a variant")
 
     return tuple(Variant(entry["form"], condition(entry["condition"])) for entry in data)

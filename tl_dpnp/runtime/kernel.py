@@ -223,10 +223,11 @@ class Kernel(Inspection):
 
     def _specialized(self, call: BoundCall) -> tuple[Binding, Overloads]:
         """Return the compilations for a call, and the binding of their program, for its sizes where there is one."""
-        found = None if self._specializations is None else self._specializations.of(call)
-        if found is not None:
-            return found.binding, found.overloads
-        return self._binding, self._device_overloads("call")
+        overloads = self._device_overloads("call")
+        if self._specializations is None or overloads.is_for_any_sizes(self._binding, call, self._queue_of(call)):
+            return self._binding, overloads
+        found = self._specializations.of(call)
+        return (self._binding, overloads) if found is None else (found.binding, found.overloads)
 
     def prepare(self, call: BoundCall, queue: Any) -> Launch:
         """Return the launch of a call whose arguments were checked, for layers that bind arguments themselves."""
@@ -271,7 +272,7 @@ class Kernel(Inspection):
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
-        ``form="divided"``, ``"staged"`` or ``"tiled"``, which have no schedules of the user's.
+        ``form="divided"``, ``"staged"``, ``"tiled"`` or ``"blocked"``, which have no schedules of the user's.
         """
         self._device_overloads("tune")
         check_process()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
+from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Variant
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
@@ -20,7 +21,7 @@ from tl_dpnp.runtime.options import KernelOptions, Stats
 from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.store.cache import DiskCache, open_cache
 from tl_dpnp.runtime.tune.tuned import Tuned, load_tuned
-from tl_dpnp.runtime.variants import form_for, variants_of
+from tl_dpnp.runtime.variants import form_for, variant_for, variants_of
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -82,6 +83,15 @@ class Overloads:
         with self.lock:  # tuning may end in between and leave other variants
             form = form_for(self.variants(device), self.platform, binding, call, device)
             return self.loaded(device, form, queue, context)
+
+    def is_for_any_sizes(self, binding: Binding, call: BoundCall, queue: Any) -> bool:
+        """Return whether a call takes a kernel that would gain nothing from knowing its sizes."""
+        device = self.platform.describe(queue)
+        if device.backend != "cuda":
+            return False
+        condition = variant_for(self.variants(device), self.platform, binding, call, device).condition
+        return isinstance(condition, TilePlan | BlockPlan) and condition.is_for_any_sizes(
+            [argument.shape for argument in call.arguments])
 
     def load(self, queue: Any) -> None:
         """Compile and load the program for a queue, in the form that the options ask for."""

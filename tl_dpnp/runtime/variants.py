@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
+from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json, variants_to_json
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
@@ -16,7 +17,7 @@ from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.platforms import Platform
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 
-__all__ = ["form_for", "variants_of"]
+__all__ = ["form_for", "variant_for", "variants_of"]
 
 
 def variants_of(
@@ -54,14 +55,23 @@ def _find(program: Program, device: DeviceDescription, options: LoweringOptions)
 def form_for(
     variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: DeviceDescription
 ) -> Form | None:
-    """Return what the compiler is to be asked for: the form of the first variant that a call can take.
+    """Return what the compiler is to be asked for: the form of the variant for a call; raises as `variant_for`."""
+    return variant_for(variants, platform, binding, call, device).form
+
+
+def variant_for(
+    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: DeviceDescription
+) -> Variant:
+    """Return the first variant that a call can take.
 
     Raises `TLBindingError` where it can take none, which happens only to a form that the user asked for.
     """
-    problem = None
+    problem, asked = None, None
     for variant in variants:
         problem = None if variant.condition is None else platform.misfit(variant.condition, binding, call, device)
         if problem is None:
-            return variant.form
-    name = binding.program.function.name
-    raise binding.program.error(TLBindingError, f"form='tiled' cannot run @{name}: {problem}", "leave form= away")
+            return variant
+        asked = variant.condition
+    assert isinstance(asked, TilePlan | BlockPlan)
+    message = f"form={asked.form!r} cannot run @{binding.program.function.name}: {problem}"
+    raise binding.program.error(TLBindingError, message, "leave form= away")

@@ -8,7 +8,7 @@ from tl_dpnp.target.core import Core, TileNumbers
 from tl_dpnp.target.device import Device
 from tl_dpnp.target.launches import ShortCallNumbers
 from tl_dpnp.target.matrix_units import AmxNumbers, DpasNumbers
-from tl_dpnp.target.multiprocessor import Multiprocessor
+from tl_dpnp.target.multiprocessor import BlockedNumbers, Multiprocessor, TileSpeed
 
 __all__ = [
     "AMX", "AVX2", "CORES", "DPAS", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS", "SSE",
@@ -84,11 +84,23 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
 
 #: A multiprocessor of Hopper: the first two lines are of the CUDA C++ Programming Guide ("Arithmetic Instructions",
 #: "Technical Specifications per Compute Capability"), the others were measured on an H200: the bandwidth is that of a
-#: copy, the rest were chosen by the times of 432 tiles for 12 shapes of f32.
+#: copy, the rest were chosen by the times of 432 tiles for 12 shapes of f32, those of the blocked form by its times
+#: with whole waves of tiles, a sum of 2048, n.n and t.t.
 HOPPER = Multiprocessor(
     multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, threads=2048, blocks=32,
     local_memory=228 << 10, block_memory=1 << 10,
     memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
+    blocked=BlockedNumbers(
+        tile_start=3000, sharing_start=3000, sums_added=8, worth_sharing=1.03,
+        speeds=(
+            TileSpeed("f32", 256, 128, 97), TileSpeed("f32", 128, 128, 92, 2, 0.58),
+            TileSpeed("f32", 128, 64, 92, 2, 0.56), TileSpeed("f32", 64, 64, 83, 2, 0.87),
+            TileSpeed("f32", 16, 128, 48, 2, 0.9), TileSpeed("f64", 128, 128, 133),
+            TileSpeed("f64", 128, 64, 130, 2, 0.9), TileSpeed("f64", 64, 64, 116, 2, 0.86),
+            TileSpeed("f64", 16, 128, 66, 2, 0.9), TileSpeed("16 bits", 128, 192, 700),
+            TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
+            TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
+        )),
 )
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
 #: Specifications per Compute Capability"), so that kernels can be compiled where there is none.

@@ -5,10 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LANES", "Multiprocessor"]
+__all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed"]
 
 #: Lanes of a warp, and bytes of a bank of shared memory.
 LANES, _BANK = 32, 4
+
+
+@dataclass(frozen=True)
+class TileSpeed:
+    """How fast tiles of one shape of the blocked form are computed, by what operands are rounded to.
+
+    `blocks` that have room make so many `multiplications` a cycle together, and one `alone` that share of them.
+    """
+
+    operands: str
+    rows: int
+    columns: int
+    multiplications: float
+    blocks: int = 1
+    alone: float = 1.0
+
+
+@dataclass(frozen=True)
+class BlockedNumbers:
+    """What the time of large products in the blocked form is estimated by.
+
+    A tile takes `tile_start` cycles besides its products; where blocks share sums, `sharing_start` more, and
+    one for `sums_added` of them.  They share where that gains more than the factor `worth_sharing`.
+    """
+
+    tile_start: float
+    sharing_start: float
+    sums_added: float
+    worth_sharing: float
+    speeds: tuple[TileSpeed, ...]
+
+    def speed(self, operands: str, rows: int, columns: int) -> TileSpeed:
+        """Return how fast tiles of a shape are."""
+        return next(speed for speed in self.speeds if (speed.operands, speed.rows, speed.columns)
+                    == (operands, rows, columns))
 
 
 @dataclass(frozen=True)
@@ -20,7 +55,8 @@ class Multiprocessor:
     `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
     after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
     beside its products, and a `barrier` more for results that have one place.  Where a scheduler has a single warp, the
-    `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.
+    `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.  `blocked` is
+    for large products.
     """
 
     multiply_adds_f32: int
@@ -38,6 +74,7 @@ class Multiprocessor:
     turn_instructions: int
     barrier: int
     exposed: float
+    blocked: BlockedNumbers
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
         """Return how often shared memory is accessed for loads of `size` bytes by a warp.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.mappings.blocked import Blocked
 from tl_dpnp.lowering.mappings.divided import Divided
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.mappings.mapping import Mapping
@@ -17,7 +18,7 @@ __all__ = ["BaseMapping", "base_mapping", "default_mapping", "mappings_of"]
 
 #: The mappings for programs of all kinds, and those for some, a later one of which comes before an earlier one.
 BaseMapping = WorkItem | SubGroups
-_SPECIAL: tuple[type[Mapping], ...] = (Divided, Persistent, PersistentGemm)
+_SPECIAL: tuple[type[Mapping], ...] = (Divided, Persistent, Blocked, PersistentGemm)
 
 
 def base_mapping(analysis: Analysis) -> BaseMapping:

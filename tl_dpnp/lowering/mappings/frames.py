@@ -8,7 +8,7 @@ from typing import Literal
 __all__ = ["FRAMES", "Form", "Frame"]
 
 #: What users call the mappings.
-Form = Literal["vector", "divided", "subgroup", "staged", "tiled"]
+Form = Literal["vector", "divided", "subgroup", "staged", "tiled", "blocked"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,12 @@ class Frame:
     takes_every_call: bool = True
 
 
-#: The frames of the mappings: those of the modules work_item, divided, sub_group, persistent and persistent_gemm.
+#: The frames of the mappings, which are the modules work_item, divided, sub_group, persistent, persistent_gemm and blocked.
 FRAMES: dict[Form, Frame] = {
     "vector": Frame("one work-item computes a work-group, with vectors", is_alone=True),
     "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False),
     "subgroup": Frame(),
     "staged": Frame(is_persistent=True, is_tunable=False),
     "tiled": Frame(is_persistent=True, is_tunable=False, takes_every_call=False),
+    "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False),
 }

@@ -7,14 +7,12 @@ work-groups of the language: each computes tiles of any of the products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
-from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
@@ -23,6 +21,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings import mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.sole_product import factor, sole_product
 from tl_dpnp.scalars import F32, INDEX
 
 __all__ = ["PersistentGemm", "find_tiling"]
@@ -38,14 +37,6 @@ _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 
 @dataclass(frozen=True)
-class _Operand:
-    """A matrix of the product: its parameter, and whether it is a slice of it."""
-
-    parameter: int
-    type: MemrefType
-    is_batched: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class PersistentGemm(mapping.Mapping):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
@@ -96,18 +87,21 @@ def find_tiling(function: ops.Function, device: DeviceDescription, least: int = 
     """
     if not device.copy_engine:
         return None
-    found = _gemm(function)
+    found = sole_product(function)
     if found is None:
         return None
-    gemm, (a, b, c) = found
-    factors = [_factor(function, operand) for operand in (gemm.alpha, gemm.beta)]
-    if any(factor is None for factor in factors):
+    gemm, a, b, c = found.gemm, found.a, found.b, found.c
+    names = [element.name for element in found.elements]
+    if names[0] not in _ELEMENTS or names[1] != names[0] or names[2] not in _RESULTS:
         return None
-    alpha, beta = (factor for factor in factors if factor is not None)
+    if any(operand.type.strides[0] != 1 for operand in (a, b, c)):
+        return None
+    alpha, beta = (factor(function, operand, 32) for operand in (gemm.alpha, gemm.beta))
+    if alpha is None or beta is None:
+        return None
     # The rows of a tile are columns of C, which lie along memory.
     depth_mode = int(gemm.transposes[1])
-    (n, m), k = c.type.shape, b.type.shape[depth_mode]
-    if m is not None and n is not None and k is not None and m * n * k < least:
+    if found.multiplications is not None and found.multiplications < least:
         return None
     kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
     products = [
@@ -125,61 +119,3 @@ def find_tiling(function: ops.Function, device: DeviceDescription, least: int = 
     plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least)
     layout = SubgroupLayout(32, 1, max(shape.warps for shape in shapes))
     return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function)
-
-
-def _gemm(function: ops.Function) -> tuple[ops.Contraction, list[_Operand]] | None:
-    """Return the one gemm of a function, with A, B and C, or None if there is more or its types do not fit."""
-    parameters = {parameter.name: number for number, parameter in enumerate(function.parameters)}
-    slices: dict[str, ops.Subview] = {}
-    groups: set[str] = set()
-    gemm: ops.Contraction | None = None
-    for operation in function.body:
-        match operation:
-            case ops.GroupId(result=result):
-                groups.add(result.name)
-            case ops.Subview(source=source) if source.name in parameters and _is_slice(operation, groups):
-                slices[operation.result.name] = operation
-            case ops.Contraction(is_matrix_product=True, atomic=False) if gemm is None:
-                gemm = operation
-            case _:
-                return None
-    if gemm is None:
-        return None
-    operands = [_operand(value, parameters, slices) for value in (*gemm.inputs, gemm.output)]
-    a, b, c = operands
-    if a is None or b is None or c is None:
-        return None
-    names = [operand.type.element.name for operand in (a, b, c)]
-    fits = names[0] in _ELEMENTS and names[1] == names[0] and names[2] in _RESULTS
-    return (gemm, [a, b, c]) if fits and c.parameter not in (a.parameter, b.parameter) else None
-
-
-def _is_slice(operation: ops.Subview, groups: set[str]) -> bool:
-    """Whether a view is a whole matrix of a batch, that of the work-group."""
-    if len(operation.slices) != 3:
-        return False
-    *others, last = operation.slices
-    zero = ops.Constant(0, INDEX)
-    whole = all(not entry.is_index and entry.size is None and entry.offset == zero for entry in others)
-    return whole and last.is_index and isinstance(last.offset, ops.Value) and last.offset.name in groups
-
-
-def _operand(value: ops.Value, parameters: Mapping[str, int], slices: Mapping[str, ops.Subview]) -> _Operand | None:
-    view = slices.get(value.name)
-    name = value.name if view is None else view.source.name
-    type_ = ops.memref_type(value)
-    if name not in parameters or type_.order != 2 or type_.strides[0] != 1:
-        return None
-    return _Operand(parameters[name], type_, view is not None)
-
-
-def _factor(function: ops.Function, operand: ops.Operand) -> float | int | None:
-    """Return a constant, the position of a parameter, or None for what is neither or no f32."""
-    type_ = ops.scalar_type(operand)
-    if not type_.is_float or type_.bits > 32:
-        return None
-    if isinstance(operand, ops.Constant):
-        assert isinstance(operand.value, int | float)
-        return float(operand.value)
-    names = [parameter.name for parameter in function.parameters]
-    return names.index(operand.name) if operand.name in names else None

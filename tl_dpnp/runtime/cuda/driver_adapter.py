@@ -289,6 +289,7 @@ class Function:
 
     def __init__(self, cubin: bytes, entry: str, ordinal: int, local_memory: int) -> None:
         self.ordinal = ordinal
+        self._clusters: dict[tuple[int, int, int], int] = {}
         with current(ordinal):
             self.module = _check(driver.cuModuleLoadData(cubin))
             self.handle = _check(driver.cuModuleGetFunction(self.module, entry.encode()))
@@ -300,12 +301,30 @@ class Function:
         with current(self.ordinal):
             return int(_check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(self.handle, threads, local_memory)))
 
-    def launcher(self, grid: int, block: Sequence[int], local_memory: int, parameters: Parameters) -> Any:
-        """Return a function that launches the kernel on a stream, given as an integer."""
-        handle, launch = self.handle, driver.cuLaunchKernel
+    def clusters(self, threads: int, local_memory: int, cluster: int) -> int:
+        """Return how many clusters of so many work-groups run on the device at the same time."""
+        key = threads, local_memory, cluster
+        if key not in self._clusters:
+            with current(self.ordinal):
+                config = _clustered(cluster, (threads, 1, 1), local_memory, driver.CUstream(0), cluster)
+                self._clusters[key] = int(_check(driver.cuOccupancyMaxActiveClusters(self.handle, config)))
+        return self._clusters[key]
+
+    def launcher(
+        self, grid: int, block: Sequence[int], local_memory: int, parameters: Parameters, cluster: int = 1
+    ) -> Any:
+        """Return a function that launches the kernel on a stream, given as an integer, in clusters of blocks."""
+        handle, several = self.handle, device_count() > 1
         x, y, z = block
-        pointers, several = parameters.pointers, device_count() > 1
-        streams: dict[int, Any] = {}
+        pointers, streams = parameters.pointers, dict[int, Any]()
+
+        def alone(queue: Any) -> Any:
+            return driver.cuLaunchKernel(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
+
+        def clustered(queue: Any) -> Any:
+            return driver.cuLaunchKernelEx(_clustered(grid, block, local_memory, queue, cluster), handle, pointers, 0)
+
+        launch = alone if cluster == 1 else clustered
 
         def start(stream: int) -> None:
             queue = streams.get(stream)
@@ -313,16 +332,29 @@ class Function:
                 queue = streams[stream] = driver.CUstream(stream)
             if several:
                 with current(self.ordinal):
-                    status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
+                    status = launch(queue)
             else:
-                status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
+                status = launch(queue)
                 if status[0] in _NO_CONTEXT:
                     with current(self.ordinal):
-                        status = launch(handle, grid, 1, 1, x, y, z, local_memory, queue, pointers, 0)
+                        status = launch(queue)
             if status[0] != _SUCCESS:
                 _check(status)
 
         return start
+
+
+def _clustered(grid: int, block: Sequence[int], local_memory: int, queue: Any, cluster: int) -> Any:
+    """Return how a grid is launched in clusters of blocks."""
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z = cluster, 1, 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes, config.hStream = local_memory, queue
+    config.attrs, config.numAttrs = [attribute], 1
+    return config
 
 
 class Parameters:

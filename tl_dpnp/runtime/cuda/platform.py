@@ -11,7 +11,7 @@ import numpy as np
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200, DeviceDescription
-from tl_dpnp.lowering.plan import LaunchPlan, TilePlan
+from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
 from tl_dpnp.runtime.call.binding import Binding
@@ -19,14 +19,16 @@ from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.runtime.compiler import CompiledKernel
+from tl_dpnp.runtime.cuda import blocks, tiles
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
 from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
+from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import linked
 from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
 from tl_dpnp.runtime.cuda.replicas import CudaReplicas
-from tl_dpnp.runtime.cuda.tiles import TileCall, misfit, tile_call
+from tl_dpnp.runtime.cuda.tiles import TileCall, tile_call
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.target.catalog import GPU, HOPPER
@@ -64,8 +66,10 @@ class CudaPlatform:
         return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
 
     def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+        if isinstance(condition, BlockPlan):
+            return blocks.misfit(condition, call)
         assert isinstance(condition, TilePlan)
-        return misfit(condition, binding, call)
+        return tiles.misfit(condition, binding, call)
 
     def prepare(
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
@@ -75,12 +79,19 @@ class CudaPlatform:
         if plan.tiles is not None:
             tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
+        if plan.blocks is not None:
+            blocked = blocks.block_call(
+                plan.blocks, binding, call, flat, handle, describe(queue.ordinal).compute_units)
+            chosen = replace(plan, subgroups=blocked.shape.warps, local_memory=blocked.shape.local_memory)
+            return CudaLaunch(handle, queue, blocked.flat, blocked.tiles, chosen, _stream(call, queue),
+                              blocked.is_direct, cluster=blocked.parts)
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
                 f"{call.groups} work-groups of @{binding.program.function.name} are too many for one launch on "
                 f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
             )
+        warn_of_idle_units(binding, call, plan, describe(queue.ordinal).compute_units)
         flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
         stream = _stream(call, queue)
         if not plan.checks:
@@ -141,9 +152,10 @@ def _grouped_classes(call: BoundCall) -> set[type]:
 class CudaLaunch:
     """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
 
-    `groups` is the number of work-groups, or of tiles in the tiled form.  `direct` is the function that
+    `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `direct` is the function that
     `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
-    launch was run before.  `grouped` are the classes of the arrays in groups.
+    launch was run before.  `grouped` are the classes of the arrays in groups, and
+    a `cluster` of so many blocks shares each tile.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
@@ -153,7 +165,7 @@ class CudaLaunch:
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
-        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None,
+        stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None, cluster: int = 1,
     ) -> None:
         self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
         self.direct: Any = False if is_direct and groups else None
@@ -163,8 +175,9 @@ class CudaLaunch:
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
         self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
-        self._grid = plan.thread_blocks(groups, lambda: _running(function, queue, plan))
-        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters)
+        self._grid = groups * cluster if cluster > 1 else plan.thread_blocks(
+            groups, lambda: _running(function, queue, plan))
+        self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters, cluster)
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Start the kernel on the current stream of its arrays."""

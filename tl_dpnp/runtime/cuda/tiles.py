@@ -6,18 +6,18 @@ Source: CUDA Driver API reference, cuTensorMapEncodeTiled.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
+from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
 
-__all__ = ["TileCall", "misfit", "tile_call"]
+__all__ = ["TileCall", "append_factors", "misfit", "tile_call"]
 
 #: Bounds of strides (in bytes) and sizes.
 _MOST_STRIDE, _MOST_SIZE = 1 << 40, 1 << 32
@@ -92,15 +92,24 @@ def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArgu
     shape = tiles.shapes[number]
     counts = [-(-size // part) for size, part in ((m, shape.rows), (n, shape.columns), (k, tiles.depth))]
     values: list[Any] = [*map(Int64, (number, *counts, call.groups))]
-    scalars = []
-    given = {scalar.position: scalar for scalar in flat.scalars}
-    for factor in (tiles.alpha, tiles.beta):
-        if isinstance(factor, int):
-            scalars.append(given[factor]._replace(place=len(values)))
-        values.append(None if isinstance(factor, int) else ctypes.c_float(factor))
+    scalars = append_factors(values, (tiles.alpha, tiles.beta), flat, ctypes.c_float)
     maps = (tiles.left, tiles.right, tiles.result)
     matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))
-    return TileCall(shape, FlatArguments(values, (), tuple(scalars), ()), shape.tiles(m, n) * call.groups, matrices)
+    return TileCall(shape, FlatArguments(values, (), scalars, ()), shape.tiles(m, n) * call.groups, matrices)
+
+
+def append_factors(
+    values: list[Any], factors: tuple[float | int, float | int], flat: FlatArguments, carrier: Callable[[float], Any]
+) -> tuple[Scalar, ...]:
+    """Append alpha and beta, constants or positions of parameters, to the arguments; return those that are parameters.
+    """
+    scalars = []
+    given = {scalar.position: scalar for scalar in flat.scalars}
+    for factor in factors:
+        if isinstance(factor, int):
+            scalars.append(given[factor]._replace(place=len(values)))
+        values.append(None if isinstance(factor, int) else carrier(factor))
+    return tuple(scalars)
 
 
 def _matrix(entry: MatrixMap, box: tuple[int, int], binding: Binding, call: BoundCall) -> _Matrix:

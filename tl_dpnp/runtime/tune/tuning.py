@@ -38,9 +38,9 @@ class Tried:
     """One candidate of a search.
 
     `form` is that of its kernel, None if it could not be compiled, and `tilings` maps each instruction to its tiling,
-    which the divided, the staged and the tiled form have no use for.  `seconds` is the median of the time of a call and
-    `ratio` that of its ratios to the default's time in the same round, both None for what was not timed; `error` says
-    why.
+    which the divided, the staged, the tiled and the blocked form have no use for.  `seconds` is the median of the time
+    of a call and `ratio` that of its ratios to the default's time in the same round, both None for what was not timed;
+    `error` says why.
     """
 
     tilings: dict[str, Tiling]

@@ -1,0 +1,274 @@
+"""Large products in the blocked form: what is chosen without a GPU, and on one that results are right in any layout."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.cuda.test_tiled import TRANSPOSES, only, source
+from tests.cuda.test_variants import bound
+from tl_dpnp.language.parser import parse
+from tl_dpnp.lowering.device import H200, LoweringOptions
+from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
+from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.compiler import compile_program
+from tl_dpnp.runtime.cuda.driver_adapter import device_count
+from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
+from tl_dpnp.runtime.cuda.ptx import link
+
+#: Types of operands and results; tf32 is f32 with less precision.
+TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]
+on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_large_products_run_blocked(element, transposes):
+    kernel = tl_dpnp.compile(source(element, element, transposes), target="cuda", cache=False)
+    plan = kernel.lower(H200).plan
+    assert plan.form == "blocked"
+    assert LaunchPlan.from_json(plan.to_json()) == plan
+    ptx = only(kernel.inspect_ptx())
+    size = {"f32": 4, "f64": 8}[element]
+    copies = ptx.count("cp.async.ca")
+    assert copies
+    assert sum(ptx.count(f", {size}, {missing}") for missing in ("q;", "lno", "rno")) == copies
+    assert ("mma.sync" in ptx) == (element == "f64")
+    resources = only(kernel.resources())
+    assert resources.local_memory <= H200.local_memory
+
+
+def _units(_, parts):
+    """Multiprocessors of an H200 that clusters find, about."""
+    return H200.compute_units // parts * parts if parts < 4 else 120
+
+
+def test_many_tiles_are_large():
+    plan = tl_dpnp.compile(source("f32", "f32"), target="cuda").lower(H200).plan.blocks
+
+    def choice(m, n, k, products=1):
+        number, parts = plan.choice(m, n, k, products, _units)
+        return plan.shapes[number].rows, plan.shapes[number].columns, parts
+
+    assert choice(8192, 8192, 8192) == (256, 128, 1)
+    assert choice(256, 128, 512, 10000)[2] == 1
+    assert choice(256, 256, 8192)[2] >= 5
+    assert choice(16, 6000, 3000)[0] == 16
+    assert choice(16, 6000, 24)[2] == 1
+
+
+@pytest.mark.parametrize("program", [
+    source("f32", "f32", sizes=(32, 32, 32)),  # small
+    source("f32", "f32").replace("gemm.n.n", "gemm.n.n.atomic"),
+    source("f32", "f64").replace("%alpha: f64", "%alpha: f32"),
+])
+def test_other_programs_do_not(program):
+    assert tl_dpnp.compile(program, target="cuda").lower(H200).plan.form == "subgroup"
+
+
+def test_other_devices_and_wishes():
+    kernel = tl_dpnp.compile(source("f32", "f32"), target="cuda")
+    assert kernel.lower(replace(H200, asynchronous_copies=False, copy_engine=False)).plan.form == "subgroup"
+    assert kernel.lower(replace(H200, copy_engine=False, architecture="sm_80")).plan.form == "blocked"
+    doubles = tl_dpnp.compile(source("f64", "f64"), target="cuda")
+    assert doubles.lower(replace(H200, copy_engine=False, architecture="sm_80")).plan.form == "subgroup"
+    assert tl_dpnp.compile(source("f32", "f32"), target="cuda", debug=True).lower(H200).plan.form == "subgroup"
+    small = tl_dpnp.compile(source("f32", "f32", sizes=(32, 32, 32)), target="cuda", form="blocked")
+    assert small.lower(H200).plan.form == "blocked"
+    with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the blocked form on NVIDIA H200"):
+        tl_dpnp.compile(source("i32", "i32").replace("1.0", "1").replace("0.0", "0"), target="cuda",
+                        form="blocked").lower(H200)
+
+
+def test_older_devices_have_no_clusters():
+    device = replace(H200, copy_engine=False, warpgroup_products=False, architecture="sm_86", local_memory=99 << 10)
+    program = Program(parse(source("f32", "f32", "n.t", beta="%beta")).functions[0])
+    compiled = compile_program(program, device, LoweringOptions(), None)
+    assert compiled.plan.blocks.most_parts == 1
+    assert "cluster" not in compiled.binary.decode()
+    assert link(compiled, device).resources.registers <= 255
+
+
+def test_large_products_in_few_thread_blocks_are_warned_of():
+    def call_of(size, groups=1, **options):
+        kernel = tl_dpnp.compile(source("f32", "f32", alpha=f"{size}.0"), target="cuda", **options)
+        none = dict.fromkeys("ABC", 0)
+        return kernel._binding, bound(kernel, dict.fromkeys("ABC", (size, size)), none, none, groups)
+
+    plan = LaunchPlan("kernel", "subgroup")
+    message = (r"@product computes products of 512 x 512 x 512 in 1 thread block on 132 multiprocessors, because of "
+               r"debug=True, .* call a function that is one gemm without these")
+    with pytest.warns(tl_dpnp.OccupancyWarning, match=message):
+        warn_of_idle_units(*call_of(512, debug=True), plan, 132)
+    with pytest.warns(tl_dpnp.OccupancyWarning, match="513 .* in 33 thread blocks .* its schedule, its form or"):
+        warn_of_idle_units(*call_of(513, 33), plan, 132)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_idle_units(*call_of(512, debug=True), plan, 132)  # once
+        warn_of_idle_units(*call_of(514, 34), plan, 132)
+        warn_of_idle_units(*call_of(100), plan, 132)
+        warn_of_idle_units(*call_of(515), LaunchPlan("kernel", "blocked"), 132)
+
+
+# --- on a device -----------------------------------------------------------------------------------------------------
+
+if device_count():
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a matrix lies in memory: gaps between columns, places before the first element, elements between rows."""
+
+    pad: int = 0
+    displaced: int = 0
+    stretch: int = 1
+
+    def place(self, values, element):
+        """Return a tensor with these values, in memory of NaN."""
+        *batch, rows, columns = values.shape
+        distance = self.stretch * rows + self.pad
+        count = int(np.prod(batch)) * columns * distance
+        memory = torch.full((self.displaced + count,), float("nan"), dtype=DTYPES[element], device="cuda")
+        whole = memory[self.displaced :].reshape(*batch, columns, distance)
+        matrix = whole[..., : self.stretch * rows : self.stretch].transpose(-1, -2)
+        matrix.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+        return matrix
+
+
+def plain(element):
+    return element.removeprefix("t") if element == "tf32" else element
+
+
+def compiled(element, program, **options):
+    return tl_dpnp.compile(program, target="cuda", precision="default" if element == "tf32" else None, **options)
+
+
+def strided(program):
+    """Let all matrices of a program have any strides."""
+    for name in ("A", "B", "C"):
+        for element in ("f16", "bf16", "f32", "f64"):
+            program = program.replace(f"%{name}: memref<{element}x?x?>", f"%{name}: memref<{element}x?x?,strided<?,?>>")
+    return program.replace("x?x?>", "x?x?,strided<?,?>>")
+
+
+def draw(element, result, seed):
+    """Return a product of whole numbers whose sizes, layout and factors are drawn, with a kernel for it."""
+    given = random.Random(f"{element} {result} {seed}")
+    transposes = given.choice(TRANSPOSES)
+    m, n, k = (given.choice((given.randint(1, 40), given.randint(65, 300), 16 * given.randint(4, 20))) for _ in "mnk")
+    alpha, beta = given.choice((1.0, 0.5, -2.0)), given.choice((0.0, 0.0, 1.0, -0.5))
+    any_strides, constant = given.random() < 0.3, given.random() < 0.5
+    layouts = [Layout(given.choice((0, 0, 1, 3, 8)), given.choice((0, 0, 1, 2)),
+                      given.choice((1, 2)) if any_strides else 1)
+               for _ in "ABC"]
+    generator = np.random.default_rng(seed)
+    shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+    a, b, c = (generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+    factors = {"alpha": str(alpha), "beta": str(beta)} if constant else {"alpha": "%alpha", "beta": "%beta"}
+    program = source(plain(element), result, transposes, **factors)
+    kernel = compiled(element, strided(program) if any_strides else program, form="blocked")
+    return kernel, transposes, (alpha, beta), (a, b, c), layouts
+
+
+def expected_of(transposes, factors, a, b, c):
+    """Return alpha op(A) op(B) + beta C by NumPy, in double precision."""
+    a, b = (np.swapaxes(matrix, -1, -2) if flag == "t" else matrix
+            for matrix, flag in zip((a, b), transposes[::2], strict=True))
+    product = factors[0] * (a.astype(np.float64) @ b.astype(np.float64))
+    return product + factors[1] * c if factors[1] else product
+
+
+def check_drawn(element, result, seed):
+    kernel, transposes, factors, matrices, layouts = draw(element, result, seed)
+    a, b, c = (layout.place(values, plain(name))
+               for layout, values, name in zip(layouts, matrices, (element, element, result), strict=True))
+    expected = torch.from_numpy(expected_of(transposes, factors, *matrices)).to(c.dtype)
+    if not factors[1] and "%beta" not in kernel.source_text:
+        c.fill_(float("nan"))
+    kernel(*factors, a, b, c)
+    assert torch.equal(c.cpu(), expected), (c.cpu().double() - expected.double()).abs().max()
+
+
+@on_device
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_drawn_products(element, result, seed):
+    check_drawn(element, result, seed)
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_all_tiles(element, result, transposes, monkeypatch):
+    program = source(plain(element), result, transposes, "%alpha", "%beta")
+    generator = np.random.default_rng(5)
+    cases = []
+    for m, n, k in ((1030, 517, 203), (1032, 520, 204)):
+        shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+        matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
+        cases.append((matrices, expected))
+    count = len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)
+    for number, parts in itertools.product(range(count), (1, 2, 3)):
+        monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(number, parts): chosen)
+        kernel = compiled(element, program, form="blocked")
+        for matrices, expected in cases:
+            a, b, c = (Layout().place(values, name) for values, name in zip(
+                matrices, (plain(element), plain(element), result), strict=True))
+            kernel(0.5, 2.0, a, b, c)
+            assert torch.equal(c.cpu(), expected), (number, parts)
+        assert [signature.form for signature in kernel.signatures] == ["blocked"]
+
+
+@on_device
+@pytest.mark.parametrize(("element", "error"), [("f32", 1e-6), ("f64", 1e-14), ("tf32", 5e-4), ("bf16", 1e-6)])
+def test_batches_and_rounding(element, error):
+    result = "f32" if element == "bf16" else plain(element)
+    program = source(plain(element), result, "n.t", beta="1.0", batched="ABC")
+    kernel = compiled(element, program)
+    generator = np.random.default_rng(7)
+    a, b, c = (generator.standard_normal((3, *shape)) for shape in ((301, 259), (130, 259), (301, 130)))
+    given = [Layout(pad).place(matrix, plain(name)).movedim(0, -1) for matrix, pad, name in zip(
+        (a, b, c), (0, 3, 1), (element, element, result), strict=True)]
+    a, b, c = (matrix.movedim(-1, 0).cpu().double().numpy() for matrix in given)
+    expected = expected_of("n.t", (1.0, 1.0), a, b, c)
+    kernel(1.0, 1.0, *given)
+    got = given[2].movedim(-1, 0).cpu().double().numpy()
+    assert np.linalg.norm(got - expected) < error * np.linalg.norm(expected)
+    assert [signature.form for signature in kernel.signatures] == ["blocked"]
+
+
+@on_device
+def test_products_that_run_in_few_blocks_are_warned_of():
+    kernel = tl_dpnp.compile(source("f32", "f32", alpha="3.0"), target="cuda", form="subgroup")
+    a, b = (torch.ones(200, 200, device="cuda").T for _ in "AB")
+    with pytest.warns(tl_dpnp.OccupancyWarning, match="products of 200 x 200 x 200 in 1 thread block on"):
+        kernel(1.0, 0.0, a, b, torch.empty(200, 200, device="cuda").T)
+
+
+@on_device
+def test_repeated_calls_and_graphs():
+    kernel = tl_dpnp.compile(source("f32", "f32", alpha="%alpha", beta="%beta"), target="cuda")
+    a, b = (torch.ones(400, 300, device="cuda").T, torch.ones(200, 400, device="cuda").T)
+    for _ in range(4):
+        c = torch.ones(200, 300, device="cuda").T
+        for _ in range(3):
+            kernel(0.5, 1.0, a, b, c)
+        assert bool((c == 601).all())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(0.5, 1.0, a, b, c)
+    graph.replay()
+    assert bool((c == 801).all())
+    with tl_dpnp.record() as recorded:
+        kernel(0.5, 1.0, a, b, c)
+    recorded()
+    assert bool((c == 1001).all())

@@ -1,0 +1,47 @@
+"""The arrays that existed before a trace, and the lazy ones that stand for them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["KnownArrays"]
+
+#: References to a lazy array that its entry alone knows: that of the entry, and that of `sys.getrefcount` itself.
+_OWN = 2
+
+
+class KnownArrays:
+    """Pairs of an array and its lazy one, found by the array itself."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Any, Any]] = {}
+
+    def add(self, array: Any, lazy: Any) -> None:
+        """Remember which lazy array stands for an array."""
+        self._entries[id(array)] = array, lazy
+
+    def lazy_of(self, array: Any) -> Any:
+        """Return the lazy array that stands for an array, None if there is none."""
+        entry = self._entries.get(id(array))
+        return None if entry is None else entry[1]
+
+    def original(self, value: Any) -> Any:
+        """Return the array that a lazy array stands for if it existed before, else the value itself."""
+        return next((array for array, lazy in self._entries.values() if lazy is value), value)
+
+    def by_lazy(self) -> dict[int, Any]:
+        """Return the arrays by the identity of what stands for them."""
+        return {id(lazy): array for array, lazy in self._entries.values()}
+
+    def held(self) -> list[Any]:
+        """Return the lazy arrays that somebody else refers to."""
+        return [entry[1] for entry in self._entries.values() if sys.getrefcount(entry[1]) > _OWN]
+
+    def forget(self) -> None:
+        """Forget all arrays."""
+        self._entries.clear()
+
+    def forget_unheld(self) -> None:
+        """Forget the arrays whose lazy ones nobody else refers to."""
+        self._entries = {number: entry for number, entry in self._entries.items() if sys.getrefcount(entry[1]) > _OWN}

@@ -1,0 +1,156 @@
+"""Tiles by ``cp.async``: all threads of a block copy panels to a ring of stages, multiply them, and store.
+
+The copies of a tile begin before the sums of the one before are stored.  The first panel of a sum is the one that is
+not full, so that the loop over the others needs no bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.blocked.copies import Panel
+from tl_dpnp.kernels.blocked.multiply import WarpTile
+from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
+
+__all__ = ["MultistageProduct"]
+
+_REGISTERS = ".reg .b32 read, write, fa, fb, fa0, fb0, left, eg, ek;"
+
+
+@dataclass(frozen=True)
+class MultistageProduct(BlockedProduct):
+    """See `BlockedProduct`; operands and results are of one type, f32 or f64.
+
+    Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.
+    """
+
+    warp_tile: WarpTile
+    panel_depth: int
+    stages: int
+
+    def __str__(self) -> str:
+        return f"tiles of {self.rows} x {self.columns}, {self.stages} stages of {self._stage} bytes"
+
+    @property
+    def depth(self) -> int:
+        return self.panel_depth
+
+    @property
+    def warps(self) -> int:
+        return self.rows // self.warp_tile.rows * (self.columns // self.warp_tile.columns)
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        return self.warp_tile.sums
+
+    @property
+    def panels(self) -> tuple[Panel, Panel]:
+        """The panels of a stage, of L and of R."""
+        tile, depth = self.warp_tile, self.depth
+        left, right = (
+            Panel(name, operand, extent, depth, tile.size, consecutive, tile.pitches(consecutive, extent, depth),
+                  32 * self.warps, tile.lanes(consecutive))
+            for name, operand, extent, consecutive in zip(
+                ("l", "r"), (LEFT, RIGHT), (self.rows, self.columns), self.consecutive, strict=True))
+        return left, right
+
+    @property
+    def _stage(self) -> int:
+        return sum(panel.bytes for panel in self.panels)
+
+    @property
+    def used_memory(self) -> int:
+        size = len(self.sums) * 32 * self.warps * self.warp_tile.size
+        return max(self.stages * self._stage, size if self.has_clusters else 0)
+
+    @property
+    def _body(self) -> list[str]:
+        return [
+            _REGISTERS, *(panel.registers for panel in self.panels), self.warp_tile.registers, *self._prepare(),
+            "setp.ne.u32 stored, x, x; bra BEGIN;", *self._multiply(),
+            *self._reduce(32 * self.warps, "bar.sync 0;"),
+            "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg; add.u32 tile, tile, blocks;", *self._begin(),
+            "STORE: @!stored bra CLEAR;", *self._store(),
+            "CLEAR: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._clear(), "bra TILE;",
+        ]
+
+    def _prepare(self) -> list[str]:
+        """Find this thread's places."""
+        left, right = self.panels
+        tile, warp_rows = self.warp_tile, self.rows // self.warp_tile.rows
+        return [
+            "mov.u32 base, $19;",
+            # Parts of a sum but the first begin behind the panel that is not full.
+            f"sub.u32 start, begin, 1; mad.lo.u32 start, start, {self.depth}, first; setp.eq.u32 p, begin, 0; "
+            f"@p mov.u32 start, 0; @!p mov.u32 first, {self.depth};",
+            *left.prepare("base"), f"add.u32 x, base, {left.bytes};", *right.prepare("x"),
+            *tile.place(),
+            f"rem.u32 x, warp, {warp_rows}; mad.lo.u32 er, x, {tile.rows}, er;",
+            f"div.u32 y, warp, {warp_rows}; mul.lo.u32 y, y, {tile.columns};",
+            f"mad.lo.u32 fa0, er, {left.pitches[0]}, base; mad.lo.u32 fa0, ek, {left.pitches[1]}, fa0;",
+            f"add.u32 x, y, {tile.right_column}; add.u32 z, base, {left.bytes};",
+            f"mad.lo.u32 fb0, x, {right.pitches[0]}, z; mad.lo.u32 fb0, ek, {right.pitches[1]}, fb0;",
+            "add.u32 ec, ec, y;",
+        ]
+
+    def _begin(self) -> list[str]:
+        """Find a tile, if there is one, and let its first panels come."""
+        left, right = self.panels
+        lines = ["BEGIN: setp.ge.u32 p, tile, tiles; @p bra STORE;", *self._position(),
+                 *left.begin("tm", "m", "tg"), *right.begin("tn", "n", "tg"), "mov.u32 read, 0; mov.u32 write, 0;"]
+        for stage in range(self.stages - 1):
+            lines += self._to_stage()
+            condition = ""
+            if stage > 0:
+                condition = "@more"
+                lines.append(f"setp.gt.u32 more, steps, {stage};")
+            for panel in self.panels:
+                lines += panel.copies(condition, is_first=stage == 0)
+                lines += panel.to_next() if stage else panel.to_second()
+            lines += ["cp.async.commit_group;", *self._advance("write")]
+        return lines
+
+    def _to_stage(self) -> list[str]:
+        return [f"add.u32 {panel.name}w, {panel.name}w0, write;" for panel in self.panels]
+
+    def _advance(self, name: str) -> list[str]:
+        return [f"add.u32 {name}, {name}, {self._stage}; setp.eq.u32 p, {name}, {self.stages * self._stage}; "
+                f"@p mov.u32 {name}, 0;"]
+
+    def _arrived(self) -> list[str]:
+        """Wait for the panels that are multiplied next, and until all threads have read those before."""
+        return [f"cp.async.wait_group {self.stages - 2}; bar.sync 0; add.u32 fa, fa0, read; add.u32 fb, fb0, read;"]
+
+    def _multiply(self) -> list[str]:
+        """Multiply the panels of a tile."""
+        left, right = self.panels
+        tile, groups = self.warp_tile, self.depth // self.warp_tile.k
+        assert groups % 2 == 0
+        pitches = left.pitches, right.pitches
+        copies = [line for panel in self.panels for line in panel.copies("@more")]
+        lines = [
+            f"TILE: mov.u32 step, steps; sub.s32 left, steps, {self.stages - 1};",
+            *self._arrived(), *tile.load(0, 0, *pitches, ""),
+            "STEP: setp.gt.s32 more, left, 0; setp.gt.u32 again, step, 1;", *self._to_stage(),
+        ]
+        for group in range(groups):
+            last = group == groups - 1
+            if last:
+                lines += ["cp.async.commit_group;", *self._advance("read"), *self._arrived()]
+            lines += tile.load((group + 1) % groups, (group + 1) % 2, *pitches, "@again" if last else "")
+            share = range(group * len(copies) // (groups - 1), (group + 1) * len(copies) // (groups - 1))
+            lines += _mixed(tile.multiply(group % 2), [] if last else [copies[number] for number in share])
+        return [*lines, *self._advance("write"), *left.to_next(), *right.to_next(),
+                "sub.s32 left, left, 1; sub.u32 step, step, 1; @again bra STEP;", "setp.eq.u32 stored, x, x;"]
+
+
+def _mixed(lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return lines with others evenly between them."""
+    result = []
+    for number, line in enumerate(lines):
+        result.append(line)
+        place = len(lines) - 1 - number
+        result += others[number * len(others) // len(lines) : (number + 1) * len(others) // len(lines)] if place else (
+            others[number * len(others) // len(lines) :])
+    return result

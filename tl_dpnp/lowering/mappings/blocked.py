@@ -1,0 +1,191 @@
+"""The blocked form of a kernel: one large product, or a batch of them, tile by tile, of operands in any layout.
+
+A function can run so if all that it does is one gemm of matrices of f32, f64, or of f16 or bf16, each a parameter or
+the work-group's slice of one.  Thread blocks then do not stand for work-groups of the language: each computes tiles of
+any of the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.blocked.copies import Consecutive
+from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
+from tl_dpnp.kernels.blocked.multistage import MultistageProduct
+from tl_dpnp.kernels.blocked.product import BlockedProduct
+from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
+from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.persistent.staging import Persistent
+from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
+from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
+from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
+from tl_dpnp.target.multiprocessor import BlockedNumbers
+
+__all__ = ["Blocked", "find_blocking"]
+
+#: Multiplications from which one product is worth a kernel that fills a GPU.
+_LEAST = 1 << 18
+_LANES = 32
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Rows and columns of a tile, how warps multiply, depth and number of stages."""
+
+    rows: int
+    columns: int
+    warp_tile: WarpTile
+    depth: int = 16
+    stages: int = 4
+
+
+_F64 = "m16n8k4_f64_f64_f64"
+#: By the type of the operands; the catalogue has the speed of each (`tl_dpnp.target.multiprocessor.TileSpeed`).
+_TILES = {
+    "f32": (
+        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), _Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
+        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), _Tile(64, 64, MultiplyAdds(32, 32, 4, 8)),
+        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
+    ),
+    "f64": (
+        _Tile(128, 128, TensorCores(64, 32, _F64)), _Tile(128, 64, TensorCores(64, 32, _F64)),
+        _Tile(64, 64, TensorCores(32, 32, _F64)), _Tile(16, 128, TensorCores(16, 32, _F64)),
+    ),
+}
+_HALVES = ("f16", "bf16")
+#: Rows of a tile of warpgroups, and its columns.
+_ROWS, _COLUMNS = 128, (192, 128, 64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocked(Mapping):
+    """How a function runs in the blocked form: a kernel for tiles of each shape, and what the launch has to know."""
+
+    form = "blocked"
+    purpose = ("one gemm of matrices of floating-point numbers, on CUDA devices that have the instructions, without "
+               "schedules,")
+    products: tuple[BlockedProduct, ...]
+    plan: BlockPlan
+    function: ops.Function
+    factor: ScalarType
+
+    @classmethod
+    def over(cls, other: Mapping, analysis: Analysis) -> Blocked | None:
+        options = analysis.options
+        if options.schedules or options.debug:
+            return None
+        least = 0 if options.form == cls.form else LARGE if isinstance(other, Persistent) else _LEAST
+        return find_blocking(analysis.function, analysis.device, least, options.precision)
+
+    def __str__(self) -> str:
+        return f"blocked form, by {', or '.join(map(str, self.products))}"
+
+    def condition(self, analysis: Analysis) -> BlockPlan:
+        return self.plan
+
+    def whole(self, name: str) -> tuple[LaunchPlan, Body]:
+        local_memory = max(shape.local_memory for shape in self.plan.shapes)
+        return LaunchPlan(
+            name, self.form, self.layout.lanes, self.layout.columns, local_memory, blocks=self.plan), self.body
+
+    @property
+    def body(self) -> Body:
+        """The body of the kernel: an intrinsic for each shape."""
+        sides = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
+        numbers = ("shape", "rows", "columns", "depth", "products", "keeps")
+        distances = [f"{matrix}_{along}" for matrix in sides for along in ("side", "other", "batch")]
+        parameters = self.function.parameters
+        addresses = {number: f"matrix_{number}" for number, parameter in enumerate(parameters)
+                     if isinstance(parameter.type, MemrefType)}
+        arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", self.factor),
+                     Argument("beta", self.factor), *(Argument(name, INDEX) for name in distances),
+                     *(Argument(name, INDEX) for name in addresses.values()))
+        names = {argument.name: Name(argument.name, argument.type) for argument in arguments}
+        given = [names[name] for name in (*numbers[1:], "alpha", "beta")]
+        for matrix, side in sides.items():
+            given += [names[name] for name in (addresses[side.parameter], *(
+                f"{matrix}_{along}" for along in ("side", "other", "batch")))]
+        branches = tuple(If(Comparison("==", names["shape"], number), (Evaluate(call(product.intrinsic(), *given)),))
+                         for number, product in enumerate(self.products))
+        legend = tuple((name, f"address of {parameters[number]}") for number, name in addresses.items())
+        return Body(arguments, branches, legend=legend)
+
+
+def find_blocking(
+    function: ops.Function, device: DeviceDescription, least: int, precision: Precision
+) -> Blocked | None:
+    """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
+
+    Products of fewer than `least` multiplications have another form.  `precision` is what products of f32 may lose.
+    """
+    unit = device.multiprocessor
+    if unit is None or not device.asynchronous_copies:
+        return None
+    found = sole_product(function)
+    if found is None:
+        return None
+    if found.multiplications is not None and found.multiplications < least:
+        return None
+    type_ = F64 if found.elements[2] == F64 else F32
+    alpha, beta = (factor(function, operand, type_.bits) for operand in (found.gemm.alpha, found.gemm.beta))
+    if alpha is None or beta is None:
+        return None
+    first, second = found.gemm.transposes
+    sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
+    left, right, result = (_consecutive(*side) for side in sides)
+    made = [(product, operands)
+            for product, operands in _products(found, (left, right), result == "side", device, precision)
+            if product.used_memory <= device.local_memory]
+    if not made:
+        return None
+    shapes = tuple(_shape(product, operands, unit.blocked) for product, operands in made)
+    matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
+    most_parts = PARTS[-1] if device.copy_engine else 1
+    plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
+                     unit.blocked.worth_sharing)
+    layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
+    return Blocked(layout=layout, products=tuple(product for product, _ in made), plan=plan, function=function,
+                   factor=type_)
+
+
+def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers) -> BlockShape:
+    """Return the shape of a kernel's tiles, and what its time is estimated by."""
+    speed = numbers.speed(operands, product.rows, product.columns)
+    sharing = numbers.sharing_start, product.rows * product.columns / numbers.sums_added
+    return BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
+                      speed.multiplications, speed.blocks, speed.alone, numbers.tile_start, sharing)
+
+
+def _products(
+    found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: DeviceDescription,
+    precision: Precision,
+) -> Iterator[tuple[BlockedProduct, str]]:
+    """Yield the kernels for tiles of all shapes, and the operands that they are for; none where types have none."""
+    a, b, c = (element.name for element in found.elements)
+    if a != b:
+        return
+    is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
+    if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
+        element, operands = ("tf32", "tf32") if is_rounded else (a, "16 bits")
+        for columns in _COLUMNS:
+            yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine, element,
+                                   device.local_memory), operands
+    elif a == c:
+        for tile in _TILES.get(a, ()):
+            if device.capability >= tile.warp_tile.capability:
+                yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, device.copy_engine,
+                                        tile.warp_tile, tile.depth, tile.stages), a
+
+
+def _consecutive(operand: Operand, side: int) -> Consecutive:
+    """Return what is known to go along memory of a matrix, whose mode `side` is that of the result."""
+    strides = operand.type.strides
+    return "side" if strides[side] == 1 else "k" if strides[1 - side] == 1 else ""
