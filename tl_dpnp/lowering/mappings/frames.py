@@ -28,7 +28,7 @@ class Frame:
     takes_every_call: bool = True
 
 
-#: The frames of the mappings, which are the modules work_item, divided, sub_group, persistent, persistent_gemm and blocked.
+#: The frames of the mappings: those of the modules work_item, divided, sub_group, persistent, blocked, persistent_gemm.
 FRAMES: dict[Form, Frame] = {
     "vector": Frame("one work-item computes a work-group, with vectors", is_alone=True),
     "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False),

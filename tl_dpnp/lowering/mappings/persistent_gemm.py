@@ -36,7 +36,6 @@ _LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 
-@dataclass(frozen=True)
 @dataclass(frozen=True, kw_only=True)
 class PersistentGemm(mapping.Mapping):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
