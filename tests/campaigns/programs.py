@@ -116,8 +116,8 @@ def _scheduled(case: Case, rng: random.Random) -> Verdict:
     from tests.differential.device import LAYOUTS, disagreements
     from tl_dpnp.language.verifier import verify
     from tl_dpnp.lowering.canonicalize import canonicalize
+    from tl_dpnp.lowering.contraction import contractions_of
     from tl_dpnp.lowering.layout import SubgroupLayout
-    from tl_dpnp.lowering.schedules import contractions_of
 
     vector = rng.random() < 0.6
     layout = LAYOUTS["vector"] if vector else ("subgroup", (8, 2), 4)

@@ -18,10 +18,8 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.emission import emit_body
 from tl_dpnp.lowering.body.tree import Argument, Evaluate, Name
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda.numba_cuda_adapter import build
 from tl_dpnp.scalars import INDEX
@@ -40,7 +38,7 @@ def compiled(
     arguments = tuple(Argument(name, INDEX) for name in names)
     llvm = emit_body(arguments, [Evaluate(call(intrinsic, *map(Name, names)))], target_for("cuda"))
     plan = LaunchPlan("tl_kernel", "subgroup", threads, 1, shared)
-    lowered = LoweredKernel(plan, arguments, llvm, "", (), {}, (), WorkGroup("subgroup", SubgroupLayout(threads)))
+    lowered = LoweredKernel(plan, arguments, llvm, "", (), {}, (), "a probe")
     return CompiledKernel(plan, build(lowered, H200).binary, "", 0.0, False)
 
 

@@ -11,8 +11,8 @@ import pytest
 import tl_dpnp
 from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
+from tl_dpnp.lowering.mappings.persistent_gemm import find_tiling
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.tiled import find_tiling
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda import platform as cuda
@@ -141,7 +141,7 @@ def test_devices_without_wgmma_multiply_by_warps(transposes):
         resources = link(compiled, H200).resources
         assert resources.stack == 0
         assert resources.local_memory <= local_memory
-    assert find_tiling(program.function, replace(device, local_memory=48 << 10), "subgroup") is None
+    assert find_tiling(program.function, replace(device, local_memory=48 << 10)) is None
 
 
 def test_batches_of_large_products_run_tiled_and_small_ones_staged():

@@ -253,6 +253,6 @@ def test_what_is_lowered_pickles(program: str, device: DeviceDescription, debug:
     (function,) = parse(PROGRAMS[program])
     lowered = lower(function, device, LoweringOptions(debug=debug))
     kept = pickle.loads(pickle.dumps(lowered))
-    for part in ("plan", "arguments", "llvm", "source", "stages", "schedule", "work_group", "remarks"):
+    for part in ("plan", "arguments", "llvm", "source", "stages", "schedule", "mapping", "remarks"):
         assert getattr(kept, part) == getattr(lowered, part), part
     assert f"@\"{BODY_NAME}\"" in kept.llvm

@@ -10,10 +10,12 @@ import pytest
 from tests.lowering.support import CPU, GPU
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.language import ops, parse, print_function
+from tl_dpnp.lowering.analysis import analyse
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
+from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.mappings.choice import base_mapping
 from tl_dpnp.lowering.memory import place_temporaries
-from tl_dpnp.lowering.work_group import choose_work_group
 
 
 def function(text: str) -> ops.Function:
@@ -255,25 +257,28 @@ def test_too_much_local_memory_names_each_temporary():
 EMPTY = function("func @f() {}")
 
 
+def chosen(given, device, form=None):
+    return base_mapping(analyse(given, device, LoweringOptions(form=form)))
+
+
 def test_a_cpu_gets_the_vector_form():
-    assert choose_work_group(EMPTY, CPU, None).form == "vector"
+    assert chosen(EMPTY, CPU).form == "vector"
 
 
 def test_a_gpu_gets_the_subgroup_form():
-    chosen = choose_work_group(EMPTY, GPU, None)
-    assert (chosen.form, chosen.layout.lanes) == ("subgroup", 16)
+    mapping = chosen(EMPTY, GPU)
+    assert (mapping.form, mapping.layout.lanes) == ("subgroup", 16)
 
 
 def test_attributes_decide():
-    given = replace(EMPTY, work_group_size=(32, 3), subgroup_size=8)
-    chosen = choose_work_group(given, CPU, None)
-    assert chosen.form == "subgroup"
-    assert (chosen.layout.lanes, chosen.layout.rows, chosen.layout.columns) == (8, 4, 3)
+    mapping = chosen(replace(EMPTY, work_group_size=(32, 3), subgroup_size=8), CPU)
+    assert mapping.form == "subgroup"
+    assert (mapping.layout.lanes, mapping.layout.rows, mapping.layout.columns) == (8, 4, 3)
 
 
 def test_a_work_group_size_alone_constrains_the_subgroup_size():
-    chosen = choose_work_group(replace(EMPTY, work_group_size=(24, 1)), CPU, None)
-    assert (chosen.layout.lanes, chosen.layout.rows) == (8, 3)
+    mapping = chosen(replace(EMPTY, work_group_size=(24, 1)), CPU)
+    assert (mapping.layout.lanes, mapping.layout.rows) == (8, 3)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +292,7 @@ def test_a_work_group_size_alone_constrains_the_subgroup_size():
 )
 def test_what_the_device_cannot_do_is_an_error(attributes, form, message):
     with pytest.raises(LoweringError, match=message):
-        choose_work_group(replace(EMPTY, **attributes), GPU, form)
+        chosen(replace(EMPTY, **attributes), GPU, form)
 
 
 # --- carried values --------------------------------------------------------------------------------------------------

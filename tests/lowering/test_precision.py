@@ -6,7 +6,7 @@ from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.language import parse
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.staging import find_staging
+from tl_dpnp.lowering.mappings.persistent.staging import find_staging
 
 KIND, GRID = "memref<f32x32x32>", "memref<f32x32x32x?>"
 TEXT = f"""func @f(%A: {GRID}, %C: {GRID}) {{

@@ -26,9 +26,9 @@ LEFT = {
     "graph/product_operations.py": {"_LARGE_MATRIX"},
     "graph/layouts.py": {"_TRANSPOSING"},
     "lowering/block_product.py": {"_MEASURED_TENSOR_CORES"},
-    "lowering/staged_products.py": {"_LARGE_PADDED"},
-    "lowering/staging.py": {"_TILE"},
-    "lowering/tiled.py": {"_LEAST"},
+    "lowering/mappings/persistent/products.py": {"_LARGE_PADDED"},
+    "lowering/mappings/persistent/staging.py": {"_TILE"},
+    "lowering/mappings/persistent_gemm.py": {"_LEAST"},
 }
 
 

@@ -8,11 +8,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tests.bench.conftest  # noqa: F401  the benchmarks, which the kernels are drawn from, change the environment
+from asv_bench.benchmarks.namespaces import names
 from tl_dpnp.kernels.targets import spirv
 from tools.same_code import forms, linear_algebra
 from tools.same_code.__main__ import main
 from tools.same_code.building import build
 from tools.same_code.definitions import DEVICES, Definition
+from tools.same_code.fused import written
 from tools.same_code.normal_form import normal_form, without_names
 from tools.same_code.recording import Record, changed_parts, difference
 
@@ -127,6 +129,14 @@ def test_a_kernel_is_shown_and_files_are_checked(recorded, tmp_path):
     assert "is no record" in refused.output
     refused = CliRunner().invoke(main, ["record", str(path), "--only", "tiled/*", "--cuda-python", "/no/python"])
     assert "/no/python, which is missing" in refused.output
+
+
+def test_what_fuse_writes_is_recorded_without_running_it():
+    name = sorted(names())[0]
+    first, second = (written(name, "f32") for _ in range(2))
+    assert first == second
+    assert all(text.startswith("func @") for text in first)
+    assert first
 
 
 def test_kernels_are_many_and_of_all_targets():

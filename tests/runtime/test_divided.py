@@ -10,7 +10,7 @@ import tl_dpnp
 from tests.lowering.support import CPU
 from tl_dpnp.language import parse
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.divide import divide
+from tl_dpnp.lowering.mappings.divided import divide
 
 SOURCE = """
 func @product(%alpha: {t}, %group: group<memref<{t}x{a}>>, %b: memref<{t}x{b}x?>, %c: memref<{t}x{m}x{n}x?>) {{
@@ -85,3 +85,9 @@ def test_parts_depend_on_the_device():
     assert division is not None
     assert division.parts == 8  # four for each of its cores
     assert "f32x64x16" in str(division.function.body.operations[-1].output.type)
+
+
+def test_tuning_is_refused_because_no_schedule_could_be_used():
+    kernel = tl_dpnp.compile(source(24, 32, 8), form="divided", tuned=True)
+    with pytest.raises(tl_dpnp.errors.UnsupportedError, match="form='divided', which has no schedules to search"):
+        kernel.tune()

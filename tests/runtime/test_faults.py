@@ -31,9 +31,10 @@ def compiled(source: str) -> None:
 
 #: Where something fails: the module, the name of a function there, a program that uses it, and the line to be shown.
 PLACES = {
-    "lowering, at its beginning": (pipeline, "choose_work_group", PRODUCT, 1),
-    "lowering, writing the body": (pipeline, "write_body", PRODUCT, 1),
+    "lowering, at its beginning": (pipeline, "analyse", PRODUCT, 1),
+    "lowering, writing the body": (pipeline, "BodyWriter", PRODUCT, 1),
     "lowering, printing the body": (pipeline, "print_body", PRODUCT, 1),
+    "the choice of a mapping": (pipeline, "mappings_of", PRODUCT, 1),
     "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),

@@ -24,7 +24,7 @@ from tl_dpnp.language import parse
 from tl_dpnp.lowering import LoweringOptions, find_variants, lower, space
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.divide import divide
+from tl_dpnp.lowering.mappings.divided import divide
 from tl_dpnp.lowering.variants import FewGroups, Variant, only_variant, variants_from_json, variants_to_json
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.sycl import platform as sycl_platform

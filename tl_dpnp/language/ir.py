@@ -284,6 +284,11 @@ class Function:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
     defaults: tuple[tuple[str, bool | int | float | complex], ...] = ()
 
+    @property
+    def has_attributes(self) -> bool:
+        """Whether attributes say anything of how large a work-group is."""
+        return self.work_group_size is not None or self.subgroup_size is not None
+
 
 @dataclass(frozen=True)
 class Module:

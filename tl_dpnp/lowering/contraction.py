@@ -30,7 +30,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
-__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "has_loop_nest"]
+__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest"]
 
 #: The names of the operands of a nest, inputs first, the output last.
 _INPUT_NAMES = ("A", "B")
@@ -129,6 +129,21 @@ def contraction_of(operation: ops.Contraction, name: str, moving: Container[str]
     return Contraction(
         nest, rows, columns, depth, element, dimensions, tuple(scalars), JAMMED if moving else 1
     )
+
+
+def contractions_of(
+    function: ops.Function, moving: Container[str] = ()
+) -> list[tuple[ops.Contraction, Contraction]]:
+    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on.
+
+    `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
+    """
+    found = [operation for operation in function.body.walk() if isinstance(operation, ops.Contraction)]
+    suffix = "_jammed" if moving else ""
+    return [
+        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
+        for number, operation in enumerate(found)
+    ]
 
 
 def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple[int, str, int]]) -> dict[str, Bound]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.catalog import CORES, H200
 from tl_dpnp.target.device import Device as DeviceDescription

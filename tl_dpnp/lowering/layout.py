@@ -9,10 +9,7 @@ __all__ = ["SubgroupLayout"]
 
 @dataclass(frozen=True)
 class SubgroupLayout:
-    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns.
-
-    The vector form has one lane and one sub-group.
-    """
+    """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns."""
 
     lanes: int = 1
     rows: int = 1

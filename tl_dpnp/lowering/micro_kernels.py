@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from llvmlite import ir
 
@@ -12,17 +12,13 @@ from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
 from tl_dpnp.kernels.llvm import GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
-from tl_dpnp.kernels.mma.padded_product import PaddedProduct
-from tl_dpnp.kernels.mma.product import WarpProduct
-from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
 from tl_dpnp.lowering.kernel_call import KernelCall
-from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.matrix_engine import MatrixEngine
+from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
@@ -45,34 +41,28 @@ _FALSE, _TRUE = ir.Constant(I1, 0), ir.Constant(I1, 1)
 Fetched = tuple[ir.Value, int]
 
 
+@dataclass
 class MicroKernels:
-    """Makes the micro-kernels of one function."""
+    """Makes the micro-kernels of one function.
 
-    def __init__(
-        self,
-        layout: SubgroupLayout,
-        device: DeviceDescription,
-        engine: MatrixEngine,
-        kernels: Sequence[Scheduled],
-        local_memory: int,
-        products: Sequence[WarpProduct | PaddedProduct | RegisterProduct | None] = (),
-        direct: Sequence[str] = (),
-        palette: Palette | None = None,
-        read_only: Container[str] = (),
-    ) -> None:
-        self.layout = layout
-        self.device = device
-        self.engine = engine
-        self.kernels = {id(kernel.operation): kernel for kernel in kernels}
-        self.local_memory = local_memory
-        self.products = {id(kernel.operation): product for kernel, product in zip(kernels, products, strict=False)}
-        self.direct = direct
-        #: The shapes of tiles that are configured around all calls.
-        self.palette = palette
-        #: The memrefs in memory that the function does not write to.
-        self.read_only = read_only
-        #: The schedules of the micro-kernels made so far for operands from memory, where they have others for these.
-        self.beyond: list[Schedule] = []
+    `palette` are the shapes of tiles that are configured around all calls, `read_only` the memrefs in memory that the
+    function does not write to.  `beyond` are the schedules of the micro-kernels made so far for operands from memory,
+    where they have others for these.
+    """
+
+    analysis: Analysis
+    mapping: LoopMapping
+    kernels: Sequence[Scheduled]
+    local_memory: int
+    palette: Palette | None = None
+    read_only: Container[str] = ()
+    beyond: list[Schedule] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.device, self.engine, self.layout = self.analysis.device, self.analysis.engine, self.mapping.layout
+        self.by_operation = {id(kernel.operation): kernel for kernel in self.kernels}
+        self.products = {id(kernel.operation): product
+                         for kernel, product in zip(self.kernels, self.mapping.products, strict=False)}
 
     @property
     def most_ahead(self) -> int:
@@ -80,7 +70,7 @@ class MicroKernels:
         return self.device.caches[0] // 2 if self.device.caches else 0
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefDescriptor]) -> KernelCall:
-        kernel = self.kernels[id(operation)]
+        kernel = self.by_operation[id(operation)]
         contraction, on_tiles = kernel.contraction, whole_tile_kernel(kernel.realized.nest) is not None
         fetched = {
             buffer: size_in_bytes(memref.type)
@@ -176,7 +166,7 @@ class _MicroKernel:
             alignments.update((name, math.gcd(self._first + offset, LOCAL_ALIGNMENT))
                               for name, offset in realized.offsets.items())
         to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words, constant)
-        if operation.output.name not in self.maker.direct:
+        if operation.output.name not in self.maker.mapping.direct:
             self._emit_nests(builder, to_nest, every)
             return
         address = builder.ptrtoint(pointers["C"], I64)

@@ -34,10 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any
+
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 
 __all__ = [
-    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck", "Form",
+    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",
     "LaunchPlan", "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
 ]
 
@@ -49,14 +51,6 @@ PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
 LARGE = 1 << 21
 #: What the record of a failed check says.
 CHECK_FIELDS = 5
-
-#: ``vector``: one work-item computes a whole work-group of the language, with explicit vectors (CPUs).
-#: ``subgroup``: the work-group is made of sub-groups whose lanes share the work (GPUs; CPUs on demand).
-#: ``staged``: blocks of threads run several work-groups at a time, and all in the end (`tl_dpnp.lowering.staging`).
-#: ``tiled``: blocks of threads compute tiles of one large product, or of a batch of them (`tl_dpnp.lowering.tiled`).
-#: ``blocked``: the same for any layout, with operands that threads copy (`tl_dpnp.lowering.blocked`).
-#: ``divided``: as ``vector``, but several work-items share a work-group (`tl_dpnp.lowering.divide`).
-Form = Literal["vector", "subgroup", "staged", "tiled", "blocked", "divided"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +109,6 @@ class TilePlan:
     do not take, run in another form.
     """
 
-    form: ClassVar[Form] = "tiled"
     left: MatrixMap
     right: MatrixMap
     result: MatrixMap
@@ -209,7 +202,6 @@ class BlockPlan:
     the factor `worth_sharing`.
     """
 
-    form: ClassVar[Form] = "blocked"
     left: MatrixSides
     right: MatrixSides
     result: MatrixSides
@@ -251,14 +243,9 @@ class BlockPlan:
 class LaunchPlan:
     """How to launch one compiled kernel.
 
-    `entry` names the kernel in its SPIR-V module.  SYCL ranges, where `groups` is the number of work-groups:
-    sub-group form: global (groups · subgroups, subgroup_size), local (subgroups, subgroup_size);
-    vector form: global (⌈groups / chunk⌉,), local (1,).
-    divided form: the same for groups · parts.
-    staged form, on CUDA devices: blocks of (subgroup_size, subgroups, teams) threads, as many as run at the same time
-    and at most ⌈groups / teams⌉.
-    tiled and blocked form, on CUDA devices: blocks of (subgroup_size, subgroups) threads, as many as run at the same
-    time and at most as there are tiles, or one for each part of a sum.
+    `entry` names the kernel in its SPIR-V module.  In the divided form `parts` work-groups of the device do one of the
+    language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` · `teams` of them, and do `teams`
+    work-groups at a time; in the tiled and the blocked form a tile of a result is a work-group, or a part of its sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
     have on CUDA devices; 0 leaves it to the driver.
@@ -276,6 +263,21 @@ class LaunchPlan:
     tiles: TilePlan | None = None
     blocks: BlockPlan | None = None
     parts: int = 1
+
+    @property
+    def frame(self) -> Frame:
+        """What the kernel's mapping asks of a launch."""
+        return FRAMES[self.form]
+
+    def ranges(self, groups: int, chunk: int) -> tuple[list[int], list[int]]:
+        """Return the global and the local range of SYCL for a number of work-groups of the device."""
+        if self.frame.is_alone:
+            return [-(-groups // chunk)], [1]
+        return [groups * self.subgroups, self.subgroup_size], [self.subgroups, self.subgroup_size]
+
+    def thread_blocks(self, groups: int, running: Callable[[], int]) -> int:
+        """Return the number of CUDA's thread blocks, of which so many are `running` at the same time."""
+        return min(running(), -(-groups // self.teams)) if self.frame.is_persistent else groups
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""

@@ -1,35 +1,29 @@
-"""Which schedule each instruction of a function gets: the user's, or the default for the form and the device."""
+"""Which schedule each instruction of a function gets: the user's, or the default of the mapping."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
-from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.block_product import Block, block_schedule
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.defaults import staged_schedule, subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription
-from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, default_micro_kernel, remark, whole_micro_kernel
+from tl_dpnp.lowering.mappings.mapping import LoopMapping
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, remark, whole_micro_kernel
 from tl_dpnp.lowering.nest import loops_of, stages_of
-from tl_dpnp.lowering.packing import strided_along
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tile_engine import default_tile_kernel, tile_remark, whole_tile_kernel
-from tl_dpnp.lowering.tiling import memory_tiling
+from tl_dpnp.lowering.tile_engine import tile_remark, tile_work, whole_tile_kernel
+from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.warp_tile import row_of
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.target.core import Core
 
-__all__ = [
-    "GivenSchedule", "Scheduled", "contractions_of", "micro_kernels_of", "resolve_schedules", "schedule_instructions",
-]
+__all__ = ["GivenSchedule", "Scheduled", "resolve_schedules", "schedule_instructions", "work_of"]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
 #: that is called with a schedule of the plain nest and changes it or returns another.
@@ -52,97 +46,53 @@ class Scheduled:
     beyond: Scheduled | None = None
 
 
-def contractions_of(
-    function: ops.Function, moving: Container[str] = ()
-) -> list[tuple[ops.Contraction, Contraction]]:
-    """Return the instructions of a canonical function in source order, with nests named gemm_0, sum_1 and so on.
+def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Container[str] = ()) -> list[Scheduled]:
+    """Schedule each instruction of a function, in source order, as the user says, or as is the default of a mapping.
 
-    `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
+    With `moving`, as `contraction_of` takes it, each nest does two work-groups at once.  Raises ScheduleError, with the
+    place of the instruction, for a schedule that does not fit the mapping or the device.
     """
-    found = [operation for operation in function.body.walk() if isinstance(operation, ops.Contraction)]
-    suffix = "_jammed" if moving else ""
-    return [
-        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
-        for number, operation in enumerate(found)
-    ]
-
-
-def micro_kernels_of(function: ops.Function, engine: MatrixEngine) -> list[tuple[Contraction, MicroKernel]]:
-    """Return the instructions of a canonical function that the matrix engine takes, with their micro-kernels."""
-    found = [
-        (contraction, default_micro_kernel(contraction.nest, engine.at(operation.precision)))
-        for operation, contraction in contractions_of(function)
-    ]
-    return [(contraction, kernel) for contraction, kernel in found if kernel is not None]
-
-
-def schedule_instructions(
-    function: ops.Function,
-    work_group: WorkGroup,
-    core: Core,
-    given: Mapping[str, str],
-    engine: MatrixEngine = NO_ENGINE,
-    moving: Container[str] = (),
-    *,
-    device: DeviceDescription | None = None,
-    blocks: Mapping[str, Sequence[Block]] = MappingProxyType({}),
-) -> list[Scheduled]:
-    """Schedule each instruction of a canonical function, in source order.
-
-    `given` are the user's schedules as `resolve_schedules` returns them; with `moving`, as `contraction_of` takes it,
-    each nest does two work-groups at once.  `blocks` are the tiles of large products by the names of their nests, and
-    `device` is what copies and instructions that not all devices have are for.  Raises ScheduleError, with the place of
-    the instruction, for a schedule that does not fit the work-group or the device.
-    """
+    core, engine, given = analysis.device.core, analysis.engine, dict(analysis.options.schedules)
     result = []
-    for operation, contraction in contractions_of(function, moving):
+    for operation, contraction in contractions_of(analysis.function, moving):
         own = engine.at(operation.precision)
         try:
             if contraction.nest.name in given:
                 schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
-            elif work_group.form == "staged":
-                schedule = staged_schedule(contraction, work_group.layout)
-            elif work_group.form == "vector" and (tiles := default_tile_kernel(contraction.nest, own)):
-                schedule = Schedule(contraction.nest)
-                schedule.tensorize("m", tiles.name)
-            elif work_group.form == "vector":
-                schedule = vector_schedule(contraction, core)
-            elif work_group.layout.lanes == engine.lanes and (
-                kernel := default_micro_kernel(contraction.nest, own, work_group.layout)
-            ):
-                schedule = Schedule(contraction.nest)
-                schedule.tensorize("m", kernel.name)
-            elif block := next(
-                (b for b in blocks.get(contraction.nest.name, ()) if b.layout == work_group.layout), None
-            ):
-                schedule = block_schedule(contraction, block)
             else:
-                schedule = subgroup_schedule(contraction, work_group.layout, core)
+                kernel = mapping.engine_kernel(contraction.nest, own)
+                if kernel is None:
+                    schedule = mapping.loops(contraction, core)
+                else:
+                    schedule = Schedule(contraction.nest)
+                    schedule.tensorize("m", kernel)
             _check_engine(schedule, engine)
-            _check_device(schedule, device)
-            realized = realize(schedule.nest, work_group.layout)
+            _check_device(schedule, analysis.device)
+            realized = realize(schedule.nest, mapping.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
         on_tiles = whole_tile_kernel(schedule.nest)
         why = (remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
                or tile_remark(contraction.nest, own, on_tiles))
         beyond = None
-        if work_group.form == "vector" and contraction.nest.name not in given and on_tiles is None:
-            beyond = _beyond(operation, contraction, work_group, core)
+        if contraction.nest.name not in given and on_tiles is None:
+            beyond = _beyond(operation, contraction, mapping, core)
         result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
     return result
 
 
 def _beyond(
-    operation: ops.Contraction, contraction: Contraction, work_group: WorkGroup, core: Core
+    operation: ops.Contraction, contraction: Contraction, mapping: LoopMapping, core: Core
 ) -> Scheduled | None:
-    """Schedule an instruction for operands from memory, where that takes another tiling."""
-    tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, core)
-    if tiling is None:
-        return None
+    """Schedule an instruction for operands from memory, where that takes another schedule."""
     named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
-    schedule = vector_schedule(named, core, tiling)
-    return Scheduled(operation, named, schedule, realize(schedule.nest, work_group.layout))
+    schedule = mapping.beyond(named, core)
+    return None if schedule is None else Scheduled(operation, named, schedule, realize(schedule.nest, mapping.layout))
+
+
+def work_of(kernels: Sequence[Scheduled], core: Core) -> int:
+    """Return the work of a work-group as `tl_dpnp.lowering.plan.LaunchPlan` has it."""
+    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, core) for kernel in kernels)
 
 
 def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
@@ -157,14 +107,14 @@ def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
                             "have or may not use, and none is emulated")
 
 
-def _check_device(schedule: Schedule, device: DeviceDescription | None) -> None:
+def _check_device(schedule: Schedule, device: DeviceDescription) -> None:
     copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
-    if copy is not None and not (device and device.asynchronous_copies):
+    if copy is not None and not device.asynchronous_copies:
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
         row = row_of(loop)
-        if row is not None and (device is None or device.capability < row.capability):
+        if row is not None and device.capability < row.capability:
             needed = ".".join(map(str, row.capability))
             raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "
                                 f"CUDA devices of compute capability {needed} or more do")

@@ -11,32 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.canonicalize import canonicalize
-from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
+from tl_dpnp.lowering.analysis import analyse
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.matrix_engine import engine_of
-from tl_dpnp.lowering.requirements import check_requirements
-from tl_dpnp.lowering.schedules import contractions_of, micro_kernels_of
-from tl_dpnp.lowering.tile_engine import default_tile_kernel
-from tl_dpnp.lowering.tiling import (
-    Tiling,
-    cut,
-    cycles,
-    even_tile,
-    subgroup_tiling,
-    unrolling,
-    vector_operations,
-    vector_tiling,
-    vector_width,
-)
-from tl_dpnp.lowering.work_group import WorkGroup, choose_work_group
+from tl_dpnp.lowering.mappings.choice import BaseMapping, base_mapping
+from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
 from tl_dpnp.target.core import Core
 
 __all__ = ["Tunable", "tunables"]
 
-#: Values that a work-item of a GPU may sum in.
-_SUBGROUP_REGISTERS = 18
 #: Heights of a tile in vectors.
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 8)
 #: The size that an unknown number of rows or columns counts as.
@@ -57,15 +40,12 @@ class Tunable:
     work: int
     default: Tiling
     contraction: Contraction
-    work_group: WorkGroup
+    mapping: BaseMapping
     core: Core
 
     def schedule(self, tiling: Tiling) -> str:
         """Return the schedule with a tiling, as JSON; raises `ScheduleError` if there is none."""
-        if self.work_group.form == "vector":
-            schedule = vector_schedule(self.contraction, self.core, tiling)
-        else:
-            schedule = subgroup_schedule(self.contraction, self.work_group.layout, self.core, tiling)
+        schedule = self.mapping.loops(self.contraction, self.core, tiling=tiling)
         return json.dumps(schedule.to_json(), separators=(",", ":"))
 
     @property
@@ -95,10 +75,10 @@ class Tunable:
         ]
 
     @property
-    def _vectors(self) -> int:
-        """How many vectors high the result is."""
+    def _room(self) -> tuple[int, int]:
+        """How many vectors high the result is, and how many a work-item has registers for."""
         rows = self.contraction.rows if isinstance(self.contraction.rows, int) else _ASSUMED_SIZE
-        return -(-rows // vector_width(self.contraction, self.core))
+        return self.mapping.tile_room(rows, self.contraction, self.core)
 
     @property
     def _columns(self) -> int:
@@ -106,19 +86,15 @@ class Tunable:
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
         """Yield the tiles that fit the registers, in vectors and columns."""
-        if self.work_group.form == "vector":
-            heights = [height for height in _HEIGHTS if height <= self._vectors]
-            registers = self.core.registers
-        else:
-            heights, registers = [1], _SUBGROUP_REGISTERS
-        for height in heights:
+        vectors, registers = self._room
+        for height in [height for height in _HEIGHTS if height <= vectors]:
             # Besides the tile, a column of A and an element of B are in registers.
             for widest in range(1, (registers - height - 1) // height + 1):
                 yield height, even_tile(self._columns, widest)
 
     def _cost(self, height: int, width: int) -> tuple[float, int]:
         """Estimate the cycles of one step of the sum of all tiles, and count its loads."""
-        vectors = self._vectors if self.work_group.form == "vector" else 1
+        vectors, _ = self._room
         loads = sum(times * count * (rows + columns) for rows, times in cut(vectors, height)
                     for columns, count in cut(self._columns, width))
         return cycles(vectors, self._columns, (height, width), self.core), loads
@@ -131,22 +107,12 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
 
     Raises LoweringError for a work-group that the device does not allow, UnsupportedError for what it lacks.
     """
-    device = options.applied_to(device)
-    check_requirements(function, device)
-    function = canonicalize(function)
-    engine = engine_of(device, options)
-    products = micro_kernels_of(function, engine)
-    work_group = choose_work_group(function, device, options.form, products)
-    given = {**dict(options.schedules), **{contraction.nest.name: "" for contraction, _ in products}}
-    if work_group.form == "vector":
-        given |= {contraction.nest.name: "" for operation, contraction in contractions_of(function)
-                  if default_tile_kernel(contraction.nest, engine.at(operation.precision)) is not None}
+    analysis = analyse(function, options.applied_to(device), options)
+    mapping, core = base_mapping(analysis), analysis.device.core
+    given = {*dict(options.schedules), *(contraction.nest.name for contraction, _ in analysis.products)}
     return [
-        Tunable(
-            contraction.nest.name, vector_operations(contraction, device.core),
-            vector_tiling(contraction, device.core) if work_group.form == "vector"
-            else subgroup_tiling(contraction, device.core),
-            contraction, work_group, device.core,
-        )
-        for _, contraction in contractions_of(function) if contraction.nest.name not in given
+        Tunable(contraction.nest.name, vector_operations(contraction, core), mapping.tiling(contraction, core),
+                contraction, mapping, core)
+        for operation, contraction in contractions_of(analysis.canonical) if contraction.nest.name not in given
+        and mapping.engine_kernel(contraction.nest, analysis.engine.at(operation.precision)) is None
     ]

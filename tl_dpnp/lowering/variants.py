@@ -13,7 +13,8 @@ from typing import Any
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
-from tl_dpnp.lowering.plan import BlockPlan, Form, TilePlan
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form
+from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 
 __all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 
@@ -50,10 +51,10 @@ def only_variant(function: ops.Function, options: LoweringOptions) -> Variant | 
 
     There is no choice where the options leave none, and other forms than the default one are for products.
     """
-    is_open = options.form in (None, "tiled", "blocked") and not (options.debug or options.schedules)
+    is_open = options.form is None or not FRAMES[options.form].takes_every_call
     has_product = any(isinstance(operation, ops.Contraction) and operation.is_matrix_product
                       for operation in function.body.walk())
-    return None if is_open and has_product else Variant(None)
+    return None if is_open and has_product and not (options.debug or options.schedules) else Variant(None)
 
 
 def variants_to_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError, nearest
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["compile"]
 
 _TARGETS = ("auto", "sycl", "cuda", "reference")
-_FORMS = (None, "vector", "divided", "subgroup", "staged", "tiled", "blocked")
+_FORMS = (None, *FRAMES)
 _PRECISIONS = (None, "highest", "high", "default")
 #: What to do instead where an option has no such value.
 _INSTEAD_OF = {

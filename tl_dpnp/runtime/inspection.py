@@ -302,12 +302,7 @@ def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:
 
 
 def _plan_lines(plan: LaunchPlan) -> Iterable[str]:
-    if plan.form == "vector":
-        yield "  one work-item computes a work-group, with vectors"
-    elif plan.form == "divided":
-        yield f"  {plan.parts} work-items share a work-group, with vectors"
-    else:
-        yield f"  {plan.subgroups} sub-groups of {plan.subgroup_size} work-items compute a work-group"
+    yield f"  {plan.frame.words.format_map(vars(plan))}"
     yield f"  {plan.work} vector multiply-adds and {plan.local_memory} bytes of local memory for each work-group"
     if plan.checks:
         yield f"  {len(plan.checks)} bounds checks"

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.memo import LaunchMemo, Remembered
@@ -271,7 +272,7 @@ class Kernel(Inspection):
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
-        ``form="staged"``, ``"tiled"`` or ``"blocked"``, which have no schedules.
+        ``form="divided"``, ``"staged"``, ``"tiled"`` or ``"blocked"``, which have no schedules of the user's.
         """
         self._device_overloads("tune")
         check_process()
@@ -279,7 +280,7 @@ class Kernel(Inspection):
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
         if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
-        if self.options.form in ("staged", "tiled", "blocked"):
+        if self.options.form is not None and not FRAMES[self.options.form].is_tunable:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "
                                    "schedules to search: leave form= away")
         from tl_dpnp.runtime.tune.tuning import tune

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tl_dpnp.lowering.device import LoweringOptions
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.scalars import Precision
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.plan import BlockPlan, Form, TilePlan
+from tl_dpnp.lowering.mappings.frames import Form
+from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Variant
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.plan import BlockPlan, Form, TilePlan
+from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json, variants_to_json
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
@@ -65,12 +65,10 @@ def variant_for(
 
     Raises `TLBindingError` where it can take none, which happens only to a form that the user asked for.
     """
-    problem, asked = None, None
+    problem = None
     for variant in variants:
         problem = None if variant.condition is None else platform.misfit(variant.condition, binding, call, device)
         if problem is None:
             return variant
-        asked = variant.condition
-    assert isinstance(asked, TilePlan | BlockPlan)
-    message = f"form={asked.form!r} cannot run @{binding.program.function.name}: {problem}"
+    message = f"the form that was asked for cannot run @{binding.program.function.name}: {problem}"
     raise binding.program.error(TLBindingError, message, "leave form= away")

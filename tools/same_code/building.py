@@ -6,6 +6,7 @@ tools.same_code.building``.  With ``fused`` it answers with the functions that `
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,8 +19,9 @@ from tl_dpnp.errors import TLError
 from tl_dpnp.language import ops, parse
 from tl_dpnp.lowering import LoweredKernel, lower
 from tools.same_code.definitions import DEVICES, Definition
+from tools.same_code.normal_form import normal_form
 
-__all__ = ["build"]
+__all__ = ["build", "fingerprint"]
 
 
 def build(definition: Definition) -> dict[str, Any]:
@@ -33,8 +35,7 @@ def build(definition: Definition) -> dict[str, Any]:
         code = _code(lowered, definition)
     except TLError as error:
         return {"parts": {"refusal": f"{type(error).__name__}: {error}"}, "facts": {"refused": True}}
-    plan = json.dumps(lowered.plan.to_json(), indent=1, sort_keys=True)
-    parts = {"plan": plan, "source": lowered.source, "schedule": lowered.schedule, "llvm": code.llvm}
+    parts = _texts(lowered, code.llvm)
     if definition.needs_cuda:
         parts["ptx"] = code.binary.decode()
     instructions = sorted({name for operation in function.body.walk() for name in _names(operation)})
@@ -44,6 +45,30 @@ def build(definition: Definition) -> dict[str, Any]:
         "types": sorted(set(re.findall(r"\b(?:[iu]\d+|index|b?f\d+|c\d+)(?=\b|x)", definition.source))),
     }
     return {"parts": parts, "facts": facts}
+
+
+def fingerprint(definition: Definition) -> str:
+    """Return the name of a kernel, its mapping, its engine, and hashes of its texts, as one line.
+
+    Its LLVM IR is that of its body, as it is before an adapter compiles it: no Numba has a part in that.
+    """
+    try:
+        (function,) = parse(definition.source)
+        lowered = lower(function, DEVICES[definition.device], definition.lowering_options)
+    except TLError as error:
+        return f"{definition.name}: refused, {_hash('refusal', str(error))}"
+    parts = _texts(lowered, lowered.llvm)
+    hashes = ", ".join(f"{part} {_hash(part, text)}" for part, text in parts.items())
+    return f"{definition.name}: {_mapping(lowered, definition)}; {_engine(parts, definition)}; {hashes}"
+
+
+def _texts(lowered: LoweredKernel, llvm: str) -> dict[str, str]:
+    plan = json.dumps(lowered.plan.to_json(), indent=1, sort_keys=True)
+    return {"plan": plan, "source": lowered.source, "schedule": lowered.schedule, "llvm": llvm}
+
+
+def _hash(part: str, text: str) -> str:
+    return hashlib.sha256(normal_form(part, text).encode()).hexdigest()[:12]
 
 
 def _code(lowered: LoweredKernel, definition: Definition) -> Any:
@@ -72,11 +97,13 @@ def _mapping(lowered: LoweredKernel, definition: Definition) -> str:
 def _engine(parts: dict[str, str], definition: Definition) -> str:
     """Return what multiplies, from the code itself."""
     if definition.needs_cuda:
-        found = re.search(r"\b(wgmma\.mma_async|mma\.sp|mma\.sync)", parts["ptx"])
+        found = re.search(r"\b(wgmma\.mma_async|mma\.sp|mma\.sync)", parts.get("ptx", parts["llvm"]))
         return found[1] if found else "fma"
     if re.search(r"\bdpas_\w+", parts["schedule"]):
         lanes = dict(definition.options).get("emulate_dpas")
         return f"dpas emulated, {lanes} lanes" if lanes else "dpas"
+    if re.search(r"\bamx_\w+", parts["schedule"]):
+        return "amx emulated" if dict(definition.options).get("amx") == "emulate" else "amx"
     return "simd"
 
 

@@ -6,9 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.device import H200, DeviceDescription, LoweringOptions
 from tl_dpnp.runtime.offline.targets import TARGETS
-from tl_dpnp.target.catalog import AVX2, ZEN4
+from tl_dpnp.target.catalog import AVX2, INTEL_SERVER, ZEN4
 
 __all__ = ["DEVICES", "Definition"]
 
@@ -22,6 +23,7 @@ _AVX512 = DeviceDescription(
 DEVICES: dict[str, DeviceDescription] = {
     "avx512": _AVX512,
     "avx2": dataclasses.replace(_AVX512, core=AVX2),
+    "amx": dataclasses.replace(_AVX512, core=INTEL_SERVER, amx=tuple(row.flag for row in ROWS)),
     "pvc": TARGETS["pvc"].description,
     "dg2": TARGETS["dg2"].description,
     "sm_90a": H200,

@@ -102,6 +102,25 @@ def _tiled() -> Iterator[Definition]:
                              (("form", form),))
 
 
+def _blocked() -> Iterator[Definition]:
+    for number, (element, result, precision) in enumerate((
+        ("f32", "f32", "highest"), ("f32", "f32", "default"), ("f64", "f64", "highest"), ("bf16", "f32", "highest"),
+        ("f16", "f16", "highest"),
+    )):
+        for place, transposes in list(enumerate(_TRANSPOSES))[number % 2 :: 2]:
+            sizes = "513x513", "?x?,strided<?,?>", "500x500,strided<1,?>"
+            size = sizes[(number + place) % len(sizes)]
+            heads = [f"%{name}: memref<{type_}x{size}>"
+                     for name, type_ in zip("ABC", (element, element, result), strict=True)]
+            beta = ("0.0", "1.0", "%q", "0.0")[place]
+            text = (f"func @f({', '.join([*heads, f'%q: {result}'])}) {{\n"
+                    f"  gemm.{transposes} 1.0, %A, %B, {beta}, %C : {result}, memref<{element}x{size}>, "
+                    f"memref<{element}x{size}>, {result}, memref<{result}x{size}>\n}}\n")
+            yield Definition(f"blocked/gemm.{transposes}/{element}-{result}/{precision}", text,
+                             "sm_86" if place == 3 and element == "f32" and precision == "highest" else "sm_90a",
+                             (("form", "blocked"), ("precision", precision)))
+
+
 def _blocks() -> Iterator[Definition]:
     """A tile of a large product for each work-group, on CUDA devices."""
     for number, (element, precision) in enumerate((
@@ -147,6 +166,22 @@ def _matrix_units() -> Iterator[Definition]:
         yield Definition(f"dpas/{a}/large/{transposes}/{device}", text, device)
 
 
+def _processor_tiles() -> Iterator[Definition]:
+    """Products on the tiles of a processor (AMX), and what computes the same without them."""
+    draw = random.Random("amx")
+    types = (("bf16", "f32"), ("i8", "i32"), ("u8", "i32"))
+    for number, ((element, result), transposes, amx) in enumerate(product(types, _TRANSPOSES, ("on", "emulate"))):
+        m, n, k = (draw.randint(1, 6) * (32 if number % 3 else 16) + draw.choice((0, 0, 3)) for _ in range(3))
+        a, b = transposes.split(".")
+        x, y, z = (f"{element}x{k}x{m}" if a == "t" else f"{element}x{m}x{k}",
+                   f"{element}x{n}x{k}" if b == "t" else f"{element}x{k}x{n}", f"{result}x{m}x{n}")
+        one = "1" if result == "i32" else "1.0"
+        text = batched({"A": x, "B": y, "C": z},
+                       f"gemm.{transposes} {one}, %a, %b, {one}, %c : {result}, memref<{x}>, memref<{y}>, {result}, "
+                       f"memref<{z}>")
+        yield Definition(f"amx/gemm.{transposes}/{element}/{m}x{n}x{k}/{amx}", text, "amx", (("amx", amx),))
+
+
 def _given_schedules() -> Iterator[Definition]:
     stages = runpy.run_path(str(_EXAMPLES / "gemm_stages.py"))
     for stage in stages["STAGES"]:
@@ -183,6 +218,7 @@ def _tuned() -> Iterator[Definition]:
 
 #: The first part of names, and what yields the kernels.
 FAMILIES: dict[str, Callable[[], Iterator[Definition]]] = {
-    "batch": _batches, "divided": _divided, "staged": _staged, "tiled": _tiled, "blocks": _blocks,
-    "dpas": _matrix_units, "schedule": _given_schedules, "tuned": _tuned,
+    "batch": _batches, "divided": _divided, "staged": _staged, "tiled": _tiled, "blocked": _blocked,
+    "blocks": _blocks,
+    "dpas": _matrix_units, "amx": _processor_tiles, "schedule": _given_schedules, "tuned": _tuned,
 }

@@ -16,7 +16,7 @@ from asv_bench.benchmarks.namespaces import make, names
 from tl_dpnp.graph import kernels, plan
 from tl_dpnp.language.printer import print_module
 
-__all__ = ["sources"]
+__all__ = ["sources", "written"]
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _BATCH = 3
@@ -28,12 +28,7 @@ def sources() -> dict[str, list[str]]:
     Kernels of the realistic programs are neither compiled nor run: their results are zero, and no program asks for
     them.  Raises RuntimeError for a program that leaves no function.
     """
-    found: dict[str, list[str]] = {}
-    for number, name in enumerate(sorted(names())):
-        call = make("dpnp", name, _BATCH, ("f32", "f64")[number % 2])
-        with _written() as texts, _not_run():
-            tl_dpnp.fuse(call.function)(*call.arguments)
-        found[name] = texts
+    found = {name: written(name, ("f32", "f64")[number % 2]) for number, name in enumerate(sorted(names()))}
     for path in sorted(_EXAMPLES.glob("fused_*.py")):
         if "@tl_dpnp.fuse" in path.read_text(encoding="utf-8"):
             with _written() as texts, contextlib.redirect_stdout(io.StringIO()):
@@ -43,6 +38,14 @@ def sources() -> dict[str, list[str]]:
     if empty:
         raise RuntimeError(f"fuse wrote no function for {', '.join(empty)}")
     return found
+
+
+def written(name: str, element: str) -> list[str]:
+    """Return the texts of the functions of a realistic program on arrays of an element type."""
+    call = make("dpnp", name, _BATCH, element)
+    with _written() as texts, _not_run():
+        tl_dpnp.fuse(call.function)(*call.arguments)
+    return texts
 
 
 @contextlib.contextmanager
@@ -73,19 +76,19 @@ class _NotRun:
 @contextlib.contextmanager
 def _not_run() -> Iterator[None]:
     """Launch no kernels; new arrays are zero, so that what a program reads of them is no matter of chance."""
-    def zeros(shape: tuple[int, ...], dtype: Any, usm_type: str, queue: Any) -> Any:
-        return dpt.zeros(shape, dtype=dtype, usm_type=usm_type, sycl_queue=queue)
+    def zeros(result: plan.Allocation, queue: Any) -> Any:
+        return dpt.zeros(result.shape, dtype=result.dtype, usm_type=result.usm_type, sycl_queue=queue)
 
     with _replaced(kernels, "prepare_launch", lambda _kernel, _shapes, _groups, queue: _NotRun(queue)), \
-            _replaced(plan, "allocate", zeros):
+            _replaced(plan.Allocation, "made", zeros):
         yield
 
 
 @contextlib.contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        setattr(module, name, before)
+        setattr(owner, name, before)

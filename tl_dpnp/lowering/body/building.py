@@ -35,10 +35,12 @@ from tl_dpnp.lowering.checks import CheckKind, failure, is_known_to_hold
 from tl_dpnp.lowering.plan import CHECK_FIELDS, BoundsCheck
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
-__all__ = ["GROUP", "GROUPS", "BodyBuilder", "call"]
+__all__ = ["BEYOND", "CHUNK", "GROUP", "GROUPS", "MINIMUM", "BodyBuilder", "call"]
 
-#: The work-group that is computed, and how many there are.
-GROUP, GROUPS = Name("group"), Name("groups")
+#: The work-group that is computed, how many there are, and the arguments behind that (`tl_dpnp.lowering.plan`).
+GROUP, GROUPS, CHUNK, BEYOND = map(Name, ("group", "groups", "chunk", "beyond"))
+#: The smaller of two indices.
+MINIMUM = intrinsics.mathematics("min", INDEX, 2)
 _RECORD, _FAILED = Name("record"), Name("failed", I1)
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import Size
-from tl_dpnp.lowering.body.building import GROUP, GROUPS, BodyBuilder, call
+from tl_dpnp.lowering.body.building import GROUP, GROUPS, MINIMUM, BodyBuilder, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor, prefer_static
-from tl_dpnp.lowering.body.staged import TEAM, staged_memref
 from tl_dpnp.lowering.body.tree import (
     Binary,
     Constant,
@@ -27,13 +26,12 @@ from tl_dpnp.lowering.body.tree import (
 )
 from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.memory import Placement
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import INDEX, rounded_number
 
-__all__ = ["MINIMUM", "MemrefWriter", "length"]
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.mappings.mapping import LoopMapping
 
-#: The smaller of two indices.
-MINIMUM = intrinsics.mathematics("min", INDEX, 2)
+__all__ = ["MemrefWriter", "length"]
 
 
 def length(table: Name) -> Name:
@@ -45,7 +43,7 @@ def length(table: Name) -> Name:
 class MemrefWriter(BodyBuilder):
     """What is known of values and memrefs, and the instructions that only make memrefs of others."""
 
-    work_group: WorkGroup
+    mapping: LoopMapping
     placements: Mapping[str, Placement]
     local_memory: int
     groups_ahead: int
@@ -83,16 +81,15 @@ class MemrefWriter(BodyBuilder):
             return self.index(operand)
         return call(intrinsics.conversion(type_, INDEX), self.operand(operand))
 
-    def staged_view(self, result: ops.Value) -> bool:
-        """Define a memref that is in the stage, and return whether it is."""
-        staging = self.work_group.staging
-        found = None if staging is None else staged_memref(staging, result)
+    def placed_view(self, result: ops.Value) -> bool:
+        """Define a memref that the mapping has a place for, and return whether it has."""
+        found = self.mapping.memref(result)
         if found is not None:
             self.memrefs[result.name] = replace(found, address=self.bind(found.address))
         return found is not None
 
     def load_memref(self, operation: ops.Load) -> None:
-        if self.staged_view(operation.result):
+        if self.placed_view(operation.result):
             return
         type_ = ops.memref_type(operation.result)
         table, offset, dope = self.groups[operation.source.name]
@@ -105,7 +102,7 @@ class MemrefWriter(BodyBuilder):
         if index == GROUP and self.jammed:
             distance = subtract(call(load, table, add(index, 1)), call(load, table, index))
             step = self.define(Binary(">>", distance, type_.element.bytes.bit_length() - 1))
-        elif index == GROUP and self.work_group.form == "vector" and not self.nesting:
+        elif index == GROUP and self.mapping.frame.is_alone and not self.nesting:
             # All work-groups load an element; under a condition the group may have fewer.
             following = call(MINIMUM, add(GROUP, self.groups_ahead), subtract(GROUPS, 1))
             ahead = self.define(subtract(call(load, table, following), call(load, table, index)))
@@ -126,15 +123,11 @@ class MemrefWriter(BodyBuilder):
 
     def alloca(self, result: ops.Value) -> None:
         type_ = ops.memref_type(result)
-        space = PRIVATE if self.work_group.form == "vector" else LOCAL
+        space = PRIVATE if self.mapping.frame.is_alone else LOCAL
         sizes = tuple(size for size in type_.shape if size is not None)
         strides = tuple(stride for stride in type_.strides if stride is not None)
-        address: Expression = self.placements[result.name].offset
-        staging, alignment = self.work_group.staging, 1
-        if staging is not None:
-            first, pitch = staging.temporary(self.placements[result.name])
-            address = self.bind(add(first, multiply(TEAM, pitch)))
-            alignment = math.gcd(pitch, 64)
+        address, alignment = self.mapping.temporary(self.placements[result.name])
+        address = self.bind(address)
         step = self.local_memory // JAMMED // type_.element.bytes if self.jammed else None
         self.memrefs[result.name] = MemrefDescriptor(
             type_, space, address, sizes, strides, alignment=alignment, step=step)
@@ -150,7 +143,7 @@ class MemrefWriter(BodyBuilder):
         self.memrefs[result.name] = MemrefDescriptor(type_, source.space, address, shape, layout, ahead, step=step)
 
     def subview(self, operation: ops.Subview) -> None:
-        if self.staged_view(operation.result):
+        if self.placed_view(operation.result):
             return
         source = self.memrefs[operation.source.name]
         terms: list[tuple[Expression, Expression]] = []

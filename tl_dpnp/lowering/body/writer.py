@@ -5,9 +5,10 @@ Values of type index are arithmetic of the body, all others go through intrinsic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
@@ -16,12 +17,10 @@ from tl_dpnp.kernels.llvm import GLOBAL, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
-from tl_dpnp.lowering.body.building import GROUP, GROUPS, call
+from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.memrefs import MINIMUM, MemrefWriter, length
-from tl_dpnp.lowering.body.staged import FIRST, resident_memrefs, staged_frame
+from tl_dpnp.lowering.body.memrefs import MemrefWriter, length
 from tl_dpnp.lowering.body.tree import (
-    And,
     Argument,
     Body,
     Comparison,
@@ -32,20 +31,17 @@ from tl_dpnp.lowering.body.tree import (
     subtract,
 )
 from tl_dpnp.lowering.checks import CheckKind
-from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
-from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.lowering.staging import Staging
 from tl_dpnp.lowering.vector_loops import VectorLoop, vector_loop
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import INDEX, U64, ScalarType
 
-__all__ = ["argument_type", "write_body"]
+if TYPE_CHECKING:
+    pass
 
-_CHUNK, _BEYOND, _LAST = Name("chunk"), Name("beyond"), Name("last")
+__all__ = ["BodyWriter", "argument_type"]
 
 
 def argument_type(scalar: ScalarType) -> ScalarType:
@@ -54,95 +50,39 @@ def argument_type(scalar: ScalarType) -> ScalarType:
     return scalar if scalar.is_float else INDEX
 
 
-def write_body(
-    function: ops.Function,
-    work_group: WorkGroup,
-    placements: Mapping[str, Placement],
-    local_memory: int,
-    make_kernel: KernelMaker,
-    debug: bool,
-    groups_ahead: int,
-    make_jammed: KernelMaker | None = None,
-    vector_bytes: int = 0,
-    palette: Palette | None = None,
-) -> Body:
-    """Return the body of the kernel of `function`, which is in canonical form and has its barriers.
+@dataclass(kw_only=True)
+class BodyWriter(MemrefWriter):
+    """Writes the body of the kernel of `function`, which is in canonical form and has its barriers.
 
     The operands that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`,
     two work-groups are done at once by its kernels where the arrays lie in one core's caches, which has half the local
     memory for each.  With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`,
     tiles are configured before the first work-group and released after the last one.
     """
-    return _Writer(
-        function=function, work_group=work_group, placements=placements, local_memory=local_memory,
-        make_kernel=make_kernel, debug=debug, groups_ahead=groups_ahead, make_jammed=make_jammed,
-        vector_bytes=vector_bytes, palette=palette,
-    ).write()
 
-
-@dataclass(kw_only=True)
-class _Writer(MemrefWriter):
     function: ops.Function
     make_kernel: KernelMaker
-    make_jammed: KernelMaker | None
-    vector_bytes: int
-    palette: Palette | None
+    make_jammed: KernelMaker | None = None
+    vector_bytes: int = 0
+    palette: Palette | None = None
     arguments: list[Argument] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
 
     # --- the frame ---------------------------------------------------------------------------------------------------
 
     def write(self) -> Body:
+        """Return the body."""
         for number, parameter in enumerate(self.function.parameters):
             self.parameter(f"p{number}", parameter)
-        for name in (GROUPS, _CHUNK, _BEYOND):
+        for name in (GROUPS, CHUNK, BEYOND):
             self.argument(name.name)
         self.begin_checks()
-        if self.work_group.staging is not None:
-            self.staged(self.work_group.staging)
-        elif self.work_group.form == "vector":
-            self.assign(GROUP, call(intrinsics.first_group(), _CHUNK))
-            self.assign(_LAST, call(MINIMUM, add(GROUP, _CHUNK), GROUPS))
-            if self.palette is not None:
-                self.evaluate(call(intrinsics.configure_tiles(self.palette)))
-            if self.make_jammed is not None:
-                self.jammed = True
-                in_caches = Comparison("==", _BEYOND, 0)
-                with self.loop(And(in_caches, Comparison("<=", add(GROUP, JAMMED), _LAST))):
-                    self.region(self.function.body)
-                    self.count_up(GROUP, JAMMED)
-                self.jammed = False
-            with self.loop(Comparison("<", GROUP, _LAST)):
-                self.region(self.function.body)
-                self.count_up(GROUP, 1)
-            if self.palette is not None:
-                self.evaluate(call(intrinsics.release_tiles()))
-        else:
-            self.assign(GROUP, call(intrinsics.group_id()))
-            self.region(self.function.body)
+        self.mapping.write_groups(self)
         if self.checks:
             self.argument("record")
             for table, _, _ in self.groups.values():
                 self.argument(length(table).name)
         return Body(tuple(self.arguments), tuple(self.statements), tuple(self.checks), tuple(self.legend))
-
-    def staged(self, staging: Staging) -> None:
-        """Write the loop over the turns of a block, with the body inside."""
-        addresses = {name: memref.address for name, memref in self.memrefs.items()}
-        tables: dict[str, tuple[Expression, Expression]] = {
-            name: (table, offset) for name, (table, offset, _) in self.groups.items()}
-        frame = staged_frame(staging, addresses, tables)
-        self.memrefs |= resident_memrefs(staging)
-        self.append(*frame.before)
-        with self.loop(Comparison("<", FIRST, GROUPS)):
-            body = tuple(self.function.body)
-            split = 1 + next(place for place, operation in enumerate(body) if isinstance(operation, ops.LinearAlgebra))
-            self.append(*frame.first)
-            self.region(ops.Region(body[:split]))
-            self.append(*frame.meanwhile)
-            self.region(ops.Region(body[split:]))
-            self.append(*frame.last)
-        self.append(frame.after)
 
     def parameter(self, name: str, parameter: ops.Value) -> None:
         self.legend.append((name, f"%{parameter.name}: {parameter.type}"))
@@ -220,10 +160,9 @@ class _Writer(MemrefWriter):
             case ops.Contraction():
                 self.linear_algebra(operation)
             case ops.Barrier():
-                if self.work_group.staging is not None and self.work_group.staging.teams_share_warps:
-                    self.evaluate(call(self.work_group.staging.ring.team_barrier()))
-                elif self.work_group.form != "vector":
-                    self.evaluate(call(intrinsics.barrier()))
+                barrier = self.mapping.barrier
+                if barrier is not None:
+                    self.evaluate(call(barrier))
             case ops.LifetimeStop():
                 pass
             case _:
@@ -270,7 +209,7 @@ class _Writer(MemrefWriter):
         intrinsic = intrinsics.element_store(memref.type.element, memref.space, self.local_memory)
         offset = offset_of(zip(indices, memref.strides, strict=True))
         store = call(intrinsic, self.operand(operation.value), memref.address, offset)
-        if self.spmd or self.work_group.form == "vector":
+        if self.spmd or self.mapping.frame.is_alone:
             self.evaluate(store)
         else:
             # Every work-item would store the same value: one does.
@@ -357,8 +296,8 @@ class _Writer(MemrefWriter):
         type_ = ops.scalar_type(variable)
         step = 1
         place: Expression = 0
-        if is_shared and self.work_group.form == "subgroup":
-            layout = self.work_group.layout
+        if is_shared and not self.mapping.frame.is_alone:
+            layout = self.mapping.layout
             place = call(intrinsics.work_item(layout.lanes))
             step = layout.lanes * layout.subgroups
         if cannot_overflow(type_, start, stop, step, step - 1):
@@ -417,7 +356,7 @@ class _Writer(MemrefWriter):
             arguments.append(entry)
         arguments += [self.operand(scalar) for scalar in kernel.scalars]
         if kernel.prefetches:
-            arguments.append(_BEYOND)
+            arguments.append(BEYOND)
             arguments += [memref.ahead for memref in memrefs if memref.ahead is not None and memref.can_be_fetched]
         self.evaluate(call(kernel.intrinsic, *arguments), kernel.comment)
 

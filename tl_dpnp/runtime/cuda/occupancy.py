@@ -25,7 +25,7 @@ def warn_of_idle_units(binding: Binding, call: BoundCall, plan: LaunchPlan, unit
     """Warn, once for each function, of a product that is large and computed by few thread blocks."""
     function = binding.program.function
     key = binding.program.text, function.name
-    if plan.form != "subgroup" or not 0 < call.groups <= (1 - _IDLE) * units or key in _warned:
+    if plan.frame.is_persistent or not 0 < call.groups <= (1 - _IDLE) * units or key in _warned:
         return
     product = _largest(binding, call)
     if product is None:

@@ -175,7 +175,8 @@ class CudaLaunch:
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
         self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
-        self._grid = groups * cluster if cluster > 1 else _blocks(function, queue, groups, plan)
+        self._grid = groups * cluster if cluster > 1 else plan.thread_blocks(
+            groups, lambda: _running(function, queue, plan))
         self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters, cluster)
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
@@ -226,13 +227,10 @@ class CudaLaunch:
             self._launch(stream)
 
 
-def _blocks(function: driver.Function, queue: CudaDevice, groups: int, plan: LaunchPlan) -> int:
-    """Return the number of thread blocks: one for each work-group, or as many as run at the same time."""
-    if plan.form not in ("staged", "tiled", "blocked"):
-        return groups
+def _running(function: driver.Function, queue: CudaDevice, plan: LaunchPlan) -> int:
+    """Return how many thread blocks run at the same time."""
     threads = plan.subgroup_size * plan.subgroups * plan.teams
-    running = function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
-    return min(running, -(-groups // plan.teams))
+    return function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
 
 
 class TiledLaunch(CudaLaunch):

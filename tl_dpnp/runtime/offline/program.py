@@ -140,7 +140,7 @@ def compile_offline(
     target = target_named(device)
     kernels = [kernel for schedule in lowered.schedules if (kernel := whole_micro_kernel(schedule.nest))]
     lanes = lowered.plan.subgroup_size
-    if lowered.plan.form != "subgroup" or lanes not in target.description.subgroup_sizes:
+    if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
         raise UnsupportedError(
             f"the kernel was lowered to the {lowered.plan.form} form with sub-groups of {lanes}; {device} needs the "
             f"sub-group form with {' or '.join(map(str, target.description.subgroup_sizes))}: lower it for {device}"

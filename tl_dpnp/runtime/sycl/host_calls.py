@@ -67,7 +67,7 @@ class ShortCalls:
         self._function_of_call: Function | None = None
         if not config.get("SHORT_CALLS"):
             self.problem = "TL_DPNP_SHORT_CALLS is 0"
-        elif plan.form not in ("vector", "divided"):
+        elif not plan.frame.is_alone:
             self.problem = f"the {plan.form} form may use barriers and local memory"
         if self.problem is not None:
             _outcomes.setdefault(handle, Counter())[self.problem] += 1

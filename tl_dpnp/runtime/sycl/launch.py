@@ -32,7 +32,7 @@ def chunk_of(plan: LaunchPlan, groups: int, device: DeviceDescription, is_small:
 
     `is_small` says that their work is small and known.
     """
-    if plan.form not in ("vector", "divided"):
+    if not plan.frame.is_alone:
         return 1
     work = max(1, plan.work)
     numbers = device.launches
@@ -244,10 +244,7 @@ def prepare(
     small = binding.program.has_fixed_work and not beyond
     chunk = chunk_of(plan, groups, device, small)
     flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
-    if plan.form in ("vector", "divided"):
-        ranges = [-(-groups // chunk)], [1]
-    else:
-        ranges = [groups * plan.subgroups, plan.subgroup_size], [plan.subgroups, plan.subgroup_size]
+    ranges = plan.ranges(groups, chunk)
     if math.prod(ranges[0]) > _MOST_WORK_ITEMS:
         name = binding.program.function.name
         raise binding.program.error(

@@ -75,7 +75,7 @@ def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: D
     largest size of the kernel's sub-groups, 64 instead of what is required, tells it apart.
     """
     required, largest = compiled.plan.subgroup_size, handle.kernel.max_sub_group_size
-    together = compiled.plan.form == "subgroup" and _SUBGROUP_FUNCTIONS in compiled.binary
+    together = not compiled.plan.frame.is_alone and _SUBGROUP_FUNCTIONS in compiled.binary
     if device.is_cpu and together and largest != required:
         raise LoweringError(
             f"the driver of {device.name} does not vectorize {compiled.plan.entry}: the {required} lanes of its "

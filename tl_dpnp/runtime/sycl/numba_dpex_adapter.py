@@ -156,10 +156,10 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     sizes = (plan.subgroup_size, plan.subgroups, 1)
     nodes = [f"!{first} = !{{{', '.join(f'i32 {size}' for size in sizes)}}}"]
     attached = f"!reqd_work_group_size !{first}"
-    if plan.form == "subgroup":
+    if not plan.frame.is_alone:
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
-    if plan.form in ("vector", "divided") or (lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text)):
+    if plan.frame.is_alone or (lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text)):
         hint = first + len(nodes)
         nodes.append(f"!{hint} = !{{<16 x float> undef, i32 0}}")
         attached += f" !vec_type_hint !{hint}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.plan import Form
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.space import Tunable, tunables
 from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -38,9 +38,9 @@ class Tried:
     """One candidate of a search.
 
     `form` is that of its kernel, None if it could not be compiled, and `tilings` maps each instruction to its tiling,
-    which the staged, the tiled and the blocked form have no use for.  `seconds` is the median of the time of a call
-    and `ratio` that of its ratios to the default's time in the same round, both None for what was not timed; `error`
-    says why.
+    which the divided, the staged, the tiled and the blocked form have no use for.  `seconds` is the median of the time
+    of a call and `ratio` that of its ratios to the default's time in the same round, both None for what was not timed;
+    `error` says why.
     """
 
     tilings: dict[str, Tiling]
@@ -51,7 +51,7 @@ class Tried:
     form: Form | None = None
 
     def __str__(self) -> str:
-        if self.form in ("staged", "tiled", "blocked"):
+        if self.form is not None and not FRAMES[self.form].is_tunable:
             return f"{self.form} form"
         return "; ".join(f"{name}: {tiling}" for name, tiling in self.tilings.items()) or "no instruction to tune"
 

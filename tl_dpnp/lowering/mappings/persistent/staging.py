@@ -15,18 +15,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.tree import Expression, add, multiply
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.defaults import staged_schedule
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.memory import Placement, size_in_bytes
-from tl_dpnp.lowering.register_tiles import Problem, best_plan
-from tl_dpnp.lowering.staged_operands import (
+from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
+from tl_dpnp.lowering.mappings.persistent.frame import TEAM, staged_memref, write_turns
+from tl_dpnp.lowering.mappings.persistent.operands import (
     COPY_ALIGNMENT,
     STAGE_ALIGNMENT,
     ResidentOperand,
@@ -38,7 +46,7 @@ from tl_dpnp.lowering.staged_operands import (
     up,
     views_through,
 )
-from tl_dpnp.lowering.staged_products import (
+from tl_dpnp.lowering.mappings.persistent.products import (
     chain_products,
     chain_warps,
     lone_product,
@@ -47,9 +55,17 @@ from tl_dpnp.lowering.staged_products import (
     resident_stride,
     sizes_of,
 )
+from tl_dpnp.lowering.memory import Placement, size_in_bytes
+from tl_dpnp.lowering.register_tiles import Problem, best_plan
+from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.core import Core
 
-__all__ = ["Staging", "find_staging"]
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.body.writer import BodyWriter
+
+__all__ = ["Persistent", "find_staging"]
 
 
 #: Threads of a block, and teams of it: the largest third dimension of a block (CUDA C++ Programming Guide, "Technical
@@ -69,28 +85,31 @@ _INTENSE, _INTENSE_TILE = 64, 36
 _PAD = 32
 
 
-@dataclass(frozen=True)
-class Staging:
-    """How a function runs in the staged form.
+@dataclass(frozen=True, kw_only=True)
+class Persistent(LoopMapping):
+    """How a function runs in the staged form; see the module.
 
-    `products` say for each instruction how tensor cores compute it, or threads in registers, if it is not by a loop
-    nest; threads store the results in `direct` to global memory themselves.
     `layout` is that of a team; a block has `teams` of them.  A stage takes `stage` bytes, the results that are not read
     `results`, at `places` in turns: at two, one is written while the other is copied back.  What comes before them in
     local memory are the temporaries of the teams, `temporaries` bytes for each, and the barriers of the ring.
     """
 
+    form = "staged"
+    purpose = "linear algebra on slices of batches and elements of groups, on CUDA devices from Hopper on, without"
     operands: tuple[StagedOperand, ...]
     residents: tuple[ResidentOperand, ...]
-    layout: SubgroupLayout
-    teams: int
     stage: int
     results: int
     temporaries: int
     stages: int
-    products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = ()
-    direct: tuple[str, ...] = ()
     places: int = 2
+
+    @classmethod
+    def over(cls, other: Mapping, analysis: Analysis) -> Persistent | None:
+        device, options = analysis.device, analysis.options
+        if not device.copy_engine or options.debug:
+            return None
+        return find_staging(analysis.function, device, analysis.temporaries, not options.schedules, options.precision)
 
     @property
     def threads(self) -> int:
@@ -114,11 +133,29 @@ class Staging:
         return ", ".join(dict.fromkeys(product.row.name for product in self.products
                                        if isinstance(product, WarpProduct | PaddedProduct)))
 
-    def temporary(self, placement: Placement) -> tuple[int, int]:
-        """Return where the temporaries of the first team are, and the distance to those of the next one, in bytes."""
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"tensor cores compute: {self.instructions}",) if self.instructions else ()
+
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
+        return staged_schedule(contraction, self.layout)
+
+    def memref(self, value: ops.Value) -> MemrefDescriptor | None:
+        return staged_memref(self, value)
+
+    def temporary(self, placement: Placement) -> tuple[Expression, int]:
+        # Where the temporaries of the first team are, and the distance to those of the next one.
+        first, pitch = placement.offset, self.temporaries
         if self.is_joined:
-            return self.teams * placement.offset, placement.size
-        return placement.offset, self.temporaries
+            first, pitch = self.teams * placement.offset, placement.size
+        return add(first, multiply(TEAM, pitch)), math.gcd(pitch, 64)
+
+    def write_groups(self, writer: BodyWriter) -> None:
+        write_turns(self, writer)
+
+    @property
+    def barrier(self) -> Intrinsic:
+        return self.ring.team_barrier() if self.teams_share_warps else intrinsics.barrier()
 
     @property
     def barriers(self) -> int:
@@ -175,7 +212,7 @@ class Staging:
 def find_staging(
     function: ops.Function, device: DeviceDescription, temporaries: int, unscheduled: bool = True,
     precision: Precision = "highest",
-) -> Staging | None:
+) -> Persistent | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.
 
     `temporaries` are the bytes of local memory that a work-group takes for itself; only in an `unscheduled`
@@ -219,8 +256,9 @@ def find_staging(
             chain = chain_products(function, precision, team.warps, teams, _pitches(function, placed),
                                    {operand.parameter for operand in residents})
             products, kept = chain, _with_gaps(function, residents, chain)
-        staging = Staging(placed, kept, team.layout, teams, stage, results, up(temporaries, 64) + pad, stages,
-                          products, direct)
+        staging = Persistent(
+            operands=placed, residents=kept, layout=team.layout, teams=teams, stage=stage, results=results,
+            temporaries=up(temporaries, 64) + pad, stages=stages, products=products, direct=direct)
         if staging.local_memory <= device.local_memory:
             return staging
     return None
@@ -229,24 +267,25 @@ def find_staging(
 def _in_registers(
     function: ops.Function, operands: Sequence[StagedOperand], residents: tuple[ResidentOperand, ...],
     device: DeviceDescription,
-) -> Staging | None:
+) -> Persistent | None:
     """Return how threads compute the one product of a function in registers; None where that is not all it does."""
     gemm, unit = product_in_registers(function), device.multiprocessor
     if gemm is None or unit is None:
         return None
     in_place = _in_place(operands)
-    found: list[tuple[float, Staging]] = []
+    found: list[tuple[float, Persistent]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
     # Results that have one place wait in registers until those of the turn before have left it.
     for stages, places in ((2, 2), (3, 2)) if in_place else ((2, 2), (2, 1)):
         def staging(
             teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
-        ) -> Staging:
+        ) -> Persistent:
             placed, stage, results = place_operands(operands, teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             if product is not None and places == 1:
                 product = replace(product, waits=True)
-            return Staging(placed, residents, layout, teams, stage, results, 0, stages, (product,), places=places)
+            return Persistent(operands=placed, residents=residents, layout=layout, teams=teams, stage=stage,
+                              results=results, temporaries=0, stages=stages, products=(product,), places=places)
 
         problem = _problem(gemm, staging(1))
         if problem is None:
@@ -258,7 +297,7 @@ def _in_registers(
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
-def _problem(gemm: ops.Contraction, staging: Staging) -> Problem | None:
+def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:
     """Return where the matrices of a product are; None where one is not as a whole in local memory."""
     pitches = {operand.parameter: 0 for operand in staging.residents} | {
         name: operand.pitch for operand in staging.operands for name in operand.values}

@@ -13,16 +13,18 @@ from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.plan import Form, LaunchPlan, MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.mappings import mapping
+from tl_dpnp.lowering.mappings.persistent.staging import Persistent
+from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, INDEX
 
-__all__ = ["Tiling", "find_tiling"]
+__all__ = ["PersistentGemm", "find_tiling"]
 
 #: Columns of tiles, the most efficient number first.
 _COLUMNS = (256, 192, 128, 64)
@@ -34,27 +36,33 @@ _LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 
-@dataclass(frozen=True)
-class Tiling:
+@dataclass(frozen=True, kw_only=True)
+class PersistentGemm(mapping.Mapping):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
 
+    form = "tiled"
+    purpose = "one gemm of matrices of f16 or bf16, on CUDA devices from Hopper on, without schedules,"
     products: tuple[TileProduct, ...]
     plan: TilePlan
     function: ops.Function
 
-    @property
-    def work_group(self) -> WorkGroup:
-        """The threads of a block, at most."""
-        return WorkGroup("tiled", SubgroupLayout(32, 1, self._warps), tiles=self.products)
+    @classmethod
+    def over(cls, other: mapping.Mapping, analysis: Analysis) -> PersistentGemm | None:
+        if analysis.options.schedules or analysis.options.debug:
+            return None
+        least = 0 if analysis.options.form == cls.form else _LEAST_STAGED if isinstance(other, Persistent) else _LEAST
+        return find_tiling(analysis.function, analysis.device, least)
 
-    @property
-    def _warps(self) -> int:
-        return max(shape.warps for shape in self.plan.shapes)
+    def __str__(self) -> str:
+        return f"tiled form, by {', or '.join(map(str, self.products))}"
 
-    def launch_plan(self, name: str) -> LaunchPlan:
-        """Return the launch plan of the kernel with a name."""
+    def condition(self, analysis: Analysis) -> TilePlan:
+        return self.plan
+
+    def whole(self, name: str) -> tuple[LaunchPlan, Body]:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)
-        return LaunchPlan(name, "tiled", 32, self._warps, local_memory, tiles=self.plan)
+        return LaunchPlan(
+            name, self.form, self.layout.lanes, self.layout.columns, local_memory, tiles=self.plan), self.body
 
     @property
     def body(self) -> Body:
@@ -71,11 +79,10 @@ class Tiling:
         return Body(arguments, branches, legend=legend)
 
 
-def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Form | None) -> Tiling | None:
+def find_tiling(function: ops.Function, device: DeviceDescription, least: int = 0) -> PersistentGemm | None:
     """Return how a canonical function runs in the tiled form on a device, or None where it cannot.
 
-    `otherwise` is the form for products that are too small and for arrays that tensor maps do not take; with None none
-    is too small.
+    Products of fewer than `least` multiplications have another form, and those of arrays that tensor maps do not take.
     """
     if not device.copy_engine:
         return None
@@ -93,7 +100,6 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
         return None
     # The rows of a tile are columns of C, which lie along memory.
     depth_mode = int(gemm.transposes[1])
-    least = 0 if otherwise is None else _LEAST_STAGED if otherwise == "staged" else _LEAST
     if found.multiplications is not None and found.multiplications < least:
         return None
     kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
@@ -110,4 +116,5 @@ def find_tiling(function: ops.Function, device: DeviceDescription, otherwise: Fo
                    for product in fitting)
     left, right, result = (MatrixMap(operand.parameter, operand.is_batched) for operand in (b, a, c))
     plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least)
-    return Tiling(fitting, plan, function)
+    layout = SubgroupLayout(32, 1, max(shape.warps for shape in shapes))
+    return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function)

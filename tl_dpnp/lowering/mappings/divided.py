@@ -11,26 +11,48 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.device import DeviceDescription
+from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
+from tl_dpnp.lowering.schedules import schedule_instructions, work_of
+from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.scalars import INDEX
 
-__all__ = ["Division", "divide"]
+__all__ = ["Divided", "divide"]
 
 #: What may stand beside the product: nothing that writes, and nothing that runs in regions.
 _BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.Arith, ops.Cast, ops.Math)
 
 
-@dataclass(frozen=True)
-class Division:
-    """A function whose work-groups are `parts` of those of another, in order."""
+@dataclass(frozen=True, kw_only=True)
+class Divided(WorkItem):
+    """The vector form of a `function` whose work-groups are `parts` of those of another, in order."""
 
+    form = "divided"
+    purpose = "one product of known sizes on CPUs, without schedules,"
+    awaits_call = True
     function: ops.Function
-    parts: int
+
+    @classmethod
+    def over(cls, other: Mapping, analysis: Analysis) -> Divided | None:
+        options = analysis.options
+        if not isinstance(other, WorkItem) or options.debug or options.schedules:
+            return None
+        return divide(analysis.canonical, analysis.device)
+
+    def condition(self, analysis: Analysis) -> FewGroups | None:
+        if analysis.options.form is not None:
+            return None
+        return FewGroups(work_of(schedule_instructions(analysis, WorkItem()), analysis.device.core))
+
+    def rewritten(self, analysis: Analysis) -> Analysis:
+        return replace(analysis, canonical=self.function)
 
 
-def divide(function: ops.Function, device: DeviceDescription) -> Division | None:
-    """Return the division of a canonical function of one product of known size, None for others."""
+def divide(function: ops.Function, device: DeviceDescription) -> Divided | None:
+    """Return the divided form of a canonical function of one product of known size, None for others."""
     products = [operation for operation in function.body
                 if isinstance(operation, ops.Contraction) and operation.is_matrix_product]
     if len(products) != 1 or not all(isinstance(operation, _BESIDE) or operation is products[0]
@@ -51,7 +73,7 @@ def divide(function: ops.Function, device: DeviceDescription) -> Division | None
         parts = max((p for p in range(1, most + 1) if size % (p * step) == 0 and size // p >= least), default=1)
         if parts > 1:
             body = _divided(function, product, mode, parts)
-            return Division(replace_body(function, body), parts)
+            return Divided(function=replace_body(function, body), parts=parts)
     return None
 
 

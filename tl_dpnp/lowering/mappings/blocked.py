@@ -17,17 +17,19 @@ from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, Form, LaunchPlan, MatrixSides
+from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.persistent.staging import Persistent
+from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
-from tl_dpnp.lowering.work_group import WorkGroup
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 from tl_dpnp.target.multiprocessor import BlockedNumbers
 
-__all__ = ["Blocking", "find_blocking"]
+__all__ = ["Blocked", "find_blocking"]
 
 #: Multiplications from which one product is worth a kernel that fills a GPU.
 _LEAST = 1 << 18
@@ -63,28 +65,36 @@ _HALVES = ("f16", "bf16")
 _ROWS, _COLUMNS = 128, (192, 128, 64)
 
 
-@dataclass(frozen=True)
-class Blocking:
+@dataclass(frozen=True, kw_only=True)
+class Blocked(Mapping):
     """How a function runs in the blocked form: a kernel for tiles of each shape, and what the launch has to know."""
 
+    form = "blocked"
+    purpose = ("one gemm of matrices of floating-point numbers, on CUDA devices that have the instructions, without "
+               "schedules,")
     products: tuple[BlockedProduct, ...]
     plan: BlockPlan
     function: ops.Function
     factor: ScalarType
 
-    @property
-    def work_group(self) -> WorkGroup:
-        """The threads of a block, at most."""
-        return WorkGroup("blocked", SubgroupLayout(_LANES, 1, self._warps), tiles=self.products)
+    @classmethod
+    def over(cls, other: Mapping, analysis: Analysis) -> Blocked | None:
+        options = analysis.options
+        if options.schedules or options.debug:
+            return None
+        least = 0 if options.form == cls.form else LARGE if isinstance(other, Persistent) else _LEAST
+        return find_blocking(analysis.function, analysis.device, least, options.precision)
 
-    @property
-    def _warps(self) -> int:
-        return max(shape.warps for shape in self.plan.shapes)
+    def __str__(self) -> str:
+        return f"blocked form, by {', or '.join(map(str, self.products))}"
 
-    def launch_plan(self, name: str) -> LaunchPlan:
-        """Return the launch plan of the kernel with a name."""
+    def condition(self, analysis: Analysis) -> BlockPlan:
+        return self.plan
+
+    def whole(self, name: str) -> tuple[LaunchPlan, Body]:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)
-        return LaunchPlan(name, "blocked", _LANES, self._warps, local_memory, blocks=self.plan)
+        return LaunchPlan(
+            name, self.form, self.layout.lanes, self.layout.columns, local_memory, blocks=self.plan), self.body
 
     @property
     def body(self) -> Body:
@@ -110,12 +120,11 @@ class Blocking:
 
 
 def find_blocking(
-    function: ops.Function, device: DeviceDescription, otherwise: Form | None, precision: Precision
-) -> Blocking | None:
+    function: ops.Function, device: DeviceDescription, least: int, precision: Precision
+) -> Blocked | None:
     """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
 
-    `otherwise` is the form for products that are too small; with None none is too small.  `precision` is what products
-    of f32 may lose.
+    Products of fewer than `least` multiplications have another form.  `precision` is what products of f32 may lose.
     """
     unit = device.multiprocessor
     if unit is None or not device.asynchronous_copies:
@@ -123,7 +132,6 @@ def find_blocking(
     found = sole_product(function)
     if found is None:
         return None
-    least = 0 if otherwise is None else LARGE if otherwise == "staged" else _LEAST
     if found.multiplications is not None and found.multiplications < least:
         return None
     type_ = F64 if found.elements[2] == F64 else F32
@@ -143,7 +151,9 @@ def find_blocking(
     most_parts = PARTS[-1] if device.copy_engine else 1
     plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
                      unit.blocked.worth_sharing)
-    return Blocking(tuple(product for product, _ in made), plan, function, type_)
+    layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
+    return Blocked(layout=layout, products=tuple(product for product, _ in made), plan=plan, function=function,
+                   factor=type_)
 
 
 def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers) -> BlockShape:

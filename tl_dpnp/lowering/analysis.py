@@ -1,0 +1,80 @@
+"""What is known of a function on a device before its loops are scheduled."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping as Table
+from dataclasses import dataclass
+
+from tl_dpnp.errors import Diagnostic, LoweringError
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.language import ops
+from tl_dpnp.language.printer import print_function
+from tl_dpnp.lowering.barriers import insert_barriers
+from tl_dpnp.lowering.canonicalize import canonicalize
+from tl_dpnp.lowering.contraction import Contraction, contractions_of
+from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, default_micro_kernel, engine_of
+from tl_dpnp.lowering.memory import Placement, place_temporaries
+from tl_dpnp.lowering.memory import local_memory as local_memory_of
+from tl_dpnp.lowering.requirements import check_requirements
+
+__all__ = ["STAGES", "Analysis", "analyse"]
+
+#: The names of the stages, in order.
+STAGES = ("parsed", "canonical", "memory", "barriers")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A function and what a mapping is chosen by.
+
+    `parsed` became `canonical`, in some mappings that of another function, whose temporaries have their `placements` in
+    so many bytes of local memory.
+    """
+
+    device: DeviceDescription
+    options: LoweringOptions
+    parsed: ops.Function
+    canonical: ops.Function
+    placements: Table[str, Placement]
+    temporaries: int
+    engine: MatrixEngine
+
+    @functools.cached_property
+    def function(self) -> ops.Function:
+        """The canonical function with barriers."""
+        return insert_barriers(self.canonical, self.placements)
+
+    @functools.cached_property
+    def products(self) -> list[tuple[Contraction, MicroKernel]]:
+        """The instructions that the matrix engine takes, with their micro-kernels."""
+        found = [(contraction, default_micro_kernel(contraction.nest, self.engine.at(operation.precision)))
+                 for operation, contraction in contractions_of(self.canonical)]
+        return [(contraction, kernel) for contraction, kernel in found if kernel is not None]
+
+    def refusal(self, message: str, hint: str) -> LoweringError:
+        """Return an error at the place of the function."""
+        return LoweringError(message, [Diagnostic(message, self.parsed.span, hint)])
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """The IR as text after each pass."""
+        canonical = print_function(self.canonical)
+        memory = "".join(f"; {placement}\n" for placement in self.placements.values())
+        texts = print_function(self.parsed), canonical, memory + canonical, print_function(self.function)
+        return dict(zip(STAGES, texts, strict=True))
+
+
+def analyse(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> Analysis:
+    """Rewrite a verified function and find what a mapping is chosen by.
+
+    Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
+    not fit.
+    """
+    check_requirements(function, device)
+    canonical = canonicalize(function)
+    placements = place_temporaries(canonical, device.local_memory)
+    temporaries = local_memory_of(list(placements.values()))
+    engine = engine_of(device, options, temporaries)
+    return Analysis(device, options, function, canonical, placements, temporaries, engine)

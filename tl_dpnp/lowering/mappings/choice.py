@@ -1,0 +1,62 @@
+"""Which mappings a program has on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.mappings.blocked import Blocked
+from tl_dpnp.lowering.mappings.divided import Divided
+from tl_dpnp.lowering.mappings.frames import FRAMES
+from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.persistent.staging import Persistent
+from tl_dpnp.lowering.mappings.persistent_gemm import PersistentGemm
+from tl_dpnp.lowering.mappings.sub_group import SubGroups
+from tl_dpnp.lowering.mappings.work_item import WorkItem
+
+__all__ = ["BaseMapping", "base_mapping", "default_mapping", "mappings_of"]
+
+#: The mappings for programs of all kinds, and those for some, a later one of which comes before an earlier one.
+BaseMapping = WorkItem | SubGroups
+_SPECIAL: tuple[type[Mapping], ...] = (Divided, Persistent, Blocked, PersistentGemm)
+
+
+def base_mapping(analysis: Analysis) -> BaseMapping:
+    """Return the mapping that a program of any kind has on a device, or that the one which is asked for is over.
+
+    A work-item of a CPU computes a work-group, unless there are products for a matrix engine, or the function has
+    attributes, which only sub-groups can honour.  Raises LoweringError where attributes and device, or attributes and
+    what is asked for, disagree.
+    """
+    if analysis.options.form is None:
+        is_alone = analysis.device.is_cpu and not analysis.parsed.has_attributes and not analysis.products
+    else:
+        is_alone = FRAMES[analysis.options.form].is_alone
+    return (WorkItem if is_alone else SubGroups).of(analysis)
+
+
+def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
+    """Return the mappings that a program has for calls on a device, the first best; the last is for all the calls.
+
+    There is but one where the options ask for it.  Raises LoweringError where they ask for one that is not for the
+    program, and what `base_mapping` raises.
+    """
+    base, options = base_mapping(analysis), analysis.options
+    is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
+    found: tuple[Mapping, ...] = (base,)
+    for kind in _SPECIAL:
+        if is_open or options.form == kind.form:
+            mapping = None if base.is_given else kind.over(found[-1], analysis)
+            if mapping is not None:
+                is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call
+                found = (mapping, *(() if is_for_all or not is_open else found))
+            elif not is_open:
+                raise analysis.refusal(
+                    f"@{analysis.parsed.name} cannot run in the {kind.form} form on {analysis.device.name}: that is "
+                    f"for {kind.purpose} attributes and debug=True", "leave form= away")
+    return found
+
+
+def default_mapping(mappings: Sequence[Mapping]) -> Mapping:
+    """Return which of the mappings of a program a kernel has that is made before there is a call."""
+    return next((mapping for mapping in mappings if not mapping.awaits_call), mappings[-1])

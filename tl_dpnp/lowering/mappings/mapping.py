@@ -1,0 +1,128 @@
+"""What a mapping answers for: whether it is for a program, and everything in which its kernels differ from others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.llvm import Intrinsic
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
+from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.kernels.register_product import RegisterProduct
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.tree import Body, Expression
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
+from tl_dpnp.lowering.matrix_engine import MatrixEngine
+from tl_dpnp.lowering.memory import Placement
+from tl_dpnp.lowering.nest import Nest
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.lowering.variants import Condition
+from tl_dpnp.target.core import Core
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.body.writer import BodyWriter
+
+__all__ = ["LoopMapping", "Mapping"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mapping(ABC):
+    """A mapping as it is for one program on one device; as text it is what a kernel's source begins with.
+
+    `layout` says how the work-items share loops, and `is_given` that attributes chose it.  With `awaits_call`, a kernel
+    that is made before there is a call has another mapping.  `purpose` is what error messages say that it is for, where
+    it is not for all programs; "attributes and debug=True" follow.
+    """
+
+    form: ClassVar[Form]
+    purpose: ClassVar[str] = ""
+    awaits_call: ClassVar[bool] = False
+    layout: SubgroupLayout = field(default_factory=SubgroupLayout)
+    is_given: bool = False
+
+    @property
+    def frame(self) -> Frame:
+        """How kernels are launched."""
+        return FRAMES[self.form]
+
+    @classmethod
+    def over(cls, other: Mapping, analysis: Analysis) -> Mapping | None:
+        """Return the mapping for a program that has another one for all calls, None where it is not for the program."""
+        return None
+
+    def condition(self, analysis: Analysis) -> Condition | None:
+        """Return which calls of a program it is for; None for all."""
+        return None
+
+    def rewritten(self, analysis: Analysis) -> Analysis:
+        """Return the analysis of the function that work-groups of the device run in place of the given one."""
+        return analysis
+
+    def whole(self, name: str) -> tuple[LaunchPlan, Body] | None:
+        """Return the kernel with a name that the mapping makes by itself, None where it is made of loop nests."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopMapping(Mapping):
+    """A mapping whose kernels are made of the instructions of the function, each with a scheduled loop nest.
+
+    `teams` and `parts` are those of the launch plan.  `products` compute instructions in place of loop nests, None is
+    for those that have one.  Work-items store the results in `direct` to global memory, where others are in local one.
+    """
+
+    teams: int = 1
+    parts: int = 1
+    products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = ()
+    direct: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know of what computes the instructions."""
+        return ()
+
+    @abstractmethod
+    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
+        """Return the schedule of an instruction as loops, by default or with a tiling."""
+
+    def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:
+        """Return the name of the micro-kernel that computes a nest on a matrix engine by default, None without one."""
+        return None
+
+    def beyond(self, contraction: Contraction, core: Core) -> Schedule | None:
+        """Return the schedule for operands that exceed all caches, None where it is no other."""
+        return None
+
+    def moving_values(self, function: ops.Function, core: Core) -> frozenset[str]:
+        """Return the memrefs that differ between two work-groups which had better be done at once; else none."""
+        return frozenset()
+
+    @property
+    def local_memory(self) -> int | None:
+        """Bytes of local memory, None where temporaries and the copies of the loop nests decide."""
+        return None
+
+    def memref(self, value: ops.Value) -> MemrefDescriptor | None:
+        """Return where a view or an element of a group is, None where it is in global memory."""
+        return None
+
+    def temporary(self, placement: Placement) -> tuple[Expression, int]:
+        """Return the address of a temporary and what that is a multiple of."""
+        return placement.offset, 1
+
+    @abstractmethod
+    def write_groups(self, writer: BodyWriter) -> None:
+        """Write what gives work-items their work-groups, with the instructions of the function inside."""
+
+    @property
+    def barrier(self) -> Intrinsic | None:
+        """What waits for the other work-items of a work-group, None where there are none."""
+        return None if self.frame.is_alone else intrinsics.barrier()
