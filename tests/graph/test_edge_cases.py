@@ -391,3 +391,17 @@ def test_logical_functions_of_numbers(name):
     fused = tl_dpnp.fuse(lambda a, number: function(a, number * 2))
     for number in (0.5, 0.0, 0.5, float("nan"), 3):
         compare(f"{number}", fused(A > 0, number), function(A > 0, number * 2))
+
+
+@tl_dpnp.fuse
+def einsum_into(subscripts, a, out):
+    return dpnp.einsum(subscripts, a, out=out)
+
+
+@pytest.mark.parametrize(("subscripts", "shape"), [("ii->i", (4,)), ("ij->ji", (4, 4)), ("ij->ij", (4, 4))])
+def test_views_that_einsum_gives_are_written_to_out(subscripts, shape):
+    a = dpnp.asarray(np.arange(16.0, dtype="f4").reshape(4, 4))
+    for _ in range(2):
+        out = dpnp.zeros(shape, dtype="f4")
+        assert einsum_into(subscripts, a, out) is out
+        np.testing.assert_array_equal(dpnp.asnumpy(out), np.einsum(subscripts, dpnp.asnumpy(a)))

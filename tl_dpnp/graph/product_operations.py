@@ -180,7 +180,7 @@ def _einsum(trace: Trace, *operands: Any, out: Any = None, **keywords: Any) -> A
         raise NotFused(f"products of {dtype} are not fused")
     node = einsum_node(operands[0], nodes, dtype)
     _leave_large_products(node)
-    if (len(nodes) == 1 and isinstance(node, View)) or isinstance(node, Array):
+    if out is None and ((len(nodes) == 1 and isinstance(node, View)) or isinstance(node, Array)):
         return viewed(trace, operands[1], lambda _: node)
     return result_array(trace, node, given, out)
 
