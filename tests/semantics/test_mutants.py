@@ -18,8 +18,8 @@ from tests.semantics.support import TARGETS
 from tl_dpnp.errors import TLBoundsError
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import algebra, machine, memory, scalar
+from tl_dpnp.lowering import analysis
 from tl_dpnp.lowering import memory as placement
-from tl_dpnp.lowering import pipeline
 
 REFERENCE = TARGETS[0]
 SEVERAL = next(target for target in TARGETS if target.name == "several_subgroups")
@@ -243,7 +243,7 @@ def test_an_output_that_beta_zero_reads_is_noticed(instruction, atomic, monkeypa
 @pytest.mark.parametrize("name", order_points.BARRIERS)
 def test_missing_barriers_are_noticed(name, monkeypatch):
     """4: without the pass that inserts them, a sub-group runs ahead of the others."""
-    monkeypatch.setattr(pipeline, "insert_barriers", lambda function, placements: function)
+    monkeypatch.setattr(analysis, "insert_barriers", lambda function, placements: function)
     with pytest.raises(AssertionError):
         order_points.check_barriers(SEVERAL, name)
 
