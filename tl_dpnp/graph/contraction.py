@@ -29,16 +29,18 @@ class Tensor:
 
 def write_contraction(
     b: FunctionBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, sizes: Mapping[str, Value | int],
-    accumulate: bool = False, alpha: Value | float = 1.0,
+    accumulate: bool = False, alpha: Value | float = 1.0, lanes: str = "",
 ) -> None:
     """Write ``out := alpha · lhs · rhs``, summed over the letters that `out` lacks; with `accumulate`, ``out +=``.
 
-    `alpha` is 1 unless the product is one of matrices (`is_matrix_product`).
+    `alpha` is 1 unless the product is one of matrices (`is_matrix_product`).  Rows begin with the letter `lanes`, if
+    one is given that `out` begins with.
     """
     summed = [letter for letter in lhs.letters if letter not in out.letters]
     if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
         lhs, rhs = rhs, lhs
-    rows = _run(out, lhs, [c for c in out.letters if c not in rhs.letters], {})
+    allowed = [c for c in out.letters if c not in rhs.letters]
+    rows = _run(out, lhs, allowed, {}, 1 if lanes and out.letters.startswith(lanes) else None)
     columns = _run(out, rhs, [c for c in out.letters if c not in lhs.letters], sizes)
     depth = _run(lhs, rhs, summed, sizes)
     batch = [c for c in out.letters if c not in rows + columns]
@@ -81,12 +83,14 @@ def is_matrix_product(lhs: str, rhs: str, out: str) -> bool:
     )
 
 
-def _run(first: Tensor, second: Tensor, allowed: Sequence[str], sizes: Mapping[str, Value | int]) -> str:
+def _run(
+    first: Tensor, second: Tensor, allowed: Sequence[str], sizes: Mapping[str, Value | int], starts: int | None = None,
+) -> str:
     """Return the run of allowed letters with the most elements that is one mode of both; of `sizes` that are not known
-    the one with the most letters, and the one that begins first if equal.
+    the one with the most letters, and the one that begins first if equal.  It begins with one of the first letters.
     """
     best, most = "", (0, 0)
-    for start in range(len(first.letters)):
+    for start in range(len(first.letters))[:starts]:
         run = ""
         for letter in first.letters[start:]:
             if letter not in allowed or not (_is_one_mode(first, run + letter) and _is_one_mode(second, run + letter)):

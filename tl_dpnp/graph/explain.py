@@ -50,13 +50,17 @@ class Operation:
 
 
 class KernelSummary:
-    """One kernel: what it computes, for how many work-groups, and the bytes that it moves."""
+    """One kernel: what it computes, for how many work-groups, and the bytes that it moves.
+
+    Each work-group computes so many `interleaved` matrices of a batch side by side, 0 if there is no such layout.
+    """
 
     def __init__(self, report: KernelReport, trace: Trace) -> None:
         region = report.region
         self.report = report
         self.name: str = report.kernel.name
         self.groups = region.groups
+        self.interleaved = int(region.placement.grid[0].chunk) if region.placement.is_interleaved else 0
         self.compiled = report.compiled
         nodes = [node for node in topological(region.roots) if isinstance(node, Map | NOT_ELEMENTWISE)]
         self.operations = tuple(_operation(node, trace) for node in nodes)
@@ -80,14 +84,15 @@ class KernelSummary:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as data that JSON takes."""
         return {
-            "name": self.name, "groups": self.groups, "compiled": self.compiled, "flops": self.flops,
-            "bytes": self.bytes, "bytes_before": self.bytes_before, "reasons": list(self.reasons),
+            "name": self.name, "groups": self.groups, "interleaved": self.interleaved, "compiled": self.compiled,
+            "flops": self.flops, "bytes": self.bytes, "bytes_before": self.bytes_before, "reasons": list(self.reasons),
             "operations": [asdict(operation) for operation in self.operations], "source": self.source,
             "schedule": self.schedule,
         }
 
     def __str__(self) -> str:
-        head = (f"@{self.name}: {len(self.operations)} operations, {self.groups} work-groups, "
+        layout = f" of {self.interleaved} interleaved matrices" if self.interleaved else ""
+        head = (f"@{self.name}: {len(self.operations)} operations, {self.groups} work-groups{layout}, "
                 f"{_size(self.bytes_before)} moved before, {_size(self.bytes)} now, {self.flops / 1e6:.3g} MFLOP")
         lines = [head, *(f"    {operation}" for operation in self.operations)]
         lines += [f"    reads what another kernel computes: {reason}" for reason in self.reasons]

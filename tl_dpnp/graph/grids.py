@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.interleaving import can_be_interleaved, interleaved_axis, is_better_interleaved
 from tl_dpnp.graph.nodes import (
     NOT_ELEMENTWISE,
     Accumulate,
@@ -84,6 +85,9 @@ def is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
 
 def placement_of(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
     """Return the best placement for one result, where the nodes `before` are computed outside."""
+    interleaved = _interleaved(root, before, local_memory)
+    if interleaved is not None:
+        return interleaved
     best: tuple[float, Placement] | None = None
     for vectors in (0, _VECTORS):
         for grid in _grids(root, before):
@@ -98,6 +102,18 @@ def placement_of(root: Node, before: Mapping[Node, str], local_memory: int) -> P
                 return placement
     assert best is not None, "without a grid everything can be placed"
     return best[1]
+
+
+def _interleaved(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement | None:
+    """Return the placement of a result whose matrices are computed side by side, None where they are better apart."""
+    axis = interleaved_axis(root)
+    if axis is None:
+        return None
+    placement = _legal([root], (axis,), before, 0)
+    is_whole = set(placement.cuts) <= set(before) and can_be_interleaved(placement)
+    if not is_whole or temporaries(placement, [root]) > local_memory:
+        return None
+    return placement if is_better_interleaved(placement, [root]) else None
 
 
 def common_placement(
@@ -117,6 +133,8 @@ def common_placement(
         if alone and roots[-1] not in placement.places and max(root.size for root in roots) > _SMALL:
             continue
         legal = _legal(roots, grid, outside, vectors)
+        if legal.is_interleaved and not can_be_interleaved(legal):
+            continue
         # Loops over elements keep nothing.
         more = legal if elementwise else _fitted(legal, roots, outside, vectors, local_memory)
         if more is not None and set(more.cuts) <= set(outside):
@@ -251,6 +269,8 @@ def _fitted(
     for shared, least in ((False, _MANY_ROWS), (True, _LEAST_ROWS)):
         if temporaries(placement, roots, shared) <= local_memory:
             return placement
+        if placement.is_interleaved:
+            continue
         for chunk in (c for c in reversed(_chunks(size)) if least <= c < largest):
             smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors)
             if set(smaller.cuts) <= {*before, *placement.cuts} and (

@@ -138,7 +138,7 @@ def settled_region(region: Region) -> Region:
     if all(old is new for old, new in (*memo.items(), *arrays.items())):
         return region
     roots = tuple(memo[root] for root in region.roots)
-    grid = tuple(GridAxis(actual(axis.size), int(axis.chunk)) for axis in region.placement.grid)
+    grid = tuple(GridAxis(actual(axis.size), int(axis.chunk), axis.interleaved) for axis in region.placement.grid)
     outputs, inputs = (tuple(arrays[array] for array in given) for given in (region.outputs, region.inputs))
     return Region(roots, place(roots, grid), outputs, inputs, region.reasons)  # type: ignore[arg-type]
 
@@ -274,7 +274,7 @@ def _signature(
         (numbers[array], places, local(array.shape, places), own.signature)
         for (array, places), own in zip(placement.leaves, read, strict=True)
     )
-    chunks = tuple(known(axis.chunk) for axis in placement.grid)
+    chunks = tuple((known(axis.chunk), axis.interleaved, axis.overlapping) for axis in placement.grid)
     return (
         tuple(entries), leaves, tuple(own.signature for own in written), tuple(numbers[r] for r in region.roots), grid,
         chunks, _in_place(region), tuple(type for _, type in parameters),

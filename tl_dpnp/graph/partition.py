@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.graph.grids import LargeCopy, common_placement, is_elementwise, placement_of
+from tl_dpnp.graph.interleaving import overlapped
 from tl_dpnp.graph.nodes import (
     Accumulate,
     Array,
@@ -218,7 +219,8 @@ def region_of(
     known = {cut: arrays[cut] for cut in cuts}
     memo: dict[Node, Node] = dict(known)
     rewritten = tuple(substitute(root, memo, renamed) for root in roots)
-    return Region(rewritten, place(rewritten, grid), tuple(arrays[root] for root in roots), tuple(known.values()),
+    outputs = tuple(arrays[root] for root in roots)
+    return Region(rewritten, overlapped(place(rewritten, grid), rewritten, outputs), outputs, tuple(known.values()),
                   tuple(cuts.values()), tuple(roots), tuple(known))
 
 

@@ -41,10 +41,14 @@ class GridAxis:
     """An axis that is spread over work-groups: `size` elements, `chunk` of them in each.
 
     A chunk that does not divide the size, or a dynamic one, is a `PartSize`: the last work-group has less to do.
+    Those of an `interleaved` axis, which is the first one, lie beside one another in temporaries (`interleaving`).
+    If it is `overlapping`, the last work-group begins early rather than to have less to do.
     """
 
     size: int
     chunk: int = 1
+    interleaved: bool = False
+    overlapping: bool = False
 
     @property
     def groups(self) -> int:
@@ -62,9 +66,10 @@ class GridAxis:
         return isinstance(self.chunk, PartSize)
 
     @classmethod
-    def divided(cls, size: int, chunk: int) -> GridAxis:
+    def divided(cls, size: int, chunk: int, interleaved: bool = False) -> GridAxis:
         """Return an axis in chunks."""
-        return cls(size, PartSize(chunk, size) if isinstance(size, DynamicSize) or size % chunk else chunk)
+        part = PartSize(chunk, size) if isinstance(size, DynamicSize) or size % chunk else chunk
+        return cls(size, part, interleaved)
 
 
 @dataclass
@@ -84,6 +89,11 @@ class Placement:
     def groups(self) -> int:
         """The number of work-groups in this call."""
         return math.prod(axis.launched for axis in self.grid)
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether several matrices of a batch lie beside one another in temporaries."""
+        return bool(self.grid) and self.grid[0].interleaved
 
 
 def local_shape(shape: tuple[int, ...], places: Places, grid: tuple[GridAxis, ...]) -> tuple[int, ...]:

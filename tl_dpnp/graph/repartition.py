@@ -19,7 +19,7 @@ class _Part:
     roots: tuple[int, ...]
     cuts: tuple[int, ...]
     reasons: tuple[str, ...]
-    chunks: tuple[int, ...]
+    chunks: tuple[tuple[int, bool], ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Partitioning:
             return None
         return cls(tuple(
             _Part(tuple(position[node] for node in region.originals), tuple(position[node] for node in region.cuts),
-                  region.reasons, tuple(int(axis.chunk) for axis in region.placement.grid)) for region in regions))
+                  region.reasons, tuple((int(axis.chunk), axis.interleaved) for axis in region.placement.grid))
+            for region in regions))
 
     def applied(
         self, roots: Mapping[Node, Array], new_array: Callable[[Node], Array], renamed: Callable[[Node, Node], None]
@@ -51,8 +52,8 @@ class Partitioning:
         regions = []
         for part in self.parts:
             originals = [nodes[number] for number in part.roots]
-            grid = tuple(GridAxis(size) if chunk == 1 else GridAxis.divided(size, chunk)
-                         for size, chunk in zip(originals[0].shape, part.chunks, strict=False))
+            grid = tuple(GridAxis(size) if chunk == 1 else GridAxis.divided(size, chunk, interleaved)
+                         for size, (chunk, interleaved) in zip(originals[0].shape, part.chunks, strict=False))
             cuts = {nodes[number]: reason for number, reason in zip(part.cuts, part.reasons, strict=True)}
             regions.append(region_of(originals, grid, cuts, arrays, renamed))
         return regions

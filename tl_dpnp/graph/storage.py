@@ -30,7 +30,7 @@ from tl_dpnp.graph.wide_reductions import PARTIAL_RESULTS
 from tl_dpnp.lowering.memory import aligned, places_of
 from tl_dpnp.scalars import is_lossless
 
-__all__ = ["copies", "stored_nodes", "temporaries"]
+__all__ = ["copies", "staged_arrays", "stored_nodes", "temporaries"]
 
 
 def stored_nodes(placement: Placement, roots: Sequence[Node]) -> list[Node]:
@@ -83,6 +83,14 @@ def _inline_cost(node: Node, stored: set[Node], costs: dict[Node, int]) -> int:
     return own + sum(costs.get(operand, 0) for operand in operands_of(node) if operand not in stored)
 
 
+def staged_arrays(placement: Placement) -> list[tuple[Array, Places]]:
+    """Return the arrays that an interleaved region transposes before all else: those that have matrices or vectors."""
+    if not placement.is_interleaved:
+        return []
+    return [(array, places) for array, places in placement.leaves
+            if 0 in places and math.prod(local_shape(array.shape, places, placement.grid)) > placement.grid[0].chunk]
+
+
 def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True) -> int:
     """Return the most bytes of all temporaries of a work-group; those whose lives do not overlap may share memory."""
     in_order = stored_nodes(placement, roots)
@@ -103,11 +111,14 @@ def temporaries(placement: Placement, roots: Sequence[Node], shared: bool = True
         if _may_be_sum(node, shape, kept):  # there is memory for it, and beside that, before its terms are computed
             first = entered[node]
             lifetimes.append((size, first, position))
-        if node not in roots and not isinstance(node, Reshape):
+        if (node not in roots or placement.is_interleaved) and not isinstance(node, Reshape):
             lifetimes.append((size, first, last.get(node, position)))
         lifetimes += [(math.prod(part) * node.dtype.itemsize, position, position) for part in copied.get(node, ())]
         if isinstance(node, Reduce) and math.prod(shape) == 1:
             lifetimes.append((PARTIAL_RESULTS * node.dtype.itemsize, position, position))
+    for array, places in staged_arrays(placement):
+        size = math.prod(local_shape(array.shape, places, placement.grid)) * array.dtype.itemsize
+        lifetimes.append((size, 0, len(order)))
     if not shared:
         return sum(aligned(size) for size, _, _ in lifetimes)
     return max((aligned(place + size) for place, (size, _, _) in zip(places_of(lifetimes), lifetimes, strict=True)),

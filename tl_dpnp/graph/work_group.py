@@ -52,14 +52,15 @@ class WorkGroup:
         self, b: FunctionBuilder, grid: Sequence[GridAxis], sizes: Mapping[int, Value],
         output: tuple[Value, Bound], grid_sizes: Sequence[int], counted: Mapping[int, int],
     ) -> None:
-        self.b, self.grid, self.sizes = b, grid, dict(sizes)
+        self.b, self.grid = b, grid
+        self.sizes: dict[int, Index] = dict(sizes)
         ragged = {run: grid[axis] for axis, run in counted.items() if grid[axis].is_ragged}
         self.groups = self._indices(output, grid_sizes, ragged) if grid_sizes else []
         self.index = {axis: self.groups[run] for axis, run in counted.items()}
         self.starts = {axis: self._begin_part(grid[axis], self.groups[run])
                        for axis, run in counted.items() if run in ragged}
 
-    def _chunk(self, axis: int) -> Value:
+    def _chunk(self, axis: int) -> Index:
         """Return how much a work-group has of a ragged axis."""
         chunk = self.grid[axis].chunk
         assert isinstance(chunk, PartSize)
@@ -69,6 +70,9 @@ class WorkGroup:
         """Return where the part of a ragged axis begins that a work-group has, and note how long it is."""
         assert isinstance(axis.chunk, PartSize)
         start = self.b.mul(group, int(axis.chunk))
+        if axis.overlapping:
+            self.sizes[axis.chunk] = int(axis.chunk)
+            return self.b.math("min", start, self.b.sub(self.sizes[axis.chunk.whole], int(axis.chunk)))
         rest = self.b.sub(self.sizes[axis.chunk.whole], start)
         self.sizes[axis.chunk] = self.b.math("min", rest, int(axis.chunk))
         return start

@@ -15,38 +15,37 @@ from types import MappingProxyType
 from tl_dpnp.graph.contraction import Tensor, write_contraction
 from tl_dpnp.graph.elimination import Factors
 from tl_dpnp.graph.functions import FUNCTIONS, REDUCTIONS
+from tl_dpnp.graph.interleaved_layout import interleaved_axes, interleaved_layouts, write_transposed
 from tl_dpnp.graph.layouts import preferred_layouts
 from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import (
     Accumulate,
-    Arange,
     Array,
     Assemble,
     Contract,
     Eliminate,
     Map,
     Node,
-    Number,
     Parameter,
     Reduce,
     Reshape,
-    Take,
     View,
     operands_of,
 )
 from tl_dpnp.graph.partition import Region
-from tl_dpnp.graph.placement import Places, local_shape, take_places
-from tl_dpnp.graph.scalars import constant, converted, counted
-from tl_dpnp.graph.storage import stored_nodes
+from tl_dpnp.graph.placement import Places, local_shape
+from tl_dpnp.graph.region_elements import RegionElements
+from tl_dpnp.graph.scalars import constant, converted
+from tl_dpnp.graph.storage import staged_arrays, stored_nodes
 from tl_dpnp.graph.sums import Term, sums_of
 from tl_dpnp.graph.symbols import UNLIMITED, is_dynamic
 from tl_dpnp.graph.wide_reductions import LEAST_ELEMENTS, write_wide_reduction
-from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup, is_long
+from tl_dpnp.graph.work_group import Buffer, Index, is_long
 from tl_dpnp.language import FunctionBuilder, ops
 from tl_dpnp.language.builder import ALL, memref
 from tl_dpnp.language.ops import Module, Value, memref_type
 from tl_dpnp.language.types import Type
-from tl_dpnp.scalars import I1, INDEX, ScalarType, is_lossless
+from tl_dpnp.scalars import INDEX, ScalarType, is_lossless
 
 __all__ = ["write_region"]
 
@@ -73,46 +72,39 @@ def write_region(
     return _Writer(region, builder, leaves, outputs, grid_sizes, parameters, counted, sizes).write()
 
 
-class _Writer:
-    def __init__(
-        self, region: Region, b: FunctionBuilder, leaves: Sequence[tuple[Array, Places, Bound]],
-        outputs: Sequence[Bound], grid_sizes: Sequence[int], parameters: Sequence[tuple[Parameter, ScalarType]],
-        counted: Mapping[int, int], sizes: Sequence[int],
-    ) -> None:
-        self.b = b
-        self.region = region
-        self.placement = region.placement
-        values = iter(b.parameters)
-        known = dict(zip(sizes, values, strict=False))
-        self.scalars = {(parameter.position, type): next(values) for parameter, type in parameters}
-        arguments = [(next(values), bound) for _, _, bound in leaves]
-        targets = [(next(values), bound) for bound in outputs]
-        group = self.group = WorkGroup(b, region.placement.grid, known, targets[0], grid_sizes, counted)
-        #: The most elements that a work-group may hold of a node, by which code is chosen, and how many it holds.
-        self.rooms = {node: local_shape(node.shape, places, region.placement.grid)
-                      for node, places in region.placement.places.items()}
-        self.shapes = {node: group.held(shape) for node, shape in self.rooms.items()}
-        self.leaves = {
-            (array, places): group.part_of(value, bound)
-            for (array, places, _), (value, bound) in zip(leaves, arguments, strict=True)
-        }
-        self.outputs = {root: group.part_of(value, bound)
-                        for root, (value, bound) in zip(region.roots, targets, strict=True)}
-        self.buffers: dict[Node, Buffer] = {}
-        self.loaded: dict[tuple[object, ...], Value] = {}
-        self.factors: dict[tuple[Node, bool], Factors] = {}
+class _Writer(RegionElements):
+    """Writes the nodes of a region that are kept in memory, and the results."""
 
     def write(self) -> Module:
         """Write the body and return the module."""
         stored = stored_nodes(self.placement, self.region.roots)
         self.stored = {*stored, *self.region.roots}
-        self.layouts = preferred_layouts(stored, self.rooms, self.region.roots)
-        self.sums = sums_of(
-            self.placement, self.region.roots, stored, self.rooms, self.layouts,
-            lambda array, places: self.leaves[array, places].is_plain and len(self.leaves[array, places].axes) == 2)
+        self.factors: dict[tuple[Node, bool], Factors] = {}
+        self.sums: dict[Node, list[Term]] = {}
+        if self.placement.is_interleaved:
+            self.layouts = interleaved_layouts(self.placement, self.rooms)
+            for array, places in staged_arrays(self.placement):
+                self.leaves[array, places] = self._staged(array, places)
+        else:
+            self.layouts = preferred_layouts(stored, self.rooms, self.region.roots)
+            self.sums = sums_of(
+                self.placement, self.region.roots, stored, self.rooms, self.layouts,
+                lambda array, places: self.leaves[array, places].is_plain and len(self.leaves[array, places].axes) == 2)
         for root in self.region.roots:
             self._emit(root)
         return self.b.build()
+
+    def _staged(self, array: Array, places: Places) -> Buffer:
+        """Return memory in the interleaved layout with what a work-group has of an array."""
+        given = self.leaves[array, places]
+        shape = local_shape(array.shape, places, self.placement.grid)
+        axes = interleaved_axes(places, shape)
+        assert axes is not None, "it has an axis of matrices"
+        if axes == given.axes and given.is_plain:
+            return given
+        staged = self._allocated(shape, axes, scalar_type_of(array.dtype))
+        self._move(given, staged, shape)
+        return staged
 
     def _emit(self, node: Node) -> None:
         """Write a stored node, after what it needs."""
@@ -124,7 +116,8 @@ class _Writer:
             self.buffers[node] = self._reshaped(node)
             if node not in self.outputs:
                 return
-        target = self.outputs.get(node) or self._temporary(node)
+        output = self.outputs.get(node)
+        target = self._temporary(node) if output is None or self._is_transposed(node, output) else output
         match node:
             case _ if node in self.sums:
                 self._write_sum(node, self.sums[node], target)
@@ -140,7 +133,21 @@ class _Writer:
                 self._eliminate(node, target)
             case _:
                 self._assign(node, target)
+        if output is not None and target is not output:
+            self._move(target, output, self.rooms[node])
         self.buffers[node] = target
+
+    def _is_transposed(self, node: Node, output: Buffer) -> bool:
+        """Return whether a result is computed in the interleaved layout, and then transposed."""
+        return self.placement.is_interleaved and self.layouts.get(node, output.axes) != output.axes
+
+    def _move(self, source: Buffer, target: Buffer, rooms: Sequence[int]) -> None:
+        """Copy what one buffer holds to another one, which may be transposed."""
+        if not write_transposed(self.b, source, target):
+            shape = self.group.held(rooms)
+            with self._loops(tuple(reversed(target.axes)), shape) as index:
+                where = [index[axis] for axis in target.axes]
+                self.b.store(self._load(source, index, shape), target.memref, *where)
 
     def _emit_below(self, node: Node) -> None:
         """Write the stored nodes that a node is computed from, as late as that, so that temporaries live shortly."""
@@ -206,96 +213,6 @@ class _Writer:
                 plain = all(entry is ALL for entry in entries)
                 return Buffer(below.memref if plain else self.b.subview(below.memref, *entries), tuple(kept))
         return None
-
-    # --- elements ----------------------------------------------------------------------------------------------------
-
-    def _element(self, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
-        """Return one element of a node, in the node's dtype."""
-        key = (node, places, index)
-        if key not in self.loaded:
-            self.loaded[key] = self._compute(node, places, index)
-        return self.loaded[key]
-
-    def _compute(self, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
-        buffer = self.buffers.get(node)
-        if buffer is not None:
-            return self._load(buffer, index, self.shapes[node])
-        match node:
-            case Array():
-                shape = self.group.held(local_shape(node.shape, places, self.placement.grid))
-                return self._load(self.leaves[node, places], index, shape)
-            case View(operand=operand, axes=axes):
-                return self._element(operand, self.placement.places.get(operand, self._view_places(node, places)),
-                                     tuple(self._position(entry, index) for entry in axes))
-            case Map():
-                return self._map(node, places, index)
-            case Arange():
-                return self._count(node, places, index)
-            case Take(operand=operand, indices=indices, axis=axis):
-                of_operand, of_indices = take_places(node, places)
-                end = axis + len(indices.shape)
-                where = self.b.cast(self._element(indices, of_indices, index[axis:end]), INDEX)
-                return self._element(operand, of_operand, (*index[:axis], where, *index[end:]))
-        raise AssertionError(f"{node} is stored")
-
-    def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
-        """Return one of the numbers that count along axes."""
-        terms = list(zip(index, node.strides, strict=True))
-        terms += [(self.group.index[target], stride * self.placement.grid[target].chunk)
-                  for stride, target in zip(node.strides, places, strict=True)
-                  if target in self.group.index and stride]
-        return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
-
-    def _view_places(self, node: View, places: Places) -> Places:
-        return tuple(None if out is None else places[out] for _, _, out in node.axes)
-
-    def _position(self, entry: tuple[int, int, int | None], index: tuple[Index, ...]) -> Index:
-        start, step, out = entry
-        if out is None:
-            return start
-        position = index[out]
-        if isinstance(position, int):
-            return start + step * position
-        if step != 1:
-            position = self.b.mul(position, step)
-        return self.b.add(position, start) if start else position
-
-    def _load(self, buffer: Buffer, index: tuple[Index, ...], shape: tuple[Index, ...]) -> Value:
-        where = []
-        for axis in buffer.axes:
-            position = index[axis]
-            if axis in buffer.flipped:
-                position = self.group.minus(self.group.minus(shape[axis], 1), position)
-            where.append(position)
-        if buffer.steps:
-            place = buffer.start
-            for position, step in zip(where, buffer.steps, strict=True):
-                way = position * step if isinstance(position, int) else self.b.mul(position, step)
-                place = self.group.plus(place, way)
-            where = [place]
-        return self.b.load(buffer.memref, *where)
-
-    def _map(self, node: Map, places: Places, index: tuple[Index, ...]) -> Value:
-        function = FUNCTIONS[node.kind]
-        compute = scalar_type_of(node.compute)
-        arguments = []
-        for position, operand in enumerate(node.operands):
-            condition = node.kind == "where" and position == 0
-            arguments.append(self._operand(operand, I1 if condition else compute, node, places, index))
-        value = function.emit(self.b, compute, arguments)
-        return converted(self.b, value, scalar_type_of(node.dtype))
-
-    def _operand(self, operand: Node, type: ScalarType, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
-        match operand:
-            case Number():
-                return constant(self.b, operand.value, type)
-            case Parameter():
-                return converted(self.b, self.scalars[operand.position, type], type)
-        first = len(node.shape) - len(operand.shape)
-        inner = tuple(0 if size == 1 else index[first + axis] for axis, size in enumerate(operand.shape))
-        below = tuple(None if size == 1 and node.shape[first + axis] != 1 else places[first + axis]
-                      for axis, size in enumerate(operand.shape))
-        return converted(self.b, self._element(operand, below, inner), type)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -538,6 +455,10 @@ class _Writer:
 
     def _contract(self, node: Contract, target: Buffer, accumulate: bool = False, alpha: Value | float = 1.0) -> None:
         element = scalar_type_of(node.dtype)
+        if self.placement.is_interleaved and all(0 in self._operand_places(node, letters)
+                                                 for letters in node.operand_letters):
+            self._contract_lanes(node, target)
+            return
         tensors = [
             self._tensor(operand, letters, node, element)
             for operand, letters in zip(node.operands, node.operand_letters, strict=True)
@@ -546,12 +467,35 @@ class _Writer:
         out = Tensor(target.memref, "".join(node.letters[axis] for axis in target.axes))
         factor = constant(self.b, alpha, element) if isinstance(alpha, int | float) else alpha
         held = dict(zip(sizes, self.group.held(list(sizes.values())), strict=True))
-        write_contraction(self.b, tensors[0], tensors[1], out, held, accumulate, factor)
+        lanes = "".join(letter for letter, place in zip(node.letters, self.placement.places[node], strict=True)
+                        if place == 0 and self.placement.is_interleaved)
+        write_contraction(self.b, tensors[0], tensors[1], out, held, accumulate, factor, lanes)
+
+    def _contract_lanes(self, node: Contract, target: Buffer) -> None:
+        """Compute a product of matrices that lie beside one another: each lane of a vector has its own."""
+        b, type_ = self.b, scalar_type_of(node.dtype)
+        summed = [letter for letter in node.sizes if letter not in node.letters]
+        with self._loops(tuple(reversed(target.axes)), self._shape_of(node)) as index:
+            where: dict[str, Index] = dict(zip(node.letters, index, strict=True))
+            total: Value | None = None
+            for places in product(*(range(node.sizes[letter]) for letter in summed)):
+                where.update(zip(summed, places, strict=True))
+                term = b.mul(*(
+                    converted(b, self._element(operand, self._operand_places(node, letters),
+                                               tuple(where[letter] for letter in letters)), type_)
+                    for operand, letters in zip(node.operands, node.operand_letters, strict=True)))
+                total = term if total is None else b.add(total, term)
+            b.store(constant(b, 0.0, type_) if total is None else total, target.memref,
+                    *(index[axis] for axis in target.axes))
+
+    def _operand_places(self, node: Contract, letters: str) -> Places:
+        """Return the places of an operand of a product."""
+        of = dict(zip(node.letters, self.placement.places[node], strict=True))
+        return tuple(of.get(letter) for letter in letters)
 
     def _tensor(self, operand: Node, letters: str, node: Contract, element: ScalarType) -> Tensor:
         """Return an operand of a product in memory, copied to a temporary where it cannot be read as it is."""
-        of = dict(zip(node.letters, self.placement.places[node], strict=True))
-        places = tuple(of.get(letter) for letter in letters)
+        places = self._operand_places(node, letters)
         shape = local_shape(operand.shape, places, self.placement.grid)
         buffer = self._addressable(operand, places)
         if (

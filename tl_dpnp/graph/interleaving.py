@@ -1,0 +1,85 @@
+"""Whether a region computes several matrices of a batch side by side, one in each lane of vectors.
+
+In programs of many steps with small matrices and vectors, each step waits for the one before, which writes few elements
+that the next one reads at once, and vectors are not full.  In the *interleaved layout* the same elements of several
+matrices lie beside one another: no lane is empty, and there is something to do while one result is waited for, at the
+price of a transposition of what is read and written.  Source: the layout of compact BLAS (K. Kim et al., "Designing
+vector-friendly compact BLAS and LAPACK kernels", SC17, section 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Reduce, View
+from tl_dpnp.graph.placement import GridAxis, Placement, Places, local_shape, place
+from tl_dpnp.graph.storage import staged_arrays, stored_nodes
+from tl_dpnp.graph.sums import VECTOR_BYTES
+from tl_dpnp.graph.symbols import PartSize, is_dynamic
+
+__all__ = ["LANES", "LEAST_MATRICES", "can_be_interleaved", "interleaved_axis", "is_better_interleaved", "overlapped"]
+
+#: The matrices that a work-group has: fewer of f64, as many as fill a vector, took up to twice as long.
+LANES = 16
+#: The matrices of a batch from which on there is work for all cores.
+LEAST_MATRICES = 256
+#: The most terms of a sum that is written without a loop.
+_DEEPEST = 32
+#: The steps that keep something, in all and for each vector that is transposed of a matrix, from which on the layout is
+#: better.  Measured with 89 programs of 2 to 20 rows and columns, in f32 and f64, on a Xeon of the Sapphire Rapids
+#: class.
+_LEAST_STEPS, _STEPS_OF_A_VECTOR = 4, 0.7
+
+
+def interleaved_axis(root: Node) -> GridAxis | None:
+    """Return the grid axis of a result in the interleaved layout, None if it has no axis of many matrices."""
+    if not root.shape or root.shape[0] < LEAST_MATRICES:
+        return None
+    return GridAxis.divided(root.shape[0], LANES, interleaved=True)
+
+
+def can_be_interleaved(placement: Placement) -> bool:
+    """Return whether code for the interleaved layout can be written for a region: sums of few terms, whose number is
+    known, and functions of floats and numbers.
+    """
+    products = [node for node in placement.places if isinstance(node, Contract)]
+    return bool(products) and all(
+        isinstance(node, Map | Contract | Reduce | View | Assemble)
+        and not any(map(is_dynamic, (size for size, axis in zip(node.shape, places, strict=True) if axis is None)))
+        for node, places in placement.places.items()
+    ) and all(node.dtype.kind == "f" and node.dtype.itemsize > 2 and _depth(node) <= _DEEPEST for node in products)
+
+
+def is_better_interleaved(placement: Placement, roots: Sequence[Node]) -> bool:
+    """Return whether a region takes less time in the interleaved layout than with a matrix in each work-group."""
+    steps = len(stored_nodes(placement, roots))
+    moved = [(root, placement.places[root]) for root in roots] + staged_arrays(placement)
+    vectors = sum(_matrix_size(node, places, placement) * node.dtype.itemsize / VECTOR_BYTES for node, places in moved)
+    return steps >= max(_LEAST_STEPS, _STEPS_OF_A_VECTOR * vectors)
+
+
+def overlapped(placement: Placement, roots: Sequence[Node], outputs: Sequence[Array]) -> Placement:
+    """Return the placement with the last chunk of an interleaved axis as long as the others, where the region may
+    compute some matrices twice: none of its results is in the memory of what it reads.
+
+    One kernel serves batches of all sizes then, and its loops know how long they are.
+    """
+    written = {array.slot for array in outputs}
+    if not placement.is_interleaved or any(array.slot in written for array, _ in placement.leaves):
+        return placement
+    axis = placement.grid[0]
+    if is_dynamic(axis.size):  # the batch may be smaller than a chunk
+        return placement
+    part = GridAxis(axis.size, PartSize(int(axis.chunk), axis.size), interleaved=True, overlapping=True)
+    return place(roots, (part, *placement.grid[1:]))
+
+
+def _depth(node: Contract) -> int:
+    """Return how many terms each element of a product is the sum of."""
+    return math.prod(size for letter, size in node.sizes.items() if letter not in node.letters)
+
+
+def _matrix_size(node: Node, places: Places, placement: Placement) -> int:
+    """Return how many elements of a node there are for each matrix."""
+    return math.prod(local_shape(node.shape, places, placement.grid)) // int(placement.grid[0].chunk)
