@@ -53,6 +53,30 @@ def _same(what, fused, plain):
         assert fused == plain or fused != fused, f"{what}: {fused!r} and {plain!r}"
 
 
+NUMBERS = []
+ADDED_UP = [
+    lambda q: sum(NUMBERS),
+    lambda q: sum(NUMBERS[1:], NUMBERS[0]),
+    lambda q: sum(x * x for x in NUMBERS),
+    lambda q: sum(map(abs, NUMBERS)),
+    lambda q: sum(one * other for one, other in zip(NUMBERS, NUMBERS, strict=True)),
+    lambda q: functools.reduce(operator.mul, NUMBERS),
+    lambda q: q * sum(NUMBERS),
+    lambda q: sum(q * x for x in NUMBERS),
+]
+
+
+@pytest.mark.parametrize("first", [kind(2) for kind in KINDS] + [True, np.bool_(True), 2, 1.5, 1 + 1j])
+@pytest.mark.parametrize("function", ADDED_UP)
+def test_numbers_that_c_code_adds_up(function, first):
+    """`sum` adds what follows them to complex numbers and those of NumPy, which take its value as it is."""
+    fused = fuse(function)
+    for last in (2.0, 0.0, -3.5, 0.0):
+        for given in ([first, 2.5, last], [2.5, first, last]):
+            NUMBERS[:] = given
+            _same(f"{given}", _outcome(fused, A), _outcome(function, A))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_changing_number_needs_no_new_kernel(kind):
     clear_kernels()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import dpnp
@@ -34,7 +34,15 @@ from tl_dpnp.graph.purity import (
 from tl_dpnp.graph.reading import CONTAINERS, is_plain
 from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, SILENT, TRACED, TRACED_KINDS, plain
+from tl_dpnp.graph.traced_scalars import (
+    NUMPY_KINDS,
+    SILENT,
+    TRACED,
+    TRACED_KINDS,
+    TracedFloat,
+    TracedInteger,
+    plain,
+)
 
 __all__ = ["Observer"]
 
@@ -467,15 +475,20 @@ class Observer(ContainerReader, Interceptor):
 
     def _iterated(self, value: Any) -> Any:
         elements = value if is_lazy_iterable(value) else self.elements(value)
-        return super()._iterated(self.deeply(value)) if elements is None else map(self._settled_element, elements)
+        return super()._iterated(self.deeply(value)) if elements is None else self._settled_elements(elements)
 
     def _passed(self, value: Any) -> Any:
         if is_lazy_iterable(value):
-            return map(self._settled_element, value)
+            return self._settled_elements(value)
         return super()._passed(self.deeply(value))
 
-    def _settled_element(self, value: Any) -> Any:
-        return self.trace.tape.fix(value) if type(value) in SILENT else value
+    def _settled_elements(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Fix those numbers that C code takes the value of: all but floats, and floats that are added to others."""
+        meet_others = False
+        for value in values:
+            kind = type(value)
+            yield self.trace.tape.fix(value) if kind in SILENT or (meet_others and kind in TRACED) else value
+            meet_others = meet_others or kind not in _WRITES_DOWN
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
         if default and not is_plain(owner) and not hasattr(owner, name):
@@ -513,6 +526,8 @@ class Observer(ContainerReader, Interceptor):
 
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
+#: What a float that may change is added to so that the sum is written down.
+_WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, dpnp.ndarray))
 #: Numbers whose arithmetic is that of Python and NumPy.
 _OPERANDS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
 #: Attributes of NumPy's numbers that depend on the type only.
