@@ -62,3 +62,15 @@ def test_a_state_that_is_put_together_step_by_step():
     fused = tl_dpnp.fuse(history)
     for _ in range(2):
         compare("history", fused(x, 30), history(x, 30))
+
+
+def test_a_part_that_two_kernels_read_is_a_copy_of_a_part():
+    """With sizes that kernels are given, no kernel has a part of what is put together: it is copied from memory."""
+    def centred(*arrays):
+        part = dpnp.stack(arrays)[1]
+        return part - part.sum(axis=(-1, -2), keepdims=True)
+
+    fused = tl_dpnp.fuse(centred, dynamic=True)
+    for n, m in ((2, 4), (2, 5), (3, 6)):
+        arrays = [_random(n, m, m, seed=seed) for seed in range(2)]
+        compare("centred", fused(*arrays), centred(*arrays))

@@ -135,7 +135,8 @@ class _Writer(RegionElements):
                 self._assign(node, target)
         if output is not None and target is not output:
             self._move(target, output, self.rooms[node])
-        self.buffers[node] = target
+        if not isinstance(node, Array):  # what a result is a copy of is read where it lies
+            self.buffers[node] = target
 
     def _is_transposed(self, node: Node, output: Buffer) -> bool:
         """Return whether a result is computed in the interleaved layout, and then transposed."""
@@ -152,7 +153,7 @@ class _Writer(RegionElements):
     def _emit_below(self, node: Node) -> None:
         """Write the stored nodes that a node is computed from, as late as that, so that temporaries live shortly."""
         for operand in operands_of(node):
-            if operand in self.stored:
+            if operand in self.stored and not isinstance(operand, Array):
                 self._emit(operand)
             else:
                 self._emit_below(operand)
