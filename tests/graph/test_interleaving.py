@@ -12,6 +12,7 @@ import tl_dpnp
 from tests.graph import test_random_graphs as random_graphs
 from tests.graph.support import compare
 from tl_dpnp.graph import grids, interleaving
+from tl_dpnp.graph.kernels import clear_kernels
 
 
 def _random(seed, *shape, dtype="f4", order="C"):
@@ -132,6 +133,7 @@ def test_a_work_group_has_several_matrices(function):
 
 
 def test_one_kernel_serves_every_batch():
+    clear_kernels()
     fused = tl_dpnp.fuse(_scaling)
     for batch in (300, 1000, 1024, 1031):
         _check(_scaling, _arguments(batch, 4, "f4"), fused)
@@ -167,7 +169,13 @@ def _inverse(A, x, y, W):
     return x
 
 
-@pytest.mark.parametrize(("function", "n"), [(_product, 3), (_large, 40), (_inverse, 3)])
+def _rows(A, x, y, W):
+    for _ in range(4):
+        x = dpnp.tanh(x @ W + y)
+    return x
+
+
+@pytest.mark.parametrize(("function", "n"), [(_product, 3), (_large, 40), (_inverse, 3), (_rows, 5)])
 def test_other_programs_have_a_matrix_in_each_work_group(function, n):
     arguments = _arguments(300, n, "f4")
     assert not any(_interleaved(tl_dpnp.fuse(function), arguments))

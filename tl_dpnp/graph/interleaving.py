@@ -52,7 +52,12 @@ def can_be_interleaved(placement: Placement) -> bool:
 
 
 def is_better_interleaved(placement: Placement, roots: Sequence[Node]) -> bool:
-    """Return whether a region takes less time in the interleaved layout than with a matrix in each work-group."""
+    """Return whether a region takes less time in the interleaved layout than with a matrix in each work-group.
+
+    A region that has but rows of a tall matrix does chunks of them at once as it is.
+    """
+    if not any(_has_matrices(node, places) for node, places in [*placement.places.items(), *placement.leaves]):
+        return False
     steps = len(stored_nodes(placement, roots))
     moved = [(root, placement.places[root]) for root in roots] + staged_arrays(placement)
     vectors = sum(_matrix_size(node, places, placement) * node.dtype.itemsize / VECTOR_BYTES for node, places in moved)
@@ -78,6 +83,11 @@ def overlapped(placement: Placement, roots: Sequence[Node], outputs: Sequence[Ar
 def _depth(node: Contract) -> int:
     """Return how many terms each element of a product is the sum of."""
     return math.prod(size for letter, size in node.sizes.items() if letter not in node.letters)
+
+
+def _has_matrices(node: Node, places: Places) -> bool:
+    """Return whether a node has more than a row for each index of the interleaved axis."""
+    return 0 in places and sum(size > 1 for size, place in zip(node.shape, places, strict=True) if place is None) > 1
 
 
 def _matrix_size(node: Node, places: Places, placement: Placement) -> int:
