@@ -140,6 +140,17 @@ def test_one_kernel_serves_every_batch():
     assert fused.stats.compilations == 1
 
 
+@pytest.mark.parametrize("batch", [256, 257, 511])
+def test_rows_are_counted_from_the_first_of_a_work_group(batch):
+    """The last work-group of 257 begins at 241, not at 256."""
+    def lower(A, x):
+        for _ in range(4):
+            x = dpnp.tanh(_times(A, x)) + x
+        return dpnp.tril(x, k=4 - batch)
+
+    _check(lower, (_random(1, batch, 3, 3), _random(2, batch, 3)))
+
+
 def test_what_is_written_over_is_computed_once():
     """The last work-group of 257 does not begin early: it would read what others have written."""
     def step(A, x):

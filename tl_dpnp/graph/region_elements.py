@@ -82,9 +82,11 @@ class RegionElements:
     def _count(self, node: Arange, places: Places, index: tuple[Index, ...]) -> Value:
         """Return one of the numbers that count along axes."""
         terms = list(zip(index, node.strides, strict=True))
-        terms += [(self.group.index[target], stride * self.placement.grid[target].chunk)
-                  for stride, target in zip(node.strides, places, strict=True)
-                  if target in self.group.index and stride]
+        for stride, target in zip(node.strides, places, strict=True):
+            if stride and target in self.group.starts:
+                terms.append((self.group.starts[target], stride))
+            elif stride and target in self.group.index:
+                terms.append((self.group.index[target], stride * self.placement.grid[target].chunk))
         return counted(self.b, node.offset, terms, scalar_type_of(node.dtype))
 
     def _view_places(self, node: View, places: Places) -> Places:
