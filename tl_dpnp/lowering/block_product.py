@@ -18,6 +18,7 @@ from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedule.loops import Split
+from tl_dpnp.lowering.tactics.rounding import rounding
 
 __all__ = ["Block", "block_schedule", "blocks_of"]
 
@@ -92,8 +93,9 @@ def blocks_of(contraction: Contraction, device: DeviceDescription, engine: Matri
         return []
     name = element.name
     if device.capability >= _MEASURED_TENSOR_CORES:
-        rounded = "tf32" if name == "f32" and engine.precision == "default" else name
-        name = f"{rounded} on tensor cores" if f"{rounded} on tensor cores" in _BLOCKS else name
+        rounded = rounding([name] * 3, engine.precision, "mma.sync")
+        on_tensor_cores = f"{rounded.a} on tensor cores" if rounded is not None and rounded.terms <= 1 else ""
+        name = on_tensor_cores if on_tensor_cores in _BLOCKS else name
     return [
         block for block in _BLOCKS.get(name, ())
         if m % block.rows == 0 and n % block.columns == 0 and block.local_memory(element.bytes) <= engine.local_memory

@@ -19,7 +19,8 @@ from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, Mul
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
-from tl_dpnp.scalars import F32, I32, Precision, ScalarType
+from tl_dpnp.lowering.tactics.rounding import hint, rounding
+from tl_dpnp.scalars import Precision
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
@@ -38,8 +39,7 @@ _OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 class MatrixEngine:
     """The engine of a device: DPAS with `lanes`.
 
-    `precision` is what products of f32 matrices may lose: "highest" leaves them to multiply-adds of f32, "high" makes
-    each operand a sum of three bf16, "default" rounds operands to tf32 where there is that, else to bf16.
+    `precision` is what products of f32 matrices may lose (`tl_dpnp.lowering.tactics.rounding`).
     `emulated` computes lane by lane what the engine would.  `local_memory` are the bytes that a product may take to
     stage its operands; default tiles are halved `smaller_tiles` times.  `tiles` are the flags of a processor's tiles
     that may be used (`tl_dpnp.lowering.tile_engine`), and are emulated where `emulates_tiles` says so.
@@ -83,6 +83,11 @@ class NestProduct:
     b: Access
     total: Access
     finish: Assign
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """The types of A, B and the sums, by their names in the language."""
+        return self.a.buffer.element.name, self.b.buffer.element.name, self.total.buffer.element.name
 
     @property
     def lines(self) -> tuple[tuple[tuple[object, ...], Bound], ...]:
@@ -309,26 +314,18 @@ def _refusal(nest: Nest, product: NestProduct, engine: MatrixEngine) -> str:
         return "the work-group's sub-groups have another size, or it has a schedule of its own"
     if multiplies_by_zero(product):
         return "its sums are multiplied by 0"
-    names = [access.buffer.element.name for access in (product.a, product.b, product.total)]
-    hint = "; precision=\"high\" or \"default\" would allow it" if names == ["f32"] * 3 else ""
-    return f"it sums products of {names[0]} and {names[1]} in {names[2]}{hint}"
+    a, b, total = product.types
+    return f"it sums products of {a} and {b} in {total}{hint(product.types)}"
 
 
 def _types(product: NestProduct, engine: MatrixEngine) -> tuple[str, str, str, int] | None:
     """Return the accumulator, the types of A and B on the engine, and the terms of an f32 operand."""
-    a, b, total = (access.buffer.element for access in (product.a, product.b, product.total))
-    if a == b == total == F32:
-        match engine.precision:
-            case "high":
-                return "f32", "bf16", "bf16", 3
-            case "default":
-                name = "tf32" if engine.lanes == 16 else "bf16"
-                return "f32", name, name, 1
-        return None
-    fits: ScalarType = I32 if a.is_integer else F32
-    if a.name not in _OPERANDS or b.name not in _OPERANDS or total != fits:
-        return None
-    return total.name, a.name, b.name, 0
+    a, b, total = product.types
+    found = rounding(product.types, engine.precision, "dpas 16" if engine.lanes == 16 else "dpas 8")
+    if found is None or found.terms:
+        return None if found is None else (total, *found)
+    fits = "i32" if product.a.buffer.element.is_integer else "f32"
+    return (total, *found) if a in _OPERANDS and b in _OPERANDS and total == fits else None
 
 
 def _strides(access: Access, first: str, second: str) -> tuple[object, ...]:

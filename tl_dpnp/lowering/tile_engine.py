@@ -10,7 +10,7 @@ from tl_dpnp.kernels.amx.product import work_memory
 from tl_dpnp.kernels.amx.rows import ROWS, Palette
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, NestProduct, product_in
 from tl_dpnp.lowering.nest import Access, Loop, Nest
-from tl_dpnp.scalars import F32
+from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.target.catalog import AMX
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
 _MOST_MEMORY = 1 << 17
 #: Lanes of a vector of f32 or i32, as many as a cache line has.
 _LANES = 16
-#: bf16 that stand for one f32, by what products of f32 may lose.
-_TERMS = {"high": 3, "default": 1}
 
 
 def tile_kernel_of(loop: Loop) -> TileKernel | None:
@@ -73,10 +71,8 @@ def refusal(nest: Nest, kernel: TileKernel) -> str | None:
     product = _product(nest)
     if product is None:
         return "it is no product"
-    names = tuple(access.buffer.element.name for access in (product.a, product.b))
-    total = product.total.buffer.element.name
-    if names != kernel.operands or total != kernel.row.total:
-        return f"it sums products of {names[0]} and {names[1]} in {total}"
+    if product.types != (*kernel.operands, kernel.row.total):
+        return "it sums products of {} and {} in {}".format(*product.types)
     sizes = sizes_of(product)
     if sizes is None:
         return "its sizes are known at run time only"
@@ -114,11 +110,12 @@ def _candidate(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
     product = _product(nest)
     if product is None:
         return None
-    a, b, total = (access.buffer.element for access in (product.a, product.b, product.total))
-    terms = _TERMS.get(engine.precision, 0) if a == b == total == F32 else 0
-    names = ("bf16", "bf16") if terms else (a.name, b.name)
-    return next((TileKernel(row, terms) for row in ROWS
-                 if row.flag in engine.tiles and (row.a, row.b, row.total) == (*names, total.name)), None)
+    found = rounding(product.types, engine.precision, "amx")
+    if found is None:
+        return None
+    types = found.a, found.b, product.types[2]
+    return next((TileKernel(row, found.terms) for row in ROWS
+                 if row.flag in engine.tiles and (row.a, row.b, row.total) == types), None)
 
 
 def default_tile_kernel(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
@@ -179,9 +176,8 @@ def tile_remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> st
                 f"{words * used.row.per_word}")
     kernel = _candidate(nest, engine)
     if kernel is None:
-        names = [access.buffer.element.name for access in (product.a, product.b, product.total)]
-        hint = "; precision=\"high\" or \"default\" would allow it" if names == ["f32"] * 3 else ""
-        return f"is not on AMX: it sums products of {names[0]} and {names[1]} in {names[2]}{hint}"
+        a, b, total = product.types
+        return f"is not on AMX: it sums products of {a} and {b} in {total}{hint(product.types)}"
     why = refusal(nest, kernel)
     if why is None:
         fast = _time(nest, kernel) >= _vector_time(nest)

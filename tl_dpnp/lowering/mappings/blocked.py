@@ -26,6 +26,7 @@ from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
+from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 from tl_dpnp.target.multiprocessor import BlockedNumbers
 
@@ -172,8 +173,9 @@ def _products(
     a, b, c = (element.name for element in found.elements)
     if a != b:
         return
-    is_rounded = a == "f32" and (found.gemm.precision or precision) == "default"
-    if device.warpgroup_products and (c == "f32" if is_rounded else a in _HALVES and c in (*_HALVES, "f32")):
+    rounded = rounding((a, b, c), found.gemm.precision or precision, "wgmma")
+    is_rounded = rounded is not None and rounded.terms > 0
+    if device.warpgroup_products and (is_rounded or (a in _HALVES and c in (*_HALVES, "f32"))):
         element, operands = ("tf32", "tf32") if is_rounded else (a, "16 bits")
         for columns in _COLUMNS:
             yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine, element,

@@ -10,6 +10,7 @@ from tl_dpnp.kernels.mma.product import WarpProduct, find_product
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
+from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
 
 __all__ = ["chain_products", "chain_warps", "lone_product", "product_in_registers", "ragged_chain", "resident_stride",
@@ -24,6 +25,8 @@ _LARGE_F64 = 1024
 _LARGE_PADDED, _INTENSE = {"f64": 300, "f16": 500, "bf16": 500}, 64
 #: Bytes of the sums of a thread in a chain, and its rows and columns, at most.
 _SUMS, _LONGEST = 192, 8
+#: Types of A, B and the sums that tensor cores take.
+_PRODUCTS = {("f64", "f64", "f64"), ("f32", "f32", "f32"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32")}
 #: Elements that columns may be further apart than they are long, at most.
 _MOST_PADDING = 16
 
@@ -220,13 +223,8 @@ def sizes_of(gemm: ops.LinearAlgebra) -> tuple[int, int, int]:
 
 def _rounded_type(gemm: ops.LinearAlgebra, precision: Precision) -> tuple[str, bool] | None:
     """Return the type that tensor cores round operands to, and whether each is a sum of two; None for other types."""
-    names = [ops.memref_type(value).element.name for value in (*gemm.inputs, gemm.output)]
-    own = gemm.precision or precision
-    match names:
-        case ["f64", "f64", "f64"]:
-            return "f64", False
-        case ["f32", "f32", "f32"] if own != "highest":
-            return "tf32", own == "high"
-        case ["f16" | "bf16" as name, other, "f32"] if other == name:
-            return name, False
-    return None
+    names = tuple(ops.memref_type(value).element.name for value in (*gemm.inputs, gemm.output))
+    found = rounding(names, gemm.precision or precision, "mma.sync")
+    if found is None or names not in _PRODUCTS:
+        return None
+    return found.a, found.terms > 1
