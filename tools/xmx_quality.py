@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tl_dpnp
-from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
+from tl_dpnp.lowering.nest_products import whole_micro_kernel
 from tl_dpnp.scalars import SCALAR_TYPES, Precision
 
 _SHAPE = (256, 192, 512)

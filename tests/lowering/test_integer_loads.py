@@ -7,10 +7,10 @@ import pytest
 
 from tests.lowering.nest_interpreter import run_nest
 from tests.lowering.support import gemm
-from tl_dpnp.lowering.defaults import vector_schedule
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.realization import realize
+from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.scalars import BF16, F32, F64, I32
 from tl_dpnp.target.catalog import ZEN4
 

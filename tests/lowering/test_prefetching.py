@@ -19,11 +19,11 @@ from tests.lowering.support import gemm
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.llvm import GLOBAL, I64, constant, index
 from tl_dpnp.kernels.targets import TARGETS
-from tl_dpnp.lowering.defaults import vector_schedule
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.target.catalog import ZEN4
 from tl_dpnp.target.core import CACHE_LINE
 

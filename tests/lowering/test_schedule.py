@@ -15,11 +15,12 @@ from tests.lowering.support import gemm
 from tests.lowering.tiled_schedules import apply_random_tiling
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import subgroup_schedule, vector_schedule
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tactics.lanes import subgroup_schedule
+from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.catalog import AVX2, CORES, GPU, SSE, ZEN4

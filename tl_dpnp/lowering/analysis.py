@@ -14,10 +14,11 @@ from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.matrix_engine import MatrixEngine, default_micro_kernel, engine_of
+from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
 from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
+from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
 
 __all__ = ["STAGES", "Analysis", "analyse"]
 

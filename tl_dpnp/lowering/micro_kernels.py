@@ -21,11 +21,11 @@ from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Nest, loops_of
+from tl_dpnp.lowering.nest_products import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StagedResult, staged_result
-from tl_dpnp.lowering.tile_engine import palette_of, whole_tile_kernel
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.scalars import INDEX, U32

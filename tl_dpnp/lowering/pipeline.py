@@ -21,14 +21,13 @@ from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
 from tl_dpnp.lowering.emission import Shares
 from tl_dpnp.lowering.mappings.choice import default_mapping, mappings_of
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
-from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned, size_in_bytes
 from tl_dpnp.lowering.micro_kernels import MicroKernels
+from tl_dpnp.lowering.nest_products import palette_of
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.schedules import Scheduled, schedule_instructions, work_of
-from tl_dpnp.lowering.tile_engine import palette_of
+from tl_dpnp.lowering.schedules import Scheduled, registers_of, schedule_instructions, work_of
 from tl_dpnp.lowering.variants import Variant
 
 __all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]
@@ -134,11 +133,9 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
     ).write()
-    engines = [whole_micro_kernel(kernel.schedule.nest) for kernel in kernels]
-    registers = max((kernel.registers for kernel in engines if kernel is not None), default=0)
     plan = LaunchPlan(
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
-        registers, parts=mapping.parts,
+        registers_of(kernels), parts=mapping.parts,
     )
     remarks = *mapping.remarks, *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark)
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))

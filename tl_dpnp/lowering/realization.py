@@ -16,11 +16,10 @@ from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.integer_loads import use_integer_loads
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
+from tl_dpnp.lowering.nest_products import whole_micro_kernel, whole_tile_kernel
 from tl_dpnp.lowering.synchronization import synchronize
-from tl_dpnp.lowering.tile_engine import whole_tile_kernel
 
 __all__ = ["Realized", "realize"]
 

@@ -12,18 +12,17 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.lowering.matrix_engine import MatrixEngine, remark, whole_micro_kernel
 from tl_dpnp.lowering.nest import loops_of, stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tile_engine import tile_remark, tile_work, whole_tile_kernel
+from tl_dpnp.lowering.tactics.choice import ENGINES, choose
+from tl_dpnp.lowering.tactics.tactic import Place, Tactic
 from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.target.core import Core
 
-__all__ = ["GivenSchedule", "Scheduled", "resolve_schedules", "schedule_instructions", "work_of"]
+__all__ = ["GivenSchedule", "Scheduled", "registers_of", "resolve_schedules", "schedule_instructions", "work_of"]
 
 #: What may be given for an instruction: a schedule, what `Schedule.to_json` returned or the text of it, or a function
 #: that is called with a schedule of the plain nest and changes it or returns another.
@@ -52,62 +51,54 @@ def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Cont
     With `moving`, as `contraction_of` takes it, each nest does two work-groups at once.  Raises ScheduleError, with the
     place of the instruction, for a schedule that does not fit the mapping or the device.
     """
-    core, engine, given = analysis.device.core, analysis.engine, dict(analysis.options.schedules)
     result = []
     for operation, contraction in contractions_of(analysis.function, moving):
-        own = engine.at(operation.precision)
+        place = mapping.place(analysis, operation)
         try:
-            if contraction.nest.name in given:
-                schedule = Schedule.from_json(given[contraction.nest.name], contraction.nest)
-            else:
-                kernel = mapping.engine_kernel(contraction.nest, own)
-                if kernel is None:
-                    schedule = mapping.loops(contraction, core)
-                else:
-                    schedule = Schedule(contraction.nest)
-                    schedule.tensorize("m", kernel)
-            _check_engine(schedule, engine)
-            _check_device(schedule, analysis.device)
+            tactic = choose(contraction, place)
+            schedule = tactic.schedule()
+            _check(schedule, place)
             realized = realize(schedule.nest, mapping.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        on_tiles = whole_tile_kernel(schedule.nest)
-        why = (remark(contraction.nest, own, whole_micro_kernel(schedule.nest))
-               or tile_remark(contraction.nest, own, on_tiles))
-        beyond = None
-        if contraction.nest.name not in given and on_tiles is None:
-            beyond = _beyond(operation, contraction, mapping, core)
-        result.append(Scheduled(operation, contraction, schedule, realized, why, beyond))
+        remarks = (engine.remark(contraction.nest, place.engine, schedule.nest) for engine in ENGINES)
+        remark = next(filter(None, remarks), None)
+        result.append(Scheduled(operation, contraction, schedule, realized, remark, _beyond(operation, tactic)))
     return result
 
 
-def _beyond(
-    operation: ops.Contraction, contraction: Contraction, mapping: LoopMapping, core: Core
-) -> Scheduled | None:
+def _beyond(operation: ops.Contraction, tactic: Tactic) -> Scheduled | None:
     """Schedule an instruction for operands from memory, where that takes another schedule."""
+    contraction = tactic.contraction
     named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
-    schedule = mapping.beyond(named, core)
-    return None if schedule is None else Scheduled(operation, named, schedule, realize(schedule.nest, mapping.layout))
+    schedule = replace(tactic, contraction=named).schedule_beyond_caches()
+    if schedule is None:
+        return None
+    return Scheduled(operation, named, schedule, realize(schedule.nest, tactic.place.layout))
 
 
 def work_of(kernels: Sequence[Scheduled], core: Core) -> int:
     """Return the work of a work-group as `tl_dpnp.lowering.plan.LaunchPlan` has it."""
-    return sum(tile_work(kernel.schedule.nest) or vector_operations(kernel.contraction, core) for kernel in kernels)
+    def work(kernel: Scheduled) -> int:
+        found = (engine.work(kernel.schedule.nest) for engine in ENGINES)
+        return next(filter(None, found), None) or vector_operations(kernel.contraction, core)
+
+    return sum(map(work, kernels))
 
 
-def _check_engine(schedule: Schedule, engine: MatrixEngine) -> None:
-    kernel = whole_micro_kernel(schedule.nest)
-    if kernel is not None and kernel.row.execution_size != engine.lanes:
-        has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
-        raise ScheduleError(f"{schedule.name}: {kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the "
-                            f"device {has}, and none is emulated")
-    on_tiles = whole_tile_kernel(schedule.nest)
-    if on_tiles is not None and on_tiles.row.flag not in engine.tiles:
-        raise ScheduleError(f"{schedule.name}: {on_tiles.name} needs {on_tiles.row.flag}, which the device does not "
-                            "have or may not use, and none is emulated")
+def registers_of(kernels: Sequence[Scheduled]) -> int:
+    """Return the size of a GPU thread's register file that the instructions are made for, 0 where it does not matter.
+    """
+    return max((engine.registers(kernel.schedule.nest) for kernel in kernels for engine in ENGINES), default=0)
 
 
-def _check_device(schedule: Schedule, device: DeviceDescription) -> None:
+def _check(schedule: Schedule, place: Place) -> None:
+    """Raise ScheduleError where a schedule needs what the device has not."""
+    device = place.device
+    for engine in ENGINES:
+        missing = engine.missing(schedule.nest, place.engine)
+        if missing is not None:
+            raise ScheduleError(f"{schedule.name}: {missing}")
     copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
     if copy is not None and not device.asynchronous_copies:
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "

@@ -14,7 +14,9 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import analyse
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
-from tl_dpnp.lowering.mappings.choice import BaseMapping, base_mapping
+from tl_dpnp.lowering.mappings.choice import base_mapping
+from tl_dpnp.lowering.tactics.choice import tunable
+from tl_dpnp.lowering.tactics.tactic import TiledTactic
 from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
 from tl_dpnp.target.core import Core
 
@@ -34,18 +36,38 @@ _MOST_PRODUCTS = 160
 
 @dataclass(frozen=True)
 class Tunable:
-    """An instruction whose schedule may be searched; `work` estimates its vector operations."""
+    """An instruction whose schedule may be searched."""
 
-    name: str
-    work: int
-    default: Tiling
-    contraction: Contraction
-    mapping: BaseMapping
-    core: Core
+    tactic: TiledTactic
+
+    @property
+    def name(self) -> str:
+        """The name of the instruction's nest."""
+        return self.contraction.nest.name
+
+    @property
+    def work(self) -> int:
+        """An estimate of its vector operations."""
+        return vector_operations(self.contraction, self.core)
+
+    @property
+    def default(self) -> Tiling:
+        """The tiling that it has without a search."""
+        return self.tactic.default_tiling
+
+    @property
+    def contraction(self) -> Contraction:
+        """Its nest before it is scheduled."""
+        return self.tactic.contraction
+
+    @property
+    def core(self) -> Core:
+        """What computes it."""
+        return self.tactic.place.device.core
 
     def schedule(self, tiling: Tiling) -> str:
         """Return the schedule with a tiling, as JSON; raises `ScheduleError` if there is none."""
-        schedule = self.mapping.loops(self.contraction, self.core, tiling=tiling)
+        schedule = replace(self.tactic, tiling=tiling).schedule()
         return json.dumps(schedule.to_json(), separators=(",", ":"))
 
     @property
@@ -78,7 +100,7 @@ class Tunable:
     def _room(self) -> tuple[int, int]:
         """How many vectors high the result is, and how many a work-item has registers for."""
         rows = self.contraction.rows if isinstance(self.contraction.rows, int) else _ASSUMED_SIZE
-        return self.mapping.tile_room(rows, self.contraction, self.core)
+        return self.tactic.room(rows)
 
     @property
     def _columns(self) -> int:
@@ -108,11 +130,9 @@ def tunables(function: ops.Function, device: DeviceDescription, options: Lowerin
     Raises LoweringError for a work-group that the device does not allow, UnsupportedError for what it lacks.
     """
     analysis = analyse(function, options.applied_to(device), options)
-    mapping, core = base_mapping(analysis), analysis.device.core
-    given = {*dict(options.schedules), *(contraction.nest.name for contraction, _ in analysis.products)}
-    return [
-        Tunable(contraction.nest.name, vector_operations(contraction, core), mapping.tiling(contraction, core),
-                contraction, mapping, core)
-        for operation, contraction in contractions_of(analysis.canonical) if contraction.nest.name not in given
-        and mapping.engine_kernel(contraction.nest, analysis.engine.at(operation.precision)) is None
-    ]
+    mapping = base_mapping(analysis)
+    on_engine = {contraction.nest.name for contraction, _ in analysis.products}
+    found = [tunable(contraction, mapping.place(analysis, operation))
+             for operation, contraction in contractions_of(analysis.canonical)
+             if contraction.nest.name not in on_engine]
+    return [Tunable(tactic) for tactic in found if tactic is not None]

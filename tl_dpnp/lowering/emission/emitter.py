@@ -46,7 +46,7 @@ from tl_dpnp.lowering.emission.staged import StagedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine, micro_kernel_of, product_in
+from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
@@ -71,7 +71,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
-from tl_dpnp.lowering.tile_engine import tile_kernel_of
+from tl_dpnp.lowering.nest_products import micro_kernel_of, product_in, tile_kernel_of
 from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.scalars import ScalarType
 

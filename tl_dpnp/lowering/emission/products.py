@@ -15,7 +15,6 @@ from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.kernels.llvm import I32, private_array
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.emission.variables import Variable
-from tl_dpnp.lowering.matrix_engine import NestProduct, product_in
 from tl_dpnp.lowering.nest import (
     Access,
     Bound,
@@ -28,7 +27,7 @@ from tl_dpnp.lowering.nest import (
     Total,
     map_accesses,
 )
-from tl_dpnp.lowering.tile_engine import keeps_packed, stores_sums
+from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
 
 __all__ = ["emit_on_tiles", "product_of"]
 

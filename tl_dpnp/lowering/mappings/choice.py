@@ -14,7 +14,7 @@ from tl_dpnp.lowering.mappings.persistent_gemm import PersistentGemm
 from tl_dpnp.lowering.mappings.sub_group import SubGroups
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 
-__all__ = ["BaseMapping", "base_mapping", "default_mapping", "mappings_of"]
+__all__ = ["base_mapping", "default_mapping", "mappings_of"]
 
 #: The mappings for programs of all kinds, and those for some, a later one of which comes before an earlier one.
 BaseMapping = WorkItem | SubGroups

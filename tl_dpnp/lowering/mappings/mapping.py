@@ -15,15 +15,11 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Body, Expression
-from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
-from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.memory import Placement
-from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.lowering.tactics.tactic import Place
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.target.core import Core
 
@@ -89,17 +85,10 @@ class LoopMapping(Mapping):
         """What a user should know of what computes the instructions."""
         return ()
 
-    @abstractmethod
-    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
-        """Return the schedule of an instruction as loops, by default or with a tiling."""
-
-    def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:
-        """Return the name of the micro-kernel that computes a nest on a matrix engine by default, None without one."""
-        return None
-
-    def beyond(self, contraction: Contraction, core: Core) -> Schedule | None:
-        """Return the schedule for operands that exceed all caches, None where it is no other."""
-        return None
+    def place(self, analysis: Analysis, operation: ops.LinearAlgebra) -> Place:
+        """Return what there is to compute an instruction with."""
+        return Place(analysis.device, self.frame, self.layout, analysis.engine.at(operation.precision),
+                     dict(analysis.options.schedules))
 
     def moving_values(self, function: ops.Function, core: Core) -> frozenset[str]:
         """Return the memrefs that differ between two work-groups which had better be done at once; else none."""

@@ -5,24 +5,18 @@ How large a work-group is, attributes of the function say first, then the instru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.block_product import Block, block_schedule, blocks_of
 from tl_dpnp.lowering.body.building import GROUP, call
-from tl_dpnp.lowering.contraction import Contraction, contractions_of
-from tl_dpnp.lowering.defaults import subgroup_schedule
+from tl_dpnp.lowering.contraction import contractions_of
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.lowering.matrix_engine import MOST_SUBGROUPS, MatrixEngine, default_micro_kernel, extent_of_tiles
-from tl_dpnp.lowering.nest import Nest
-from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tiling import Tiling, subgroup_tiling
-from tl_dpnp.target.core import Core
+from tl_dpnp.lowering.tactics.blocks import blocks_of
+from tl_dpnp.lowering.tactics.dpas import MOST_SUBGROUPS, extent_of_tiles
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
@@ -31,16 +25,13 @@ __all__ = ["SubGroups"]
 
 #: Sub-group sizes in the order of preference where the function leaves the choice.
 _PREFERRED_SIZES = (16, 8, 32, 4, 64)
-#: Values that a work-item of a GPU may sum in.
-_REGISTERS = 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubGroups(LoopMapping):
-    """See the module; `blocks` are the tiles of large products on CUDA devices, by the names of their nests."""
+    """See the module."""
 
     form = "subgroup"
-    blocks: Mapping[str, Sequence[Block]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, analysis: Analysis) -> SubGroups:
@@ -49,9 +40,8 @@ class SubGroups(LoopMapping):
         The micro-kernels of a matrix engine set the size of a sub-group and, with their tiles, that of the work-group.
         """
         function, device, products = analysis.parsed, analysis.device, analysis.products
-        blocks = {contraction.nest.name: blocks_of(contraction, device, analysis.engine.at(operation.precision))
-                  for operation, contraction in contractions_of(analysis.canonical)}
-        best = next((block for found in blocks.values() for block in found), None)
+        best = next((block for operation, contraction in contractions_of(analysis.canonical)
+                     for block in blocks_of(contraction, device, analysis.engine.at(operation.precision))), None)
         size = _subgroup_size(analysis)
         if function.work_group_size is not None:
             rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
@@ -68,34 +58,16 @@ class SubGroups(LoopMapping):
                 f"{device.name} allows {device.max_work_group_size}",
                 "make it smaller",
             )
-        return cls(layout=layout, is_given=function.has_attributes, blocks=blocks)
+        return cls(layout=layout, is_given=function.has_attributes)
 
     def __str__(self) -> str:
         layout = self.layout
         size = f"work_group_size({layout.lanes * layout.rows},{layout.columns}) subgroup_size({layout.lanes})"
         return f"sub-group form: {size}"
 
-    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
-        for block in self.blocks.get(contraction.nest.name, ()) if tiling is None else ():
-            if block.layout == self.layout:
-                return block_schedule(contraction, block)
-        return subgroup_schedule(contraction, self.layout, core, tiling)
-
-    def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:
-        kernel = default_micro_kernel(nest, engine, self.layout) if self.layout.lanes == engine.lanes else None
-        return None if kernel is None else kernel.name
-
     def write_groups(self, writer: BodyWriter) -> None:
         writer.assign(GROUP, call(intrinsics.group_id()))
         writer.region(writer.function.body)
-
-    def tiling(self, contraction: Contraction, core: Core) -> Tiling:
-        """Return the tiling that is the default."""
-        return subgroup_tiling(contraction, core)
-
-    def tile_room(self, rows: int, contraction: Contraction, core: Core) -> tuple[int, int]:
-        """Return of how many vectors `rows` are for a work-item, and for how many vectors it has registers."""
-        return 1, _REGISTERS
 
 
 def _subgroup_size(analysis: Analysis) -> int:

@@ -13,17 +13,10 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, MINIMUM, call
 from tl_dpnp.lowering.body.tree import And, Comparison, Name, add
-from tl_dpnp.lowering.contraction import JAMMED, Contraction
-from tl_dpnp.lowering.defaults import vector_schedule
+from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.mappings.jam import moving_values
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.lowering.matrix_engine import MatrixEngine
-from tl_dpnp.lowering.nest import Nest
-from tl_dpnp.lowering.packing import strided_along
-from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tile_engine import default_tile_kernel
-from tl_dpnp.lowering.tiling import Tiling, memory_tiling, vector_tiling, vector_width
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:
@@ -55,17 +48,6 @@ class WorkItem(LoopMapping):
     def __str__(self) -> str:
         return "vector form: one work-item computes a work-group"
 
-    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
-        return vector_schedule(contraction, core, tiling)
-
-    def engine_kernel(self, nest: Nest, engine: MatrixEngine) -> str | None:
-        kernel = default_tile_kernel(nest, engine)
-        return None if kernel is None else kernel.name
-
-    def beyond(self, contraction: Contraction, core: Core) -> Schedule | None:
-        tiling = None if strided_along(contraction, "m") else memory_tiling(contraction, core)
-        return None if tiling is None else vector_schedule(contraction, core, tiling)
-
     def moving_values(self, function: ops.Function, core: Core) -> frozenset[str]:
         return moving_values(function, core)
 
@@ -86,11 +68,3 @@ class WorkItem(LoopMapping):
             writer.count_up(GROUP, 1)
         if writer.palette is not None:
             writer.evaluate(call(intrinsics.release_tiles()))
-
-    def tiling(self, contraction: Contraction, core: Core) -> Tiling:
-        """Return the tiling that is the default."""
-        return vector_tiling(contraction, core)
-
-    def tile_room(self, rows: int, contraction: Contraction, core: Core) -> tuple[int, int]:
-        """Return of how many vectors `rows` are for a work-item, and for how many vectors it has registers."""
-        return -(-rows // vector_width(contraction, core)), core.registers

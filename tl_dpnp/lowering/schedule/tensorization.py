@@ -9,10 +9,9 @@ from tl_dpnp.kernels.amx.micro_kernel import TileKernel, tile_kernel_named
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.kernels.instructions import INSTRUCTIONS, MatrixInstruction
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
-from tl_dpnp.lowering.matrix_engine import NestProduct, multiplies_by_zero, operand_names, product_in
 from tl_dpnp.lowering.nest import Access, Assign, Derived, Loop, MultiplyAdd, Node
+from tl_dpnp.lowering.nest_products import NestProduct, product_in, refusal
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.lowering.tile_engine import refusal
 from tl_dpnp.lowering.warp_tile import element_of, is_schedulable, warp_tile_of
 
 __all__ = ["tensorize"]
@@ -22,11 +21,13 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     """See `Schedule.tensorize`."""
     kernel = micro_kernel_named(instruction)
     if kernel is not None:
-        _tensorize_product(draft, loop, kernel)
+        if kernel.row.unreachable is not None:
+            raise UnsupportedError(f"{draft.nest.name}: {kernel.row} cannot be reached: {kernel.row.unreachable}")
+        _tensorize_product(draft, loop, kernel, "DPAS")
         return
     tile_kernel = tile_kernel_named(instruction)
     if tile_kernel is not None:
-        _tensorize_on_tiles(draft, loop, tile_kernel)
+        _tensorize_product(draft, loop, tile_kernel, "AMX")
         return
     if instruction in ROWS:
         _tensorize_by_warp(draft, loop, ROWS[instruction])
@@ -51,34 +52,15 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     draft.replace(loop, lambda _: (outer,))
 
 
-def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel) -> None:
-    """Replace a whole nest, which must be a product of the micro-kernel's types."""
-    if kernel.row.unreachable is not None:
-        raise UnsupportedError(f"{draft.nest.name}: {kernel.row} cannot be reached: {kernel.row.unreachable}")
-    m = draft.loop(loop)
-    product = product_in(m)
-    whole = len(draft.nest.body) == 1 and draft.nest.body[0] == m
-    if product is None or not whole or any(entry.kind != "serial" for entry in (m, product.n, product.k)):
-        raise draft.error("a micro-kernel of DPAS replaces a whole nest that is a product and was not scheduled before")
-    names = tuple(access.buffer.element.name for access in (product.a, product.b))
-    draft.require(
-        names == operand_names(kernel) and product.total.buffer.element.name == kernel.row.destination,
-        f"it multiplies {names[0]} and {names[1]} into {product.total.buffer.element}",
-    )
-    draft.require(not kernel.staged or product.can_be_staged(kernel),
-                  "its sizes or strides do not allow loads of words, by which elements that share bytes are staged")
-    draft.require(not multiplies_by_zero(product), "its sums are multiplied by 0, and the compiler takes them away")
-    draft.replace(loop, lambda _: (_all_tensorized(m, product, kernel.name),))
-
-
-def _tensorize_on_tiles(draft: Draft, loop: str, kernel: TileKernel) -> None:
+def _tensorize_product(draft: Draft, loop: str, kernel: MicroKernel | TileKernel, engine: str) -> None:
     """Replace a whole nest, which must be a product that the micro-kernel computes."""
     m = draft.loop(loop)
     product = product_in(m)
     whole = len(draft.nest.body) == 1 and draft.nest.body[0] == m
     if product is None or not whole or any(entry.kind != "serial" for entry in (m, product.n, product.k)):
-        raise draft.error("a micro-kernel of AMX replaces a whole nest that is a product and was not scheduled before")
-    why = refusal(draft.nest, kernel)
+        raise draft.error(f"a micro-kernel of {engine} replaces a whole nest that is a product and was not scheduled "
+                          "before")
+    why = refusal(product, kernel)
     draft.require(why is None, str(why))
     draft.replace(loop, lambda _: (_all_tensorized(m, product, kernel.name),))
 

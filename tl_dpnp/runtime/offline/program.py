@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.lowering.matrix_engine import whole_micro_kernel
+from tl_dpnp.lowering.nest_products import whole_micro_kernel
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary

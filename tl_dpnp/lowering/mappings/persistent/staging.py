@@ -28,8 +28,6 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
-from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.defaults import staged_schedule
 from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
@@ -57,10 +55,7 @@ from tl_dpnp.lowering.mappings.persistent.products import (
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.register_tiles import Problem, best_plan
-from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tiling import Tiling
 from tl_dpnp.scalars import Precision
-from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
@@ -136,9 +131,6 @@ class Persistent(LoopMapping):
     @property
     def remarks(self) -> tuple[str, ...]:
         return (f"tensor cores compute: {self.instructions}",) if self.instructions else ()
-
-    def loops(self, contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
-        return staged_schedule(contraction, self.layout)
 
     def memref(self, value: ops.Value) -> MemrefDescriptor | None:
         return staged_memref(self, value)

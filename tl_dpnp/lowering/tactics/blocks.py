@@ -19,8 +19,9 @@ from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedule.loops import Split
 from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.lowering.tactics.tactic import Place, Tactic
 
-__all__ = ["Block", "block_schedule", "blocks_of"]
+__all__ = ["Blocks", "blocks_of"]
 
 _LANES_ALONG_ROWS, _LANES_ALONG_COLUMNS = 8, 4
 #: Bytes of a vector, and of a piece along k.
@@ -104,10 +105,22 @@ def blocks_of(contraction: Contraction, device: DeviceDescription, engine: Matri
     ]
 
 
-def block_schedule(contraction: Contraction, block: Block) -> Schedule:
-    """Schedule a nest for one of its `blocks_of`, for work-groups of its layout."""
-    sides = [_Side(contraction, buffer, side) for buffer, side in zip("AB", "mn", strict=True)]
-    return (_on_tensor_cores if block.instruction else _multiply_adds)(contraction, block, sides)
+@dataclass(frozen=True)
+class Blocks(Tactic):
+    """See the module."""
+
+    leaves_tuning = True
+    block: Block
+
+    @classmethod
+    def of(cls, contraction: Contraction, place: Place) -> Blocks | None:
+        found = blocks_of(contraction, place.device, place.engine)
+        block = next((block for block in found if block.layout == place.layout), None)
+        return None if block is None else cls(contraction, place, block)
+
+    def schedule(self) -> Schedule:
+        sides = [_Side(self.contraction, buffer, side) for buffer, side in zip("AB", "mn", strict=True)]
+        return (_on_tensor_cores if self.block.instruction else _multiply_adds)(self.contraction, self.block, sides)
 
 
 def _multiply_adds(contraction: Contraction, block: Block, sides: list[_Side]) -> Schedule:

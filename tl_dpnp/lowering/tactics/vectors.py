@@ -1,50 +1,50 @@
-"""The default schedules: for each form of a kernel, a short function of the nest, the device and a `Tiling`."""
+"""One work-item computes with vectors: a tile of C in registers, rows in lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
-from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tiling import Tiling, rest_of_rows, subgroup_tiling, vector_tiling, vector_width
+from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
+from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, Part, decreasing, tile_columns, unroll_reduction
+from tl_dpnp.lowering.tiling import Tiling, memory_tiling, rest_of_rows, vector_tiling, vector_width
 from tl_dpnp.target.core import Core
 
-__all__ = ["staged_schedule", "subgroup_schedule", "vector_schedule"]
+__all__ = ["Vectors", "vector_schedule"]
 
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
-#: Rows and columns of the smallest tiles of a size that is unknown; what they leave over is done one by one.
-_SMALL_TILE = 4
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
-#: K loops up to this length are unrolled whole in the staged form.
-_SHORT_STAGED_SUM = 16
-#: Longer ones by the first of these numbers that divides them; the largest is for sums from `_LONG_STAGED_SUM` on.
-_STAGED_STEPS, _LONG_STAGED_SUM = (16, 8, 4, 2, 1), 64
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One part of a nest that was tiled: its loops, None where the part has none.
+class Vectors(TiledTactic):
+    """See the module."""
 
-    `outer` is the loop over the tiles: of rows, or of columns where the rows are not tiled; `jam` that over
-    work-groups.
-    """
+    @classmethod
+    def of(cls, contraction: Contraction, place: Place) -> Vectors | None:
+        return cls(contraction, place) if place.frame.is_alone else None
 
-    rows: str
-    columns: str | None
-    reduction: str | None
-    outer: str
-    jam: str | None = None
+    def schedule(self) -> Schedule:
+        return vector_schedule(self.contraction, self.place.device.core, self.tiling)
 
-    def renamed(self, names: Mapping[str, str], **split: str) -> _Part:
-        """Return what a split leaves over: the loops inside the one that was `split` have new names there."""
-        copied = {field.name: names.get(loop, loop) for field in fields(self) if (loop := getattr(self, field.name))}
-        return replace(self, **(copied | split))
+    def schedule_beyond_caches(self) -> Schedule | None:
+        core = self.place.device.core
+        tiling = None if strided_along(self.contraction, "m") else memory_tiling(self.contraction, core)
+        return None if tiling is None else vector_schedule(self.contraction, core, tiling)
+
+    @property
+    def default_tiling(self) -> Tiling:
+        return vector_tiling(self.contraction, self.place.device.core)
+
+    def room(self, rows: int) -> tuple[int, int]:
+        core = self.place.device.core
+        return -(-rows // vector_width(self.contraction, core)), core.registers
 
 
 def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
@@ -67,7 +67,7 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
         pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
     reductions, others = [], []
-    for part in _tile_columns(schedule, contraction, tiling.columns):
+    for part in tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
@@ -124,7 +124,7 @@ def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int, c
     result = schedule.cache_write(OUTPUT, "registers")
     rows, columns = schedule.split("m", tiling.columns), schedule.split("n", tiling.vectors * width)
     schedule.reorder(rows.outer, columns.outer, columns.inner, rows.inner)
-    tile = _Part(columns.inner, rows.inner, "k", rows.outer)
+    tile = Part(columns.inner, rows.inner, "k", rows.outer)
     loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, core)
     if loop is not None:
         schedule.prefetch(loop)
@@ -156,96 +156,11 @@ def _sum_in_lanes(schedule: Schedule, contraction: Contraction, width: int) -> N
             schedule.prefetch(rounds.outer)
 
 
-def subgroup_schedule(
-    contraction: Contraction, layout: SubgroupLayout, core: Core, tiling: Tiling | None = None
-) -> Schedule:
-    """Schedule a nest for the sub-group form: rows over lanes, tiles over sub-groups, columns in registers.
-
-    `tiling` is by default `subgroup_tiling`.
-    """
-    tiling = tiling or subgroup_tiling(contraction, core)
-    schedule = Schedule(contraction.nest)
-    rows = schedule.split("m", layout.lanes, tail="guard")
-    schedule.bind(rows.outer, "rows")
-    schedule.bind(rows.inner, "lanes")
-    for part in _tile_columns(schedule, contraction, tiling.columns, deal=True):
-        if part.columns is not None:
-            schedule.unroll(part.columns)
-        if part.reduction is not None:
-            if part.columns is not None:
-                schedule.decompose_reduction(part.reduction, above=part.columns)
-            _unroll_reduction(schedule, part.reduction, contraction.depth, tiling.unroll)
-    return schedule
-
-
-def staged_schedule(contraction: Contraction, layout: SubgroupLayout) -> Schedule:
-    """Schedule a nest for the staged form: a tile of C for each thread of a team, in registers.
-
-    Sizes are known, and a tile divides them: it is the smallest one that leaves no more tiles than there are threads.
-    """
-    schedule = Schedule(contraction.nest)
-    rows, columns = contraction.rows, contraction.columns
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
-    height, width = _smallest_tile(rows, layout.lanes), _smallest_tile(columns, layout.columns)
-    across, along = schedule.split("m", height), schedule.split("n", width)
-    schedule.reorder(across.outer, along.outer, across.inner, along.inner)
-    schedule.bind(across.outer, "lanes")
-    schedule.bind(along.outer, "columns")
-    copies: list[Mapping[str, str]] = [{}]
-    if contraction.depth is not None:
-        decomposed = schedule.decompose_reduction("k", above=across.inner)
-        copies += [decomposed.init, decomposed.finish]
-    for renamed in copies:
-        for loop in (across.inner, along.inner):
-            schedule.unroll(renamed.get(loop, loop))
-    if contraction.depth is not None:
-        depth = contraction.depth
-        assert isinstance(depth, int)
-        steps: tuple[int, ...] = (depth, *_STAGED_STEPS) if depth <= _SHORT_STAGED_SUM else _STAGED_STEPS
-        if _SHORT_STAGED_SUM < depth < _LONG_STAGED_SUM:
-            steps = steps[1:]
-        _unroll_reduction(schedule, "k", depth, next(step for step in steps if depth % step == 0))
-    return schedule
-
-
-def _smallest_tile(size: int, threads: int) -> int:
-    return next(tile for tile in range(1, size + 1) if size % tile == 0 and size // tile <= threads)
-
-
-def _tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[_Part]:
-    """Tile the columns; where their number is unknown, the rest runs in smaller tiles and then one by one.
-
-    With `deal`, the tiles are dealt out to the sub-groups, which would share few small ones badly.
-    """
-    columns = contraction.columns
-    if isinstance(columns, int):
-        tile = min(tile, columns)
-        factors = [tile, columns % tile]
-    else:
-        factors = [tile] if deal or tile % _SMALL_TILE else _decreasing(tile, _SMALL_TILE)
-    rest = _Part("m.1" if deal else "m", None, None if contraction.depth is None else "k", "n",
-                 JAM if contraction.jam > 1 else None)
-    parts = []
-    for factor in factors:
-        split = schedule.split(rest.outer, factor)
-        parts.append(replace(rest, columns=split.inner, outer=split.outer))
-        if split.remainder is None:
-            break
-        rest = rest.renamed(split.renamed, outer=split.remainder)
-    else:
-        parts.append(rest)
-    if deal:
-        for part in parts:
-            schedule.bind(part.outer, "columns")
-    return parts
-
-
-def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width: int) -> list[_Part]:
+def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width: int) -> list[Part]:
     """Tile the rows; where their number is unknown, the rest runs in smaller tiles and then one by one."""
-    factors = [vectors * width] if isinstance(rows, int) else _decreasing(
-        vectors * width, width, width // 2, _SMALL_TILE)
-    tiles: list[_Part] = []
+    factors = [vectors * width] if isinstance(rows, int) else decreasing(
+        vectors * width, width, width // 2, SMALL_TILE)
+    tiles: list[Part] = []
     rest = part
     for factor in factors:
         if isinstance(rows, int) and rows <= factor:
@@ -258,13 +173,8 @@ def _tile_rows(schedule: Schedule, part: _Part, rows: Bound, vectors: int, width
     return [*tiles, rest]
 
 
-def _decreasing(*factors: int) -> list[int]:
-    """Return the factors that are smaller than all before them."""
-    return [factor for i, factor in enumerate(factors) if all(factor < before for before in factors[:i])]
-
-
 def _finish_tile(
-    schedule: Schedule, tile: _Part, depth: Bound | None, unroll: int, width: int, core: Core
+    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, width: int, core: Core
 ) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
@@ -282,7 +192,7 @@ def _finish_tile(
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
     if tile.reduction is not None:
-        return _unroll_reduction(schedule, tile.reduction, depth, unroll)
+        return unroll_reduction(schedule, tile.reduction, depth, unroll)
     return None
 
 
@@ -306,17 +216,3 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, wid
         (schedule.vectorize if len(range_) > 1 else schedule.unroll)(rows)
     if columns is not None:
         schedule.unroll(columns)
-
-
-def _unroll_reduction(schedule: Schedule, reduction: str, depth: Bound | None, factor: int) -> str | None:
-    """Unroll a reduction by `factor`, and return the loop that is left, if any."""
-    if isinstance(depth, int) and depth <= factor:
-        schedule.unroll(reduction)
-        return None
-    if factor == 1:
-        return reduction
-    split = schedule.split(reduction, factor)
-    schedule.unroll(split.inner)
-    if split.remainder is not None and schedule.range_of(split.remainder) is not None:
-        schedule.unroll(split.remainder)
-    return split.outer

@@ -1,0 +1,120 @@
+"""Products on the tiles of Intel's processors (AMX), where they are faster than vectors by an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
+from tl_dpnp.kernels.amx.rows import ROWS
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.matrix_engine import MatrixEngine
+from tl_dpnp.lowering.nest import Nest
+from tl_dpnp.lowering.nest_products import lies_along, refusal, stores_sums, whole_product, whole_tile_kernel
+from tl_dpnp.lowering.tactics.rounding import hint, rounding
+from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
+from tl_dpnp.target.catalog import AMX
+
+__all__ = ["Amx"]
+
+#: Lanes of a vector of f32 or i32, as many as a cache line has.
+_LANES = 16
+
+
+@dataclass(frozen=True)
+class Amx(EngineTactic):
+    """See the module."""
+
+    @classmethod
+    def of(cls, contraction: Contraction, place: Place) -> Amx | None:
+        kernel = _default_kernel(contraction.nest, place.engine) if place.frame.is_alone else None
+        return None if kernel is None else cls(contraction, place, kernel)
+
+    @classmethod
+    def remark(cls, plain: Nest, engine: MatrixEngine, scheduled: Nest) -> str | None:
+        return _remark(plain, engine, whole_tile_kernel(scheduled))
+
+    @classmethod
+    def missing(cls, scheduled: Nest, engine: MatrixEngine) -> str | None:
+        kernel = whole_tile_kernel(scheduled)
+        if kernel is None or kernel.row.flag in engine.tiles:
+            return None
+        return (f"{kernel.name} needs {kernel.row.flag}, which the device does not have or may not use, and none is "
+                "emulated")
+
+    @classmethod
+    def work(cls, scheduled: Nest) -> int | None:
+        kernel = whole_tile_kernel(scheduled)
+        return None if kernel is None else max(1, round(_time(scheduled, kernel) / AMX.vector_time("f32")))
+
+
+def _candidate(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
+    """Return the micro-kernel for the types of a nest, None where the processor has none."""
+    product = whole_product(nest)
+    if product is None:
+        return None
+    found = rounding(product.types, engine.precision, "amx")
+    if found is None:
+        return None
+    types = found.a, found.b, product.types[2]
+    return next((TileKernel(row, found.terms) for row in ROWS
+                 if row.flag in engine.tiles and (row.a, row.b, row.total) == types), None)
+
+
+def _default_kernel(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
+    """Return the micro-kernel for a nest, or None where vectors do it, or do it as fast."""
+    kernel, product = _candidate(nest, engine), whole_product(nest)
+    if kernel is None or product is None or refusal(product, kernel) is not None:
+        return None
+    return kernel if _time(nest, kernel) < _vector_time(nest) else None
+
+
+def _time(nest: Nest, kernel: TileKernel) -> float:
+    """Estimate how long tiles take for a nest that they compute, in nanoseconds."""
+    product = whole_product(nest)
+    assert product is not None
+    sizes = product.sizes
+    assert sizes is not None
+    m, n, k = sizes
+    (depth, words), rows, columns = kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
+    terms, products = max(1, kernel.terms), sum(map(len, kernel.products))
+    packed = rows * depth * words
+    if kernel.terms or not lies_along(product.b, product.k.variable, k):
+        packed += n * depth
+    elif k != depth * words * kernel.row.per_word:
+        packed += n
+    finished = 0 if stores_sums(product) and len(kernel.products) == 1 else n * rows
+    return (AMX.start + rows * columns * depth * products * AMX.tile + (packed * terms + finished) * AMX.row
+            + m * n / _LANES * AMX.line)
+
+
+def _vector_time(nest: Nest) -> float:
+    """Estimate how long vectors take for a nest, in nanoseconds."""
+    product = whole_product(nest)
+    assert product is not None
+    sizes = product.sizes
+    assert sizes is not None
+    m, n, k = sizes
+    return -(-m // _LANES) * n * k * AMX.vector_time(product.a.buffer.element.name)
+
+
+def _remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | None:
+    product = whole_product(nest)
+    if product is None or not engine.tiles:
+        return None
+    if used is not None:
+        sizes = product.sizes
+        assert sizes is not None
+        m, n, k = sizes
+        (depth, words), rows, columns = used.depth(k), used.cut(m), used.cut(n)
+        return (f"is on AMX: {used.name}, {rows.count} x {columns.count} x {depth} tiles of "
+                f"{' or '.join(map(str, rows.sizes))} x {' or '.join(map(str, columns.sizes))} x "
+                f"{words * used.row.per_word}")
+    kernel = _candidate(nest, engine)
+    if kernel is None:
+        a, b, total = product.types
+        return f"is not on AMX: it sums products of {a} and {b} in {total}{hint(product.types)}"
+    why = refusal(product, kernel)
+    if why is None:
+        fast = _time(nest, kernel) >= _vector_time(nest)
+        why = "vectors are expected to be as fast" if fast else "it has a schedule of its own, or sub-groups compute it"
+    return f"is not on AMX: {why}"

@@ -1,0 +1,244 @@
+"""Products on the matrix engine of Intel's GPUs (DPAS): which micro-kernel a nest gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
+from tl_dpnp.kernels.dpas.local_tiles import staged_bytes, staged_registers
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
+from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
+from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.matrix_engine import MatrixEngine
+from tl_dpnp.lowering.nest import Bound, Nest
+from tl_dpnp.lowering.nest_products import (
+    NestProduct,
+    multiplies_by_zero,
+    strides_along,
+    whole_micro_kernel,
+    whole_product,
+)
+from tl_dpnp.lowering.tactics.rounding import hint, rounding
+from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
+from tl_dpnp.target.catalog import DPAS
+
+__all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
+
+#: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
+MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
+#: Elements that DPAS takes, by the names of the language's types.
+_OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
+
+
+@dataclass(frozen=True)
+class Dpas(EngineTactic):
+    """See the module."""
+
+    @classmethod
+    def of(cls, contraction: Contraction, place: Place) -> Dpas | None:
+        if place.layout.lanes != place.engine.lanes:
+            return None
+        kernel = default_micro_kernel(contraction.nest, place.engine, place.layout)
+        return None if kernel is None else cls(contraction, place, kernel)
+
+    @classmethod
+    def remark(cls, plain: Nest, engine: MatrixEngine, scheduled: Nest) -> str | None:
+        return _remark(plain, engine, whole_micro_kernel(scheduled))
+
+    @classmethod
+    def missing(cls, scheduled: Nest, engine: MatrixEngine) -> str | None:
+        kernel = whole_micro_kernel(scheduled)
+        if kernel is None or kernel.row.execution_size == engine.lanes:
+            return None
+        has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
+        return (f"{kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the device {has}, and none is "
+                "emulated")
+
+    @classmethod
+    def registers(cls, scheduled: Nest) -> int:
+        kernel = whole_micro_kernel(scheduled)
+        return 0 if kernel is None else kernel.registers
+
+
+def default_micro_kernel(
+    nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None = None
+) -> MicroKernel | None:
+    """Return the micro-kernel for a nest, or None where the engine has none for it.
+
+    Without the layout of the work-group, that is one which has a sub-group for each tile.
+    """
+    kernel = _largest_micro_kernel(nest, engine, layout)
+    for _ in range(engine.smaller_tiles):
+        kernel = None if kernel is None else _halved(kernel)
+    return kernel
+
+
+def _halved(kernel: MicroKernel) -> MicroKernel:
+    """Return a micro-kernel whose tile has half as many columns, or rows if it is higher than wide; 1 stays 1."""
+    if kernel.column_blocks >= kernel.lane_blocks:
+        return replace(kernel, column_blocks=max(1, kernel.column_blocks // 2))
+    return replace(kernel, lane_blocks=max(1, kernel.lane_blocks // 2))
+
+
+def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
+    product = whole_product(nest)
+    if product is None or not engine.lanes or multiplies_by_zero(product):
+        return None
+    found = _types(product, engine)
+    if found is None:
+        return None
+    accumulator, a, b, terms = found
+    m, columns, k = product.m.stop, product.n.stop, product.k.stop
+    # The language's A is the second source of DPAS, B the first.
+    found_rows = [find_row(engine.lanes, accumulator, b, a, repeat) for repeat in (1, 2, 4, 8)
+                  if repeat == 8 or (isinstance(columns, int) and columns <= repeat)]
+    row = next((row for row in found_rows if row is not None and row.unreachable is None), None)
+    if row is None:
+        return None
+    repeat = row.repeat
+    blocks = _no_blocks(product, row, terms) is None
+    wide = None if terms or blocks else _wide_kernel(product, row)
+    staged = None if blocks else _staged_kernel(product, row, terms, engine.local_memory, layout)
+    if staged is not None and (wide is None or _shares(product, staged, layout)):
+        return staged
+    if wide is not None:
+        return wide
+    numbers = DPAS[row.execution_size]
+    most_rows, most_columns = numbers.blocks_read if blocks else numbers.elements_read
+    steps = 1
+    if blocks and isinstance(k, int):
+        steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
+    return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+
+
+def _staged_kernel(
+    product: NestProduct, row: DpasRow, terms: int, local_memory: int, layout: SubgroupLayout | None
+) -> MicroKernel | None:
+    """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is too short."""
+    m, n, k = product.m.stop, product.n.stop, product.k.stop
+    numbers = DPAS[row.execution_size]
+    for rows, most_columns, steps in numbers.packed_f32 if terms else numbers.packed:
+        columns = _blocks(n, row.repeat, most_columns)
+        if columns == 3 != most_columns:
+            columns = 2  # numbers that are powers of two take fewer registers
+        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows), columns, steps, terms, staged=True)
+        if isinstance(k, int) and (k < row.k or (k % row.k == 0 and k % kernel.depth)):
+            continue  # too short, or a step less leaves no rest
+        extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
+        if all(_fits(product, kernel, extent, local_memory) for extent in extents):
+            return kernel
+    return None
+
+
+def _shares(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> bool:
+    """Whether several sub-groups share staged operands, of which there are enough pieces to load one ahead."""
+    k = product.k.stop
+    return _extent(product, kernel, layout) != (1, 1) and not (isinstance(k, int) and k <= 2 * kernel.depth)
+
+
+def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
+    """Whether a staged product of so many sub-groups has the local memory and the registers that it takes."""
+    return (product.can_be_staged(kernel) and staged_bytes(kernel, *extent) <= local_memory
+            and staged_registers(kernel, *extent, product.lines) <= DPAS[kernel.row.execution_size].registers)
+
+
+def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> tuple[int, int]:
+    if layout is not None:
+        return layout.rows, layout.columns
+    return extent_of_tiles([(product.m.stop, product.n.stop, kernel)])
+
+
+def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
+    """Return the micro-kernel that loads several elements at a time, None where operands do not allow it."""
+    k, m = product.k.stop, product.m.stop
+    if not isinstance(k, int) or not isinstance(m, int):
+        return None
+    numbers = DPAS[row.execution_size]
+    most_rows, most_columns = numbers.words_read
+    steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
+    columns = _blocks(product.n.stop, row.repeat, most_columns)
+    for lane_blocks in (most_rows, most_rows // 2):
+        kernel = MicroKernel(row, lane_blocks, columns, steps)
+        fits = m >= kernel.tile_rows or lane_blocks < most_rows
+        if fits and _is_wide(product, kernel):
+            return kernel
+    return None
+
+
+def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
+    strides = strides_along(product.a, product.m.variable, product.k.variable)
+    return takes_wide_loads(
+        kernel, strides, strides_along(product.b, product.k.variable, product.n.variable), product.m.stop)
+
+
+def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
+    """Return why the operands of a product cannot be read by blocks, None where they can."""
+    if row.execution_size != 16:
+        return "the device has no reads of blocks"
+    if terms:
+        return "f32 operands are rounded as they are loaded"
+    for of, access, first, second in (
+        (blocks_of_a, product.a, product.m, product.k), (blocks_of_b, product.b, product.k, product.n)
+    ):
+        strides = strides_along(access, first.variable, second.variable)
+        if not all(isinstance(size, int) for size in (first.stop, second.stop, *strides)):
+            return "sizes or strides are known at run time only"
+        if of(row, strides, first.stop, second.stop) is None:
+            return f"{access.buffer.name} has strides or sizes that reads of blocks do not take"
+    return None
+
+
+def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:
+    product = whole_product(nest)
+    if product is None or not engine.lanes:
+        return None
+    if used is not None:
+        why = _no_blocks(product, used.row, used.terms)
+        loads = (
+            "way of local memory, packed there" if used.staged else
+            "reads of blocks, in global memory" if why is None else
+            "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
+        )
+        return (f"is on the matrix engine: {used.row}, tiles of {used.tile_rows} x {used.tile_columns}, operands by "
+                f"{loads}")
+    return f"is not on the matrix engine: {_refusal(nest, product, engine)}"
+
+
+def _refusal(nest: Nest, product: NestProduct, engine: MatrixEngine) -> str:
+    if default_micro_kernel(nest, engine) is not None:
+        return "the work-group's sub-groups have another size, or it has a schedule of its own"
+    if multiplies_by_zero(product):
+        return "its sums are multiplied by 0"
+    a, b, total = product.types
+    return f"it sums products of {a} and {b} in {total}{hint(product.types)}"
+
+
+def _types(product: NestProduct, engine: MatrixEngine) -> tuple[str, str, str, int] | None:
+    """Return the accumulator, the types of A and B on the engine, and the terms of an f32 operand."""
+    a, b, total = product.types
+    found = rounding(product.types, engine.precision, "dpas 16" if engine.lanes == 16 else "dpas 8")
+    if found is None or found.terms:
+        return None if found is None else (total, *found)
+    fits = "i32" if product.a.buffer.element.is_integer else "f32"
+    return (total, *found) if a in _OPERANDS and b in _OPERANDS and total == fits else None
+
+
+def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tuple[int, int]:
+    """Return rows and columns of sub-groups such that each has a tile of the largest product, of known sizes m x n."""
+    rows, columns = 1, 1
+    for m, n, kernel in products:
+        rows = max(rows, -(-m // kernel.tile_rows) if isinstance(m, int) else _UNKNOWN)
+        columns = max(columns, -(-n // kernel.tile_columns) if isinstance(n, int) else _UNKNOWN)
+    return min(rows, MOST_SUBGROUPS[0]), min(columns, MOST_SUBGROUPS[1])
+
+
+def _blocks(size: Bound, block: int, most: int) -> int:
+    """Return the blocks of a tile along a mode: as even as possible."""
+    if not isinstance(size, int):
+        return min(2, most)
+    blocks = -(-size // block)
+    tiles = -(-blocks // most)
+    return -(-blocks // tiles)
