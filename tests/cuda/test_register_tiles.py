@@ -11,7 +11,7 @@ import tl_dpnp
 from tests.cuda.drawn_products import MOST, drawn_chain, drawn_product
 from tests.cuda.test_offline import only
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.register_tiles import Problem
+from tl_dpnp.lowering.tactics.registers import Problem
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.catalog import HOPPER
 

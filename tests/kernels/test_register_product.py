@@ -16,7 +16,7 @@ from tl_dpnp.kernels import register_product
 from tl_dpnp.kernels.llvm import I64, LOCAL, constant, value_type
 from tl_dpnp.kernels.mma.operands import Matrix
 from tl_dpnp.kernels.targets import new_module, target_for
-from tl_dpnp.lowering.register_tiles import Problem
+from tl_dpnp.lowering.tactics.registers import Problem
 from tl_dpnp.scalars import F32, F64
 
 _DTYPES = {F32: np.float32, F64: np.float64}

@@ -26,9 +26,9 @@ LEFT = {
     "graph/interleaving.py": {"_LEAST_STEPS"},
     "graph/product_operations.py": {"_LARGE_MATRIX"},
     "graph/layouts.py": {"_TRANSPOSING"},
-    "lowering/block_product.py": {"_MEASURED_TENSOR_CORES"},
-    "lowering/mappings/persistent/products.py": {"_LARGE_PADDED"},
-    "lowering/mappings/persistent/staging.py": {"_TILE"},
+    "lowering/tactics/blocks.py": {"_MEASURED_TENSOR_CORES"},
+    "lowering/tactics/warps.py": {"_LARGE_PADDED"},
+    "lowering/mappings/persistent/teams.py": {"_TILE"},
     "lowering/mappings/persistent_gemm.py": {"_LEAST"},
 }
 

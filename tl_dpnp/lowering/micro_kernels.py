@@ -26,8 +26,8 @@ from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StagedResult, staged_result
+from tl_dpnp.lowering.tactics.team_products import emit_team_product
 from tl_dpnp.lowering.tiling import vector_width
-from tl_dpnp.lowering.warp_product import emit_warp_product
 from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["MicroKernels"]
@@ -141,7 +141,7 @@ class _MicroKernel:
         values = {scalar.name: next(given) for scalar in contraction.scalars}
         product = self.maker.products.get(id(operation))
         if product is not None:
-            emit_warp_product(builder, product, operation, self.memrefs, pointers, values)
+            emit_team_product(builder, product, operation, self.memrefs, pointers, values)
             return
         for name, offset in realized.offsets.items():
             element, place = realized.nest.buffers[name].element, index(self._first + offset)

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import Intrinsic
-from tl_dpnp.kernels.mma.padded_product import PaddedProduct
-from tl_dpnp.kernels.mma.product import WarpProduct
-from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
@@ -20,6 +17,7 @@ from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tactics.tactic import Place
+from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.target.core import Core
 
@@ -77,7 +75,7 @@ class LoopMapping(Mapping):
 
     teams: int = 1
     parts: int = 1
-    products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = ()
+    products: tuple[TeamProduct | None, ...] = ()
     direct: tuple[str, ...] = ()
 
     @property

@@ -13,7 +13,7 @@ reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
-from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
@@ -42,19 +41,22 @@ from tl_dpnp.lowering.mappings.persistent.operands import (
     one_after_another,
     place_operands,
     up,
-    views_through,
 )
-from tl_dpnp.lowering.mappings.persistent.products import (
-    chain_products,
-    chain_warps,
-    lone_product,
-    product_in_registers,
-    ragged_chain,
-    resident_stride,
-    sizes_of,
+from tl_dpnp.lowering.mappings.persistent.teams import (
+    LARGE,
+    MOST_THREADS,
+    Team,
+    Work,
+    chain_on_tensor_cores,
+    even_tiles,
+    product_on_tensor_cores,
+    ragged_tiles,
+    size_along,
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
-from tl_dpnp.lowering.register_tiles import Problem, best_plan
+from tl_dpnp.lowering.tactics.registers import Problem, best_plan, product_in_registers
+from tl_dpnp.lowering.tactics.team_products import TeamProduct
+from tl_dpnp.lowering.tactics.warps import chain_products, resident_stride, sizes_of
 from tl_dpnp.scalars import Precision
 
 if TYPE_CHECKING:
@@ -63,19 +65,9 @@ if TYPE_CHECKING:
 __all__ = ["Persistent", "find_staging"]
 
 
-#: Threads of a block, and teams of it: the largest third dimension of a block (CUDA C++ Programming Guide, "Technical
-#: Specifications per Compute Capability").
-_THREADS, _TEAMS = 256, 64
-#: Threads of a block whose threads wait for one another between instructions on f32, while other blocks compute; and of
-#: one that reads elements of 16 bits, or has large outputs, without tensor cores.
-_CHAIN_THREADS, _NARROW_THREADS = 96, 128
-#: Threads of a block that computes several products on tensor cores.
-_PRODUCT_THREADS = 512
-#: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
-#: larger ones; its rows at most; bytes of a vector, and elements of large outputs.  All these were measured on an H200.
-_TILE, _SMALL_TILE, _HIGHEST, _VECTOR, _LARGE = 32, 16, 8, 16, 4096
-#: The same for work-groups that compute more than `_INTENSE` operations for an element, which are not bound by memory.
-_INTENSE, _INTENSE_TILE = 64, 36
+#: Teams of a block: its largest third dimension (CUDA C++ Programming Guide, "Technical Specifications per Compute
+#: Capability"); and bytes of a vector.
+_TEAMS, _VECTOR = 64, 16
 #: Bytes between the operands of teams that would use the same banks of shared memory.
 _PAD = 32
 
@@ -211,28 +203,29 @@ def find_staging(
     function products run on tensor cores, those of f32 with the loss that `precision` allows, or in registers.
     """
     operands = find_operands(function)
-    outputs = [ops.memref_type(o.output) for o in function.body.walk() if isinstance(o, ops.LinearAlgebra)]
-    if operands is None or not outputs:
+    if operands is None or not any(isinstance(operation, ops.LinearAlgebra) for operation in function.body.walk()):
         return None
     residents = find_residents(function, {operand.parameter for operand in operands})
-    team = _team(function, operands, residents, outputs, unscheduled, precision)
-    if unscheduled and not team.on_tensor_cores:
-        in_registers = _in_registers(function, operands, residents, device)
-        if in_registers is not None:
-            return in_registers
-    threads = team.threads
-    if threads > min(_THREADS, device.max_work_group_size):
+    work = Work(function, device, tuple(operands), residents, temporaries, precision)
+    found = next(found for way in (_WAYS if unscheduled else _WAYS[-1:]) if (found := way(work)) is not None)
+    return _of_team(work, found) if isinstance(found, Team) else found
+
+
+def _of_team(work: Work, team: Team) -> Persistent | None:
+    """Return the blocks of such teams, None where one has no room."""
+    function, operands, threads = work.function, list(work.operands), team.threads
+    if threads > min(MOST_THREADS, work.device.max_work_group_size):
         return None
     # Accesses of several teams of a warp go to the same banks if teams are a multiple of 128 bytes apart; but what goes
     # in and out had better go in one copy.
     in_place = _in_place(operands)
     # One stage to compute in and one to fill.  Results that are in there leave from a third one, unless so much is
     # computed that to wait for them costs nothing, and more teams are worth more.
-    stages = 3 if in_place and not team.intense else 2
-    pad = _PAD if 32 // threads * team.word >= 16 and not in_place else 0
-    most = max(1, min(_most_threads(team, operands, outputs) // threads, _TEAMS))
+    stages = 3 if in_place and not work.is_intense else 2
+    pad = _PAD if 32 // threads * work.word >= 16 and not in_place else 0
+    most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
-    by_threads = _LARGE if most == 1 and not team.on_tensor_cores else math.inf
+    by_threads = LARGE if most == 1 and not team.on_tensor_cores else math.inf
     direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
                    for name in operand.values)
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]
@@ -240,28 +233,26 @@ def find_staging(
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
     for teams in counts:
         # What memory does not bound has more of its own in local memory.
-        line = COPY_ALIGNMENT if team.intense else STAGE_ALIGNMENT
+        line = COPY_ALIGNMENT if work.is_intense else STAGE_ALIGNMENT
         placed, stage, results = place_operands(operands, teams, pad, line)
-        products: tuple[WarpProduct | PaddedProduct | RegisterProduct | None, ...] = team.products
-        kept = residents
+        products: tuple[TeamProduct | None, ...] = team.products
+        kept = work.residents
         if team.warps is not None:
-            chain = chain_products(function, precision, team.warps, teams, _pitches(function, placed),
-                                   {operand.parameter for operand in residents})
-            products, kept = chain, _with_gaps(function, residents, chain)
+            chain = chain_products(function, work.precision, team.warps, teams, _pitches(function, placed),
+                                   {operand.parameter for operand in work.residents})
+            products, kept = chain, _with_gaps(function, work.residents, chain)
         staging = Persistent(
             operands=placed, residents=kept, layout=team.layout, teams=teams, stage=stage, results=results,
-            temporaries=up(temporaries, 64) + pad, stages=stages, products=products, direct=direct)
-        if staging.local_memory <= device.local_memory:
+            temporaries=up(work.temporaries, 64) + pad, stages=stages, products=products, direct=direct)
+        if staging.local_memory <= work.device.local_memory:
             return staging
     return None
 
 
-def _in_registers(
-    function: ops.Function, operands: Sequence[StagedOperand], residents: tuple[ResidentOperand, ...],
-    device: DeviceDescription,
-) -> Persistent | None:
+def _in_registers(work: Work) -> Persistent | None:
     """Return how threads compute the one product of a function in registers; None where that is not all it does."""
-    gemm, unit = product_in_registers(function), device.multiprocessor
+    device, operands = work.device, work.operands
+    gemm, unit = product_in_registers(work.function), device.multiprocessor
     if gemm is None or unit is None:
         return None
     in_place = _in_place(operands)
@@ -276,7 +267,7 @@ def _in_registers(
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             if product is not None and places == 1:
                 product = replace(product, waits=True)
-            return Persistent(operands=placed, residents=residents, layout=layout, teams=teams, stage=stage,
+            return Persistent(operands=placed, residents=work.residents, layout=layout, teams=teams, stage=stage,
                               results=results, temporaries=0, stages=stages, products=(product,), places=places)
 
         problem = _problem(gemm, staging(1))
@@ -287,6 +278,11 @@ def _in_registers(
         if plan is not None:
             found.append((plan.cycles, staging(plan.teams, plan.product)))
     return min(found, key=lambda each: each[0])[1] if found else None
+
+
+#: How the instructions of a function are computed: the first that is for it, the last where the user schedules some.
+_WAYS: tuple[Callable[[Work], Team | Persistent | None], ...] = (
+    product_on_tensor_cores, chain_on_tensor_cores, _in_registers, ragged_tiles, even_tiles)
 
 
 def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:
@@ -316,69 +312,6 @@ def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:
         sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands), _in_place(operands))
 
 
-@dataclass(frozen=True)
-class _Team:
-    """The threads that run one work-group: `products` or `warps` say how they do, if it is not by loop nests.
-
-    `word` are the bytes of the largest element of a result; `intense` says that memory does not bound the work-group.
-    """
-
-    layout: SubgroupLayout
-    products: tuple[WarpProduct | RegisterProduct, ...]
-    warps: int | None
-    word: int
-    intense: bool
-
-    @property
-    def threads(self) -> int:
-        return self.layout.lanes * self.layout.columns
-
-    @property
-    def on_tensor_cores(self) -> bool:
-        return any(isinstance(product, WarpProduct) for product in self.products) or self.warps is not None
-
-
-def _team(
-    function: ops.Function, operands: Sequence[StagedOperand], residents: Sequence[ResidentOperand],
-    outputs: Sequence[MemrefType], unscheduled: bool, precision: Precision,
-) -> _Team:
-    whole = {name for operand in operands for name in operand.values} | {operand.parameter for operand in residents}
-    product = lone_product(function, whole, precision) if unscheduled else None
-    word = max(type_.element.bytes for type_ in outputs)
-    intensity = _intensity(function, operands) * word
-    intense = intensity > _INTENSE
-    warps = None
-    if product is None and unscheduled:
-        allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
-        local = views_through(function, dict.fromkeys(whole | allocated, ""))
-        warps = chain_warps(function, precision, intensity, local)
-    if product is not None:
-        rows, columns = 32, product.warps
-    elif warps is not None:
-        rows, columns = 32, warps
-    else:
-        tiles = [(type_, _tile(type_, intense)) for type_ in outputs]
-        rows, columns = (max(_size(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
-        chain = ragged_chain(function, _THREADS) if unscheduled and rows * columns > _THREADS else None
-        if chain is not None:
-            rows, columns = max(each.down for each in chain), max(each.across for each in chain)
-            return _Team(SubgroupLayout(rows, 1, columns), chain, None, word, intense)
-    return _Team(SubgroupLayout(rows, 1, columns), () if product is None else (product,), warps, word, intense)
-
-
-def _most_threads(team: _Team, operands: Sequence[StagedOperand], outputs: Sequence[MemrefType]) -> int:
-    """Return how many threads a block has at most, as far as several teams go."""
-    if team.warps is not None:
-        return _PRODUCT_THREADS
-    if len(outputs) > 1 and team.word <= 4 and not team.intense:
-        return _CHAIN_THREADS
-    narrow = not team.on_tensor_cores and (
-        any(operand.type.element.bytes < 4 for operand in operands)
-        or any(_size(type_, 0) * _size(type_, 1) >= _LARGE for type_ in outputs)
-    )
-    return _NARROW_THREADS if narrow else _THREADS
-
-
 def _pitches(function: ops.Function, operands: Sequence[StagedOperand]) -> dict[str, int]:
     """Return the distance between what neighbouring teams have of a value, for operands and temporaries."""
     pitches = {name: operand.pitch for operand in operands for name in operand.values}
@@ -393,7 +326,7 @@ def _with_gaps(
     placed = []
     for operand in residents:
         stride = resident_stride(function, operand.parameter, products)
-        gap = 0 if stride is None else stride - _size(operand.type, 0)
+        gap = 0 if stride is None else stride - size_along(operand.type, 0)
         placed.append(replace(operand, gap=gap))
     return one_after_another(placed)
 
@@ -401,43 +334,5 @@ def _with_gaps(
 def _in_place(operands: Sequence[StagedOperand]) -> bool:
     """Whether results are computed where operands are in a stage."""
     return any(operand.is_read and operand.is_written for operand in operands)
-
-
-def _size(type_: MemrefType, mode: int) -> int:
-    size = type_.shape[mode] if mode < len(type_.shape) else 1
-    assert size is not None
-    return size
-
-
-def _intensity(function: ops.Function, operands: Sequence[StagedOperand]) -> float:
-    """Return the multiplications and additions of a work-group for each byte that is copied for it."""
-    count = 0
-    for operation in function.body:
-        if isinstance(operation, ops.LinearAlgebra):
-            letters = {letter: size for value, names in operation.dimension_names
-                       for letter, size in zip(names, ops.memref_type(value).shape, strict=True)}
-            count += 2 * math.prod(size for size in letters.values() if size is not None)
-    return count / sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands)
-
-
-def _tile(type_: MemrefType, intense: bool) -> tuple[int, int]:
-    """Return the elements of an output that a thread computes along each mode: divisors of the sizes."""
-    rows, columns = _size(type_, 0), _size(type_, 1)
-    small = type_.element.bytes <= 4
-    large = rows * columns >= _LARGE
-    most = _TILE if small else _SMALL_TILE
-    # Neighbouring threads read neighbouring vectors where a tile is one vector high.
-    highest = _VECTOR // type_.element.bytes if large and small else _HIGHEST
-    if intense:
-        most = _INTENSE_TILE
-    fitting = [
-        (m, n) for m in _divisors(rows) for n in _divisors(columns)
-        if m * n <= most and m <= highest and n <= 9 and 4 * m * n <= max(4, rows * columns)
-    ]
-    return max(fitting, key=lambda tile: (tile[0] * tile[1] / (tile[0] + tile[1]), tile[0]))
-
-
-def _divisors(size: int) -> list[int]:
-    return [factor for factor in range(1, size + 1) if size % factor == 0]
 
 

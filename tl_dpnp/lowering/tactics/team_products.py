@@ -16,11 +16,14 @@ from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 
-__all__ = ["emit_warp_product"]
+__all__ = ["TeamProduct", "emit_team_product"]
+
+#: What computes an instruction in place of its loop nest.
+TeamProduct = WarpProduct | PaddedProduct | RegisterProduct
 
 
-def emit_warp_product(
-    builder: ir.IRBuilder, product: WarpProduct | PaddedProduct | RegisterProduct, operation: ops.LinearAlgebra,
+def emit_team_product(
+    builder: ir.IRBuilder, product: TeamProduct, operation: ops.LinearAlgebra,
     memrefs: Sequence[MemrefDescriptor], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
 ) -> None:
     """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""

@@ -1,20 +1,24 @@
-"""Which tiles the threads of the staged form have of a product, and how many teams a block has, by an estimate."""
+"""Threads of a team compute products in registers: which tiles they have, and teams a block, by an estimate."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.register_product import RegisterProduct
+from tl_dpnp.language import ops
+from tl_dpnp.lowering.tactics.warps import has_known_strides, instructions_of, sizes_of
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
 
-__all__ = ["Problem", "RegisterPlan", "best_plan"]
+__all__ = ["Problem", "RegisterPlan", "best_plan", "product_in_registers", "ragged_chain"]
 
 #: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
 _SUMS, _LONGEST, _OTHERS = 72, 12, 40
+#: Bytes of the sums of a thread in a chain of products, and its rows and columns, at most.
+_CHAIN_SUMS, _CHAIN_LONGEST = 192, 8
 #: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute
 #: Capability"), and bytes of a vector.
 _THREADS, _TEAMS, _VECTOR = 512, 64, 16
@@ -211,3 +215,58 @@ def _accesses(
                      + size * late[2] * ((team * late[0] + column * late[1]) % 2) for team, row, column in places]
         found.append(unit.accesses(addresses, together))
     return sum(found) / len(found)
+
+
+def product_in_registers(function: ops.Function) -> ops.Contraction | None:
+    """Return the one instruction of a function, if threads may compute it in registers: a product of floats."""
+    match instructions_of(function):
+        case [gemm] if _is_product_of_floats(gemm):
+            assert isinstance(gemm, ops.Contraction)
+            return gemm
+    return None
+
+
+def _is_product_of_floats(operation: ops.LinearAlgebra) -> bool:
+    """Whether threads may compute an instruction in registers."""
+    if not (isinstance(operation, ops.Contraction) and operation.is_matrix_product):
+        return False
+    values = (*operation.inputs, operation.output)
+    names = [ops.memref_type(value).element.name for value in values]
+    return all(map(has_known_strides, values)) and names in (
+        ["f32"] * 3, ["f64"] * 3, ["f16", "f16", "f32"], ["bf16", "bf16", "f32"])
+
+
+def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ...] | None:
+    """Return how at most so many threads compute the products of a function by tiles that need not divide the results.
+
+    None where the function has other instructions.  The tiles are those with the fewest cycles for multiply-adds, four
+    of which take as long as a load.
+    """
+    instructions = instructions_of(function)
+    if not all(map(_is_product_of_floats, instructions)):
+        return None
+    sizes = [sizes_of(operation) for operation in instructions]
+    elements = [tuple(ops.memref_type(value).element for value in (*operation.inputs, operation.output))
+                for operation in instructions]
+
+    def products(height: int, width: int) -> tuple[RegisterProduct, ...]:
+        down, across = (max(-(-size[mode] // tile) for size in sizes) for mode, tile in ((0, height), (1, width)))
+        found = []
+        for (m, n, k), (left, right, result) in zip(sizes, elements, strict=True):
+            own = -(-m // -(-m // down)), -(-n // -(-n // across))
+            found.append(RegisterProduct((left, right, result), m, n, k, *own, is_partial=own != (down, across)))
+        return tuple(found)
+
+    def cycles(chain: tuple[RegisterProduct, ...]) -> float:
+        work = sum(product.k * (math.prod(product.tile) / 4 + sum(product.tile)) for product in chain)
+        return _threads(chain) * work
+
+    lengths = range(1, _CHAIN_LONGEST + 1)
+    chains = [products(height, width) for height in lengths for width in lengths]
+    fitting = [chain for chain in chains if _threads(chain) <= most and all(
+        math.prod(product.tile) * product.elements[2].bytes <= _CHAIN_SUMS for product in chain)]
+    return min(fitting, key=cycles, default=None)
+
+
+def _threads(chain: Sequence[RegisterProduct]) -> int:
+    return max(product.down for product in chain) * max(product.across for product in chain)

@@ -1,19 +1,18 @@
-"""Which products of a function in the staged form run on tensor cores, and how."""
+"""Warps of a team compute products on tensor cores: which of a function in the staged form, and how."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_padded_product
 from tl_dpnp.kernels.mma.product import WarpProduct, find_product
-from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
 
-__all__ = ["chain_products", "chain_warps", "lone_product", "product_in_registers", "ragged_chain", "resident_stride",
+__all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "resident_stride",
            "sizes_of"]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
@@ -23,8 +22,6 @@ _LARGE_F64 = 1024
 #: Products that a tile does not divide, by themselves, are faster on tensor cores from so many elements on; others, and
 #: chains, in work-groups with so many operations for an element that is copied.  These were measured on an H200.
 _LARGE_PADDED, _INTENSE = {"f64": 300, "f16": 500, "bf16": 500}, 64
-#: Bytes of the sums of a thread in a chain, and its rows and columns, at most.
-_SUMS, _LONGEST = 192, 8
 #: Types of A, B and the sums that tensor cores take.
 _PRODUCTS = {("f64", "f64", "f64"), ("f32", "f32", "f32"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32")}
 #: Elements that columns may be further apart than they are long, at most.
@@ -36,9 +33,9 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
 
     `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
     """
-    match _instructions(function):
+    match instructions_of(function):
         case [ops.Contraction(is_matrix_product=True, inputs=(left, right)) as gemm] if (
-            all(map(_has_known_strides, (left, right, gemm.output)))
+            all(map(has_known_strides, (left, right, gemm.output)))
         ):
             found = _rounded_type(gemm, precision)
             m, n, k = sizes_of(gemm)
@@ -54,60 +51,6 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
     return None
 
 
-def product_in_registers(function: ops.Function) -> ops.Contraction | None:
-    """Return the one instruction of a function, if threads may compute it in registers: a product of floats."""
-    match _instructions(function):
-        case [gemm] if _is_product_of_floats(gemm):
-            assert isinstance(gemm, ops.Contraction)
-            return gemm
-    return None
-
-
-def _is_product_of_floats(operation: ops.LinearAlgebra) -> bool:
-    """Whether threads may compute an instruction in registers."""
-    if not (isinstance(operation, ops.Contraction) and operation.is_matrix_product):
-        return False
-    values = (*operation.inputs, operation.output)
-    names = [ops.memref_type(value).element.name for value in values]
-    return all(map(_has_known_strides, values)) and names in (
-        ["f32"] * 3, ["f64"] * 3, ["f16", "f16", "f32"], ["bf16", "bf16", "f32"])
-
-
-def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ...] | None:
-    """Return how at most so many threads compute the products of a function by tiles that need not divide the results.
-
-    None where the function has other instructions.  The tiles are those with the fewest cycles for multiply-adds, four
-    of which take as long as a load.
-    """
-    instructions = _instructions(function)
-    if not all(map(_is_product_of_floats, instructions)):
-        return None
-    sizes = [sizes_of(operation) for operation in instructions]
-    elements = [tuple(ops.memref_type(value).element for value in (*operation.inputs, operation.output))
-                for operation in instructions]
-
-    def products(height: int, width: int) -> tuple[RegisterProduct, ...]:
-        down, across = (max(-(-size[mode] // tile) for size in sizes) for mode, tile in ((0, height), (1, width)))
-        found = []
-        for (m, n, k), (left, right, result) in zip(sizes, elements, strict=True):
-            own = -(-m // -(-m // down)), -(-n // -(-n // across))
-            found.append(RegisterProduct((left, right, result), m, n, k, *own, is_partial=own != (down, across)))
-        return tuple(found)
-
-    def cycles(chain: tuple[RegisterProduct, ...]) -> float:
-        work = sum(product.k * (math.prod(product.tile) / 4 + sum(product.tile)) for product in chain)
-        return _threads(chain) * work
-
-    chains = [products(height, width) for height in range(1, _LONGEST + 1) for width in range(1, _LONGEST + 1)]
-    fitting = [chain for chain in chains if _threads(chain) <= most and all(
-        math.prod(product.tile) * product.elements[2].bytes <= _SUMS for product in chain)]
-    return min(fitting, key=cycles, default=None)
-
-
-def _threads(chain: Sequence[RegisterProduct]) -> int:
-    return max(product.down for product in chain) * max(product.across for product in chain)
-
-
 def chain_warps(
     function: ops.Function, precision: Precision, intensity: float, local: Set[str]
 ) -> int | None:
@@ -115,12 +58,12 @@ def chain_warps(
 
     `intensity` is the number of operations for each element that is copied, `local` the values in local memory.
     """
-    products = [operation for operation in _instructions(function) if operation.is_matrix_product]
+    products = [operation for operation in instructions_of(function) if operation.is_matrix_product]
     types = [_rounded_type(gemm, precision) for gemm in products]
     # Three products for one are slower than multiply-adds.
     if not products or any(type_ is None or type_[1] for type_ in types):
         return None
-    if not all(value.name in local and _has_known_strides(value)
+    if not all(value.name in local and has_known_strides(value)
                for gemm in products for value in (*gemm.inputs, gemm.output)):
         return None
     if intensity <= _INTENSE and not _is_large_and_padded(function, types[0]):
@@ -134,14 +77,15 @@ def chain_warps(
 
 def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | None) -> bool:
     """Whether all that a function does is a large product that no tile divides."""
-    match _instructions(function), rounded:
+    match instructions_of(function), rounded:
         case [ops.Contraction(is_matrix_product=True) as gemm], (element, _):
             m, n, k = sizes_of(gemm)
             return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
     return False
 
 
-def _has_known_strides(value: ops.Value) -> bool:
+def has_known_strides(value: ops.Value) -> bool:
+    """Whether all strides of a matrix are known."""
     return None not in ops.memref_type(value).strides
 
 
@@ -155,7 +99,7 @@ def chain_products(
     `residents` from the left are joined, where the columns of teams follow one another.
     """
     found: list[PaddedProduct | None] = []
-    for operation in _instructions(function):
+    for operation in instructions_of(function):
         if not operation.is_matrix_product:
             found.append(None)
             continue
@@ -178,7 +122,7 @@ def resident_stride(
 
     None where something other than these products reads it.
     """
-    used = [(operation, product) for operation, product in zip(_instructions(function), products, strict=True)
+    used = [(operation, product) for operation, product in zip(instructions_of(function), products, strict=True)
             if name in [value.name for value in operation.inputs]]
     others = [operation for operation in function.body.walk()
               if not isinstance(operation, ops.LinearAlgebra) and name in [value.name for value in operation.operands
@@ -207,7 +151,8 @@ def resident_stride(
     return min((rows + extra for extra in range(_MOST_PADDING) if extra == 0 or (rows + extra) % 2 == 0), key=accesses)
 
 
-def _instructions(function: ops.Function) -> list[ops.LinearAlgebra]:
+def instructions_of(function: ops.Function) -> list[ops.LinearAlgebra]:
+    """Return the linear algebra of a function."""
     return [operation for operation in function.body.walk() if isinstance(operation, ops.LinearAlgebra)]
 
 
