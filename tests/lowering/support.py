@@ -5,18 +5,18 @@ from __future__ import annotations
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType, Size
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.scalars import F32, ScalarType
 from tl_dpnp.target.catalog import GPU as WORK_ITEM
 from tl_dpnp.target.catalog import ZEN4
+from tl_dpnp.target.device import Device
 
 #: A processor with AVX-512, as the runtime describes it.
-CPU = DeviceDescription(
+CPU = Device(
     name="a processor", vendor="a vendor", driver="1", backend="opencl", is_cpu=True,
     subgroup_sizes=(4, 8, 16, 32, 64), max_work_group_size=8192, local_memory=32768, compute_units=2, core=ZEN4,
     has_fp16=True,
 )
-GPU = DeviceDescription(
+GPU = Device(
     name="a graphics card", vendor="a vendor", driver="1", backend="level_zero", is_cpu=False,
     subgroup_sizes=(16, 32), max_work_group_size=1024, local_memory=65536, compute_units=128, core=WORK_ITEM,
     has_fp16=True,

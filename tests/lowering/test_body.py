@@ -39,8 +39,9 @@ from tl_dpnp.lowering.body.tree import (
     offset_of,
     subtract,
 )
-from tl_dpnp.lowering.device import H200, DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.scalars import F32, I1, I4, I8, INDEX
+from tl_dpnp.target.device import Device
 
 SPIRV = target_for("opencl")
 ARGUMENTS = tuple(Argument(name, INDEX) for name in ("a", "b", "out"))
@@ -249,7 +250,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("device", [CPU, GPU, H200], ids=str)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_lowered_pickles(program: str, device: DeviceDescription, debug: bool) -> None:
+def test_what_is_lowered_pickles(program: str, device: Device, debug: bool) -> None:
     (function,) = parse(PROGRAMS[program])
     lowered = lower(function, device, LoweringOptions(debug=debug))
     kept = pickle.loads(pickle.dumps(lowered))

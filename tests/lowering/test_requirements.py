@@ -10,8 +10,9 @@ from tests.lowering.support import CPU, GPU
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language import parse
 from tl_dpnp.lowering import lower
-from tl_dpnp.lowering.device import H200, DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.space import tunables
+from tl_dpnp.target.device import Device
 
 #: A use of each kind of a type T whose constants are V: parameters and body, and the line and column of the first use.
 USES = {
@@ -29,12 +30,12 @@ USES = {
 }
 
 
-def lowered(text: str, device: DeviceDescription, form: str | None = None) -> None:
+def lowered(text: str, device: Device, form: str | None = None) -> None:
     (function,) = parse(text)
     lower(function, device, LoweringOptions(form))  # type: ignore[arg-type]
 
 
-def refused(text: str, device: DeviceDescription, place: tuple[int, int]) -> str:
+def refused(text: str, device: Device, place: tuple[int, int]) -> str:
     """Return the message and the hint of the error, which must point at `place`."""
     (function,) = parse(text)
     with pytest.raises(UnsupportedError) as raised:
@@ -57,7 +58,7 @@ def program(use: str, type_: str, value: str) -> tuple[str, tuple[int, int]]:
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("type_", ["c32", "c64"])
 @pytest.mark.parametrize("device", [CPU, GPU, H200], ids=lambda device: device.name)
-def test_complex_numbers(use: str, type_: str, device: DeviceDescription) -> None:
+def test_complex_numbers(use: str, type_: str, device: Device) -> None:
     text, place = program(use, type_, "[1.0, 0.0]")
     message = refused(text, device, place)
     assert "do not compute with complex numbers" in message

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import BoundsCheck, LaunchPlan
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.pipeline import STAGES, LoweredKernel, find_variants, lower
 
 __all__ = [
-    "STAGES", "BoundsCheck", "DeviceDescription", "LaunchPlan", "LoweredKernel", "LoweringOptions", "find_variants",
+    "STAGES", "BoundsCheck", "LaunchPlan", "LoweredKernel", "LoweringOptions", "find_variants",
     "lower",
 ]
 

@@ -13,12 +13,13 @@ from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
 from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
+from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "Analysis", "analyse"]
 
@@ -34,7 +35,7 @@ class Analysis:
     so many bytes of local memory.
     """
 
-    device: DeviceDescription
+    device: Device
     options: LoweringOptions
     parsed: ops.Function
     canonical: ops.Function
@@ -67,7 +68,7 @@ class Analysis:
         return dict(zip(STAGES, texts, strict=True))
 
 
-def analyse(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> Analysis:
+def analyse(function: ops.Function, device: Device, options: LoweringOptions) -> Analysis:
     """Rewrite a verified function and find what a mapping is chosen by.
 
     Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do

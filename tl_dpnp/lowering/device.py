@@ -9,9 +9,9 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.catalog import CORES, H200
-from tl_dpnp.target.device import Device as DeviceDescription
+from tl_dpnp.target.device import Device
 
-__all__ = ["H200", "DeviceDescription", "LoweringOptions"]
+__all__ = ["H200", "LoweringOptions"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LoweringOptions:
         """Return the options with a form in place of theirs, which stays where it is None."""
         return self if form is None else replace(self, form=form)
 
-    def applied_to(self, device: DeviceDescription) -> DeviceDescription:
+    def applied_to(self, device: Device) -> Device:
         """Return the device to compile for; raises UnsupportedError for a core with wider vectors than it has."""
         if self.core is None or not device.is_cpu:
             return device

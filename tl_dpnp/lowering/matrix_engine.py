@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.amx.rows import ROWS
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.device import Device
 
 __all__ = ["NO_ENGINE", "MatrixEngine", "engine_of"]
 
@@ -39,7 +40,7 @@ class MatrixEngine:
 NO_ENGINE = MatrixEngine(0)
 
 
-def engine_of(device: DeviceDescription, options: LoweringOptions, temporaries: int = 0) -> MatrixEngine:
+def engine_of(device: Device, options: LoweringOptions, temporaries: int = 0) -> MatrixEngine:
     """Return the matrix engine to compile for, where temporaries take bytes of local memory; one of 0 lanes is none."""
     lanes = options.emulate_dpas or device.dpas_lanes
     rest = device.local_memory - aligned(temporaries)

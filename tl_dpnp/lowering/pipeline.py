@@ -17,7 +17,7 @@ from tl_dpnp.lowering.body.emission import emit_body
 from tl_dpnp.lowering.body.printing import print_body
 from tl_dpnp.lowering.body.tree import Argument, Body
 from tl_dpnp.lowering.body.writer import BodyWriter
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.emission import Shares
 from tl_dpnp.lowering.mappings.choice import default_mapping, mappings_of
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
@@ -29,6 +29,7 @@ from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, registers_of, schedule_instructions, work_of
 from tl_dpnp.lowering.variants import Variant
+from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]
 
@@ -75,7 +76,7 @@ class LoweredKernel:
         return "\n\n".join(map(str, (*self.schedules, *self.variants)))
 
 
-def lower(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+def lower(function: ops.Function, device: Device, options: LoweringOptions) -> LoweredKernel:
     """Lower a verified function for a device.
 
     Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
@@ -93,7 +94,7 @@ def lower(function: ops.Function, device: DeviceDescription, options: LoweringOp
 
 
 def find_variants(
-    function: ops.Function, device: DeviceDescription, options: LoweringOptions
+    function: ops.Function, device: Device, options: LoweringOptions
 ) -> tuple[Variant, ...]:
     """Return the kernels that `lower` can make of a verified function for the calls on a device, the first best.
 

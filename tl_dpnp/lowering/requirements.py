@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from tl_dpnp.errors import Diagnostic, Span, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.scalars import F16, F64, ScalarType
+from tl_dpnp.target.device import Device
 
 __all__ = ["check_requirements"]
 
@@ -20,7 +20,7 @@ _NO_COMPLEX = 'use target="reference", or keep the real and imaginary parts in m
 _NO_ATOMICS = "use elements of 32 bits; or leave .atomic away if no two work-groups write to the same element"
 
 
-def check_requirements(function: ops.Function, device: DeviceDescription) -> None:
+def check_requirements(function: ops.Function, device: Device) -> None:
     """Raise UnsupportedError, with its place, at the first parameter or instruction that needs what a device lacks.
 
     That is complex numbers on all of them, and f64, f16 and atomic updates of elements of 64 bits on some.
@@ -29,7 +29,7 @@ def check_requirements(function: ops.Function, device: DeviceDescription) -> Non
         raise UnsupportedError(message, [] if span == ops.NO_SPAN else [Diagnostic(message, span, hint)])
 
 
-def _unmet(function: ops.Function, device: DeviceDescription) -> Iterator[tuple[str, Span, str]]:
+def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, str]]:
     """Yield what is missing, where it is needed, and what to write instead."""
     for parameter in function.parameters:
         yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
@@ -44,7 +44,7 @@ def _unmet(function: ops.Function, device: DeviceDescription) -> Iterator[tuple[
 
 
 def _types(
-    where: str, operands: Iterable[ops.Operand], span: Span, device: DeviceDescription
+    where: str, operands: Iterable[ops.Operand], span: Span, device: Device
 ) -> Iterator[tuple[str, Span, str]]:
     """Yield the operands whose types the device does not compute with."""
     for operand in operands:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import analyse
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.choice import base_mapping
 from tl_dpnp.lowering.tactics.choice import tunable
 from tl_dpnp.lowering.tactics.tactic import TiledTactic
 from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
 from tl_dpnp.target.core import Core
+from tl_dpnp.target.device import Device
 
 __all__ = ["Tunable", "tunables"]
 
@@ -122,7 +123,7 @@ class Tunable:
         return cycles(vectors, self._columns, (height, width), self.core), loads
 
 
-def tunables(function: ops.Function, device: DeviceDescription, options: LoweringOptions) -> list[Tunable]:
+def tunables(function: ops.Function, device: Device, options: LoweringOptions) -> list[Tunable]:
     """Return the instructions of a verified function that the user gave no schedule for, in the order of the source.
 
     Products on a matrix engine are not among them: their tiles are not measured.

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLError
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.store.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -42,12 +43,12 @@ class CompiledKernel:
     from_cache: bool
 
 
-def lowered(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+def lowered(program: Program, device: Device, options: LoweringOptions) -> LoweredKernel:
     """Lower a program for a device and return all stages; raises `LoweringError` or `UnsupportedError`."""
     return on_fresh_stack(_lower, program, device, options)
 
 
-def _lower(program: Program, device: DeviceDescription, options: LoweringOptions) -> LoweredKernel:
+def _lower(program: Program, device: Device, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
     with faults_in(program):
@@ -69,12 +70,12 @@ def faults_in(program: Program) -> Iterator[None]:
         raise program.with_source_lines(defect(error, program.function.span)) from error
 
 
-def llvm_of(kernel: LoweredKernel, device: DeviceDescription) -> str:
+def llvm_of(kernel: LoweredKernel, device: Device) -> str:
     """Compile a lowered kernel and return its LLVM IR as text."""
     return on_fresh_stack(_build, kernel, device).llvm
 
 
-def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
+def _build(kernel: LoweredKernel, device: Device) -> DeviceCode:
     """Compile a lowered kernel with the Numba that is for its device."""
     if device.backend == "cuda":
         from tl_dpnp.runtime.cuda import numba_cuda_adapter
@@ -85,7 +86,7 @@ def _build(kernel: LoweredKernel, device: DeviceDescription) -> DeviceCode:
     return numba_dpex_adapter.build(kernel)
 
 
-def cache_key(program: Program, device: DeviceDescription, options: LoweringOptions) -> str:
+def cache_key(program: Program, device: Device, options: LoweringOptions) -> str:
     """Return the key of a compiled program: everything that its code depends on."""
     function = program.function
     return key_of({
@@ -112,7 +113,7 @@ def _printed(function: ops.Function) -> str:
 
 def compile_program(
     program: Program,
-    device: DeviceDescription,
+    device: Device,
     options: LoweringOptions,
     cache: DiskCache | None,
     refresh: bool = False,
@@ -134,7 +135,7 @@ def compile_program(
 
 
 def _compile(
-    program: Program, device: DeviceDescription, options: LoweringOptions, cache: DiskCache | None, key: str,
+    program: Program, device: Device, options: LoweringOptions, cache: DiskCache | None, key: str,
     start: float,
 ) -> CompiledKernel:
     kernel = _lower(program, device, options)

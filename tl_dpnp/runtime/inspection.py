@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.program import Program
@@ -19,6 +18,7 @@ from tl_dpnp.runtime.compiler import cache_key, llvm_of, lowered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overloads import Overload, Overloads
 from tl_dpnp.runtime.specialization import Specializations
+from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -79,7 +79,7 @@ class Inspection:
 
     # --- lowering --------------------------------------------------------------------------------------------------
 
-    def lower(self, device: DeviceDescription | str | None = None) -> LoweredKernel:
+    def lower(self, device: Device | str | None = None) -> LoweredKernel:
         """Return the kernel as the compiler lowers it for a device, here or not; by default the current one.
 
         `tl_dpnp.devices` lists descriptions; ``"pvc"`` and ``"dg2"`` name devices that are only compiled for.  Nothing
@@ -92,7 +92,7 @@ class Inspection:
             device = target_named(device).description
         return overloads.lowered(device or overloads.current_device())
 
-    def schedules(self, device: DeviceDescription | None = None) -> dict[str, Schedule]:
+    def schedules(self, device: Device | None = None) -> dict[str, Schedule]:
         """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
 
         They are copies: change them, or begin anew with `Schedule.fresh`, and give them to `tl_dpnp.compile`.

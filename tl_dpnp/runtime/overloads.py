@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Variant
@@ -22,6 +22,7 @@ from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.store.cache import DiskCache, open_cache
 from tl_dpnp.runtime.tune.tuned import Tuned, load_tuned
 from tl_dpnp.runtime.variants import form_for, variant_for, variants_of
+from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -37,7 +38,7 @@ class Overload:
     """
 
     compiled: CompiledKernel
-    device: DeviceDescription
+    device: Device
     form: Form | None = None
     handles: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -51,10 +52,10 @@ class Overloads:
 
     def __init__(self, program: Program, options: KernelOptions, platform: Platform, queue: Any = None) -> None:
         self.program, self.options, self.platform, self.queue = program, options, platform, queue
-        self.made: dict[tuple[DeviceDescription, Form | None], Overload] = {}
+        self.made: dict[tuple[Device, Form | None], Overload] = {}
         self.lock = threading.RLock()
-        self._variants: dict[DeviceDescription, tuple[Variant, ...]] = {}
-        self._tuned: dict[DeviceDescription, Tuned | None] = {}
+        self._variants: dict[Device, tuple[Variant, ...]] = {}
+        self._tuned: dict[Device, Tuned | None] = {}
         self._stats = Stats()
 
     # --- launches --------------------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ class Overloads:
         return launch
 
     def _loaded_for(
-        self, binding: Binding, call: BoundCall, device: DeviceDescription, queue: Any, context: Hashable
+        self, binding: Binding, call: BoundCall, device: Device, queue: Any, context: Hashable
     ) -> Overload:
         """Return the compilation for a call, which the context of a queue has loaded."""
         check_process()
@@ -97,7 +98,7 @@ class Overloads:
         """Compile and load the program for a queue, in the form that the options ask for."""
         with_room(self.loaded, self.platform.describe(queue), None, queue, self.platform.context_of(queue))
 
-    def loaded(self, device: DeviceDescription, form: Form | None, queue: Any, context: Hashable) -> Overload:
+    def loaded(self, device: Device, form: Form | None, queue: Any, context: Hashable) -> Overload:
         """Return the compilation for a device and a form, which the context of a queue has loaded."""
         check_process()
         note_use()
@@ -115,7 +116,7 @@ class Overloads:
         """Return the disk cache, None where it is not to be used."""
         return open_cache() if self.options.cache else None
 
-    def variants(self, device: DeviceDescription, refresh: bool = False) -> tuple[Variant, ...]:
+    def variants(self, device: Device, refresh: bool = False) -> tuple[Variant, ...]:
         """Return the kernels that there can be for calls on a device."""
         with self.lock:
             if refresh or device not in self._variants:
@@ -123,7 +124,7 @@ class Overloads:
                     self.program, device, self.lowering(device), self.cache(), refresh)
             return self._variants[device]
 
-    def overload(self, device: DeviceDescription, form: Form | None = None, refresh: bool = False) -> Overload:
+    def overload(self, device: Device, form: Form | None = None, refresh: bool = False) -> Overload:
         """Return the compilation for a device and a form, making it if it is not there."""
         with self.lock:
             if (device, form) not in self.made or refresh:
@@ -145,7 +146,7 @@ class Overloads:
             for device, form in [*self.made]:
                 self.overload(device, form, refresh=True)
 
-    def lowering(self, device: DeviceDescription, form: Form | None = None) -> LoweringOptions:
+    def lowering(self, device: Device, form: Form | None = None) -> LoweringOptions:
         """Return what the compiler is asked for: the options, and the schedules that tuning found for the device."""
         with self.lock:
             if device not in self._tuned:
@@ -159,12 +160,12 @@ class Overloads:
 
     # --- tuning ----------------------------------------------------------------------------------------------------
 
-    def tuned(self, device: DeviceDescription) -> Tuned | None:
+    def tuned(self, device: Device) -> Tuned | None:
         """Return what tuning found for a device, None where that is the default."""
         tuned = self._tuned.get(device)
         return tuned if tuned is not None and tuned.schedules else None
 
-    def use(self, device: DeviceDescription, tuned: Tuned, winner: Overload | None) -> None:
+    def use(self, device: Device, tuned: Tuned, winner: Overload | None) -> None:
         """Use what tuning found for a device from now on; `winner` is compiled so, if anything is."""
         with self.lock:
             self._tuned[device] = tuned
@@ -176,13 +177,13 @@ class Overloads:
 
     # --- what there is ---------------------------------------------------------------------------------------------
 
-    def current_device(self) -> DeviceDescription:
+    def current_device(self) -> Device:
         """Return the device to tell about: the first that there is a compilation for, else that of the next call."""
         for device, _ in [*self.made]:  # other threads may compile meanwhile
             return device
         return self.platform.current_device() if self.queue is None else self.platform.describe(self.queue)
 
-    def lowered(self, device: DeviceDescription, form: Form | None = None) -> LoweredKernel:
+    def lowered(self, device: Device, form: Form | None = None) -> LoweredKernel:
         """Return the program as the compiler lowers it for a device and a form; nothing is kept."""
         return lowered(self.program, device, self.lowering(device, form))
 

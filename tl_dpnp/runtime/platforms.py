@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from tl_dpnp.lowering.device import DeviceDescription
     from tl_dpnp.lowering.plan import LaunchPlan
     from tl_dpnp.lowering.variants import Condition
     from tl_dpnp.runtime.call.arguments import BoundCall
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.store.cache import DiskCache
     from tl_dpnp.runtime.sycl.host_calls import HostCalls
     from tl_dpnp.runtime.sycl.recent import RecentCalls
+    from tl_dpnp.target.device import Device
 
 __all__ = ["FixedLaunch", "Launch", "Platform", "Together"]
 
@@ -76,25 +76,25 @@ class Platform(Protocol):
     def default_queue(self) -> Any:
         """Return where a kernel without arrays runs."""
 
-    def describe(self, queue: Any) -> DeviceDescription:
+    def describe(self, queue: Any) -> Device:
         """Return the description of the device of a queue."""
 
-    def current_device(self) -> DeviceDescription:
+    def current_device(self) -> Device:
         """Return the device to compile for when no array says."""
 
     def context_of(self, queue: Any) -> Hashable:
         """Return what a loaded kernel belongs to."""
 
     def load(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+        self, compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache | None
     ) -> tuple[Any, bool]:
         """Return the kernel for the context of a queue, and whether machine code had to be made for it."""
 
-    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: Device) -> str | None:
         """Return why a call is not one that a variant of the program is for, in words; None if it is."""
 
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: Device
     ) -> Launch:
         """Return the launch of a loaded kernel with checked arguments, which fit the kernel's variant."""
 
@@ -129,6 +129,6 @@ class Platform(Protocol):
         """Run a launch of this platform, wait for its end and return the seconds that it took."""
 
     def keep_machine_code(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
+        self, compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache, handle: Any
     ) -> None:
         """Keep what was made of a compiled and loaded kernel, where that can be had."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.variants import Variant, only_variant, variants_from_json, variants_to_json
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -15,12 +15,13 @@ from tl_dpnp.runtime.compiler import cache_key, faults_in
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.platforms import Platform
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["form_for", "variant_for", "variants_of"]
 
 
 def variants_of(
-    program: Program, device: DeviceDescription, options: LoweringOptions, cache: DiskCache | None,
+    program: Program, device: Device, options: LoweringOptions, cache: DiskCache | None,
     refresh: bool = False,
 ) -> tuple[Variant, ...]:
     """Return the kernels that there can be of a program, from the cache unless it is None, not there, or `refresh`.
@@ -44,7 +45,7 @@ def variants_of(
     return found
 
 
-def _find(program: Program, device: DeviceDescription, options: LoweringOptions) -> tuple[Variant, ...]:
+def _find(program: Program, device: Device, options: LoweringOptions) -> tuple[Variant, ...]:
     from tl_dpnp import lowering
 
     with faults_in(program):
@@ -52,14 +53,14 @@ def _find(program: Program, device: DeviceDescription, options: LoweringOptions)
 
 
 def form_for(
-    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: DeviceDescription
+    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: Device
 ) -> Form | None:
     """Return what the compiler is to be asked for: the form of the variant for a call; raises as `variant_for`."""
     return variant_for(variants, platform, binding, call, device).form
 
 
 def variant_for(
-    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: DeviceDescription
+    variants: Sequence[Variant], platform: Platform, binding: Binding, call: BoundCall, device: Device
 ) -> Variant:
     """Return the first variant that a call can take.
 

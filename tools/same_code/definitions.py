@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.kernels.amx.rows import ROWS
-from tl_dpnp.lowering.device import H200, DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.runtime.offline.targets import TARGETS
 from tl_dpnp.target.catalog import AVX2, INTEL_SERVER, ZEN4
+from tl_dpnp.target.device import Device
 
 __all__ = ["DEVICES", "Definition"]
 
-_AVX512 = DeviceDescription(
+_AVX512 = Device(
     name="a processor", vendor="a vendor", driver="1", backend="opencl", is_cpu=True,
     subgroup_sizes=(4, 8, 16, 32, 64), max_work_group_size=8192, local_memory=32 << 10, compute_units=8,
     core=ZEN4, has_fp16=True, caches=(48 << 10, 2 << 20, 32 << 20), last_cache=32 << 20,
 )
 
 #: The devices that kernels are built for; none of them need be there, and what is built depends on nothing else.
-DEVICES: dict[str, DeviceDescription] = {
+DEVICES: dict[str, Device] = {
     "avx512": _AVX512,
     "avx2": dataclasses.replace(_AVX512, core=AVX2),
     "amx": dataclasses.replace(_AVX512, core=INTEL_SERVER, amx=tuple(row.flag for row in ROWS)),

@@ -20,7 +20,6 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
@@ -28,6 +27,7 @@ from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPla
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
+from tl_dpnp.target.device import Device
 from tl_dpnp.target.multiprocessor import BlockedNumbers
 
 __all__ = ["Blocked", "find_blocking"]
@@ -121,7 +121,7 @@ class Blocked(Mapping):
 
 
 def find_blocking(
-    function: ops.Function, device: DeviceDescription, least: int, precision: Precision
+    function: ops.Function, device: Device, least: int, precision: Precision
 ) -> Blocked | None:
     """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
 
@@ -166,7 +166,7 @@ def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers) -> B
 
 
 def _products(
-    found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: DeviceDescription,
+    found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: Device,
     precision: Precision,
 ) -> Iterator[tuple[BlockedProduct, str]]:
     """Yield the kernels for tiles of all shapes, and the operands that they are for; none where types have none."""

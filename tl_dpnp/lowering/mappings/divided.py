@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
 from tl_dpnp.lowering.schedules import schedule_instructions, work_of
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.scalars import INDEX
+from tl_dpnp.target.device import Device
 
 __all__ = ["Divided", "divide"]
 
@@ -51,7 +51,7 @@ class Divided(WorkItem):
         return replace(analysis, canonical=self.function)
 
 
-def divide(function: ops.Function, device: DeviceDescription) -> Divided | None:
+def divide(function: ops.Function, device: Device) -> Divided | None:
     """Return the divided form of a canonical function of one product of known size, None for others."""
     products = [operation for operation in function.body
                 if isinstance(operation, ops.Contraction) and operation.is_matrix_product]

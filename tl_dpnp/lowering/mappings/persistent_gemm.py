@@ -16,13 +16,13 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings import mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
 from tl_dpnp.scalars import F32, INDEX
+from tl_dpnp.target.device import Device
 
 __all__ = ["PersistentGemm", "find_tiling"]
 
@@ -79,7 +79,7 @@ class PersistentGemm(mapping.Mapping):
         return Body(arguments, branches, legend=legend)
 
 
-def find_tiling(function: ops.Function, device: DeviceDescription, least: int = 0) -> PersistentGemm | None:
+def find_tiling(function: ops.Function, device: Device, least: int = 0) -> PersistentGemm | None:
     """Return how a canonical function runs in the tiled form on a device, or None where it cannot.
 
     Products of fewer than `least` multiplications have another form, and those of arrays that tensor maps do not take.

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import leaves
@@ -20,6 +19,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedule.loops import Split
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
+from tl_dpnp.target.device import Device
 
 __all__ = ["Blocks", "blocks_of"]
 
@@ -79,7 +79,7 @@ _BLOCKS = {
 }
 
 
-def blocks_of(contraction: Contraction, device: DeviceDescription, engine: MatrixEngine) -> list[Block]:
+def blocks_of(contraction: Contraction, device: Device, engine: MatrixEngine) -> list[Block]:
     """Return the tiles that divide a product of two matrices of f32 or f64, the best first; none for other nests.
 
     `engine` has the precision and the local memory that there is for it.

@@ -30,10 +30,10 @@ from numba.cuda.extending import intrinsic
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.targets import target_for
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["build"]
 
@@ -66,7 +66,7 @@ def _body(_typing_context: Any, arguments: Any) -> Any:
     return types.void(arguments), generate
 
 
-def build(lowered: LoweredKernel, device: DeviceDescription) -> DeviceCode:
+def build(lowered: LoweredKernel, device: Device) -> DeviceCode:
     """Compile a lowered kernel to PTX for a device, here or not; thread-safe."""
     plan = lowered.plan
     capability = _capability(device)
@@ -124,7 +124,7 @@ def _with_tensor_maps(ptx: str, first: int) -> str:
     return ptx
 
 
-def _capability(device: DeviceDescription) -> tuple[int, int, str]:
+def _capability(device: Device) -> tuple[int, int, str]:
     """Return the compute capability that "sm_90a" names: (9, 0, "a")."""
     match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", device.architecture)
     if match is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.lowering.device import H200, DeviceDescription
+from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
@@ -32,6 +32,7 @@ from tl_dpnp.runtime.cuda.tiles import TileCall, tile_call
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.target.catalog import GPU, HOPPER
+from tl_dpnp.target.device import Device
 
 __all__ = ["CudaPlatform"]
 
@@ -49,10 +50,10 @@ class CudaPlatform:
     def default_queue(self) -> Any:
         return cuda_device(0)
 
-    def describe(self, queue: CudaDevice) -> DeviceDescription:
+    def describe(self, queue: CudaDevice) -> Device:
         return describe(queue.ordinal)
 
-    def current_device(self) -> DeviceDescription:
+    def current_device(self) -> Device:
         """Without a GPU, that is an H200: kernels can be compiled and read."""
         return describe(0) if driver.device_count() else H200
 
@@ -60,12 +61,12 @@ class CudaPlatform:
         return queue
 
     def load(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache | None
+        self, compiled: CompiledKernel, device: Device, queue: CudaDevice, cache: DiskCache | None
     ) -> tuple[driver.Function, bool]:
         code, made = linked(compiled, device, cache)
         return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
 
-    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: Device) -> str | None:
         if isinstance(condition, BlockPlan):
             return blocks.misfit(condition, call)
         assert isinstance(condition, TilePlan)
@@ -73,7 +74,7 @@ class CudaPlatform:
 
     def prepare(
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
-        device: DeviceDescription,
+        device: Device,
     ) -> Launch:
         flat = flatten(binding, call, queue)
         if plan.tiles is not None:
@@ -132,7 +133,7 @@ class CudaPlatform:
         return driver.elapsed(launch.queue.ordinal, lambda stream: launch.on(stream, arguments, addresses))
 
     def keep_machine_code(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: CudaDevice, cache: DiskCache,
+        self, compiled: CompiledKernel, device: Device, queue: CudaDevice, cache: DiskCache,
         handle: driver.Function,
     ) -> None:
         linked(compiled, device, cache)
@@ -284,12 +285,12 @@ class CheckedLaunch(CudaLaunch):
 
 
 @functools.cache
-def describe(ordinal: int) -> DeviceDescription:
+def describe(ordinal: int) -> Device:
     """Return the description of a CUDA device."""
     names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_BLOCK",
              "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "L2_CACHE_SIZE", "WARP_SIZE")
     major, minor, units, threads, local_memory, unit_memory, cache, lanes = driver.attributes(ordinal, *names)
-    return DeviceDescription(
+    return Device(
         name=driver.device_name(ordinal), vendor="NVIDIA", driver=driver.driver_version(), backend="cuda",
         is_cpu=False, subgroup_sizes=(lanes,), max_work_group_size=threads, local_memory=local_memory,
         compute_units=units, core=GPU, has_fp64=True, has_fp16=True, has_atomic64=True,

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from cuda.bindings import nvjitlink
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["Linked", "Resources", "disassemble", "link", "linked"]
 
@@ -40,7 +40,7 @@ class Linked:
     resources: Resources
 
 
-def linked(compiled: CompiledKernel, device: DeviceDescription, cache: DiskCache | None) -> tuple[Linked, bool]:
+def linked(compiled: CompiledKernel, device: Device, cache: DiskCache | None) -> tuple[Linked, bool]:
     """Return the machine code of a compiled kernel, from the cache if it is there, and whether it had to be made."""
     if cache is None:
         return link(compiled, device), True
@@ -56,7 +56,7 @@ def linked(compiled: CompiledKernel, device: DeviceDescription, cache: DiskCache
     return result, True
 
 
-def link(compiled: CompiledKernel, device: DeviceDescription) -> Linked:
+def link(compiled: CompiledKernel, device: Device) -> Linked:
     """Make the machine code of a compiled kernel; raises `LoweringError` where nvJitLink refuses the PTX."""
     options = [f"-arch={device.architecture}", "-O3", "-verbose"]
     handle = nvjitlink.create(len(options), options)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.target.catalog import GPU
+from tl_dpnp.target.device import Device
 
 __all__ = ["TARGETS", "OfflineTarget", "target_named"]
 
@@ -31,12 +31,12 @@ class OfflineTarget:
     row_clocks: int
     engines: int
     cache_bytes: int | None
-    description: DeviceDescription
+    description: Device
 
 
-def _description(name: str, **sizes: object) -> DeviceDescription:
+def _description(name: str, **sizes: object) -> Device:
     fixed = {"vendor": "Intel", "driver": "offline", "backend": "level_zero", "is_cpu": False, "core": GPU}
-    return DeviceDescription(name=name, **{**fixed, **sizes})  # type: ignore[arg-type]
+    return Device(name=name, **{**fixed, **sizes})  # type: ignore[arg-type]
 
 
 #: All targets by name.

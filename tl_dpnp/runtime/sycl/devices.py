@@ -9,10 +9,10 @@ from typing import Any
 
 import dpctl
 
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES, processor
 from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.target.catalog import GPU, core_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["describe", "devices"]
 
@@ -24,17 +24,17 @@ _AVX512 = 64
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def devices() -> list[DeviceDescription]:
+def devices() -> list[Device]:
     """Return a description of every SYCL device that dpctl finds; empty if it finds none."""
     return [describe(device) for device in dpctl.get_devices()]
 
 
 @functools.lru_cache(maxsize=64)
-def describe(device: Any) -> DeviceDescription:
+def describe(device: Any) -> Device:
     """Return the description of a `dpctl.SyclDevice`."""
     is_cpu = bool(device.is_cpu)
     vector_bytes = _cpu_vector_bytes(4 * device.native_vector_width_float) if is_cpu else 16
-    return DeviceDescription(
+    return Device(
         name=device.name,
         vendor=device.vendor,
         driver=device.driver_version,

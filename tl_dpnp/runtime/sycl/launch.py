@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
@@ -20,6 +19,7 @@ from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
+from tl_dpnp.target.device import Device
 
 __all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepare"]
 
@@ -27,7 +27,7 @@ __all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepar
 _MOST_WORK_ITEMS = (1 << 31) - 1
 
 
-def chunk_of(plan: LaunchPlan, groups: int, device: DeviceDescription, is_small: bool = False) -> int:
+def chunk_of(plan: LaunchPlan, groups: int, device: Device, is_small: bool = False) -> int:
     """Return how many work-groups of the language one work-item of the vector form runs; 1 in the sub-group form.
 
     `is_small` says that their work is small and known.
@@ -41,7 +41,7 @@ def chunk_of(plan: LaunchPlan, groups: int, device: DeviceDescription, is_small:
     return max(1, min(groups, numbers.work // work, max(balanced, least)))
 
 
-def exceeded_caches(call: BoundCall, device: DeviceDescription) -> int:
+def exceeded_caches(call: BoundCall, device: Device) -> int:
     """Return which caches the arrays of a call exceed: none (0), those of one core (`BEYOND_ONE`), all (`BEYOND_ALL`).
 
     One core has its second-level cache; all have theirs, and the last level, of which something is left to other
@@ -225,7 +225,7 @@ class CheckedLaunch(Launch):
         return event
 
 
-def busy_without_sharing(few: FewGroups, call: BoundCall, device: DeviceDescription) -> str | None:
+def busy_without_sharing(few: FewGroups, call: BoundCall, device: Device) -> str | None:
     """Return why work-items had better not share the work-groups of a call, None where they had."""
     if not 0 < call.groups < device.launches.items * device.compute_units:
         return f"{call.groups} work-groups balance the load of {device.compute_units} cores, or there is none"
@@ -235,7 +235,7 @@ def busy_without_sharing(few: FewGroups, call: BoundCall, device: DeviceDescript
 
 
 def prepare(
-    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: DeviceDescription
+    binding: Binding, call: BoundCall, queue: Any, handle: KernelHandle, plan: LaunchPlan, device: Device
 ) -> Launch:
     """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
     groups = call.groups * plan.parts

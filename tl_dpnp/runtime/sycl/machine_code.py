@@ -11,7 +11,6 @@ import os
 from typing import Any
 
 from tl_dpnp.errors import CacheWarning, LoweringError, warn
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.bootstrap import processor
 from tl_dpnp.runtime.compiler import CompiledKernel
@@ -19,6 +18,7 @@ from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.sycl import opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, build_program, kernel_of
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError
+from tl_dpnp.target.device import Device
 
 __all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
 
@@ -30,7 +30,7 @@ _SUBGROUP_FUNCTIONS = b"sub_group_"
 
 
 def load_kernel(
-    compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+    compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache | None
 ) -> tuple[KernelHandle, bool]:
     """Return the kernel for the context of a queue, and whether the driver had to build it.
 
@@ -53,7 +53,7 @@ def load_kernel(
     return handle, True
 
 
-def _built(compiled: CompiledKernel, device: DeviceDescription, queue: Any) -> KernelHandle:
+def _built(compiled: CompiledKernel, device: Device, queue: Any) -> KernelHandle:
     """Have the driver build a kernel; raises `LoweringError`."""
     entry, options = compiled.plan.entry, build_options(compiled.plan, device)
     if not opencl_programs_adapter.builds(queue):  # Level Zero
@@ -67,7 +67,7 @@ def _built(compiled: CompiledKernel, device: DeviceDescription, queue: Any) -> K
     return handle
 
 
-def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: DeviceDescription) -> None:
+def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: Device) -> None:
     """Raise `LoweringError` if lanes of the kernel exchange values but were built as work-items without a sub-group.
 
     Intel's CPU runtime (2024.2) does that where its vectorizer gives up, for instance at a call with the same arguments
@@ -84,13 +84,13 @@ def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: D
         )
 
 
-def build_options(plan: LaunchPlan, device: DeviceDescription) -> str:
+def build_options(plan: LaunchPlan, device: Device) -> str:
     """Return what to ask of the driver: the registers that a kernel was made for, on GPUs; CPUs know no such option."""
     return "" if device.is_cpu or plan.registers != 256 else _LARGE_REGISTER_FILE.get(device.backend, "")
 
 
 def keep_machine_code(
-    compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: KernelHandle
+    compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache, handle: KernelHandle
 ) -> None:
     """Keep what the driver built, where it can be had."""
     if not opencl_adapter.supports(queue):
@@ -101,7 +101,7 @@ def keep_machine_code(
         warn(f"the machine code of {compiled.plan.entry} is not kept: {problem}", CacheWarning)
 
 
-def machine_code_key(spirv: bytes, device: DeviceDescription) -> str:
+def machine_code_key(spirv: bytes, device: Device) -> str:
     """Return the key of the machine code for `spirv`: everything that it depends on.
 
     The CPU runtime compiles for the processor that it runs on, and has settings in the environment.

@@ -6,7 +6,6 @@ import time
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.variants import Condition, FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -20,6 +19,7 @@ from tl_dpnp.runtime.sycl.host_calls import HostCalls, call_remarks
 from tl_dpnp.runtime.sycl.launch import Launch, SyclTogether, busy_without_sharing, prepare
 from tl_dpnp.runtime.sycl.machine_code import keep_machine_code, load_kernel
 from tl_dpnp.runtime.sycl.recent import RecentCalls
+from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.call.replicas import Replicas
@@ -36,26 +36,26 @@ class SyclPlatform:
     def default_queue(self) -> Any:
         return dpctl_adapter.default_queue()
 
-    def describe(self, queue: Any) -> DeviceDescription:
+    def describe(self, queue: Any) -> Device:
         return describe(queue.sycl_device)
 
-    def current_device(self) -> DeviceDescription:
+    def current_device(self) -> Device:
         return self.describe(self.default_queue())
 
     def context_of(self, queue: Any) -> Hashable:
         return queue.sycl_context, queue.sycl_device
 
     def load(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache | None
+        self, compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache | None
     ) -> tuple[Any, bool]:
         return load_kernel(compiled, device, queue, cache)
 
-    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: DeviceDescription) -> str | None:
+    def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: Device) -> str | None:
         assert isinstance(condition, FewGroups)
         return busy_without_sharing(condition, call, device)
 
     def prepare(
-        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: DeviceDescription
+        self, binding: Binding, call: BoundCall, queue: Any, handle: Any, plan: LaunchPlan, device: Device
     ) -> Launch:
         return prepare(binding, call, queue, handle, plan, device)
 
@@ -94,6 +94,6 @@ class SyclPlatform:
         return time.perf_counter() - start
 
     def keep_machine_code(
-        self, compiled: CompiledKernel, device: DeviceDescription, queue: Any, cache: DiskCache, handle: Any
+        self, compiled: CompiledKernel, device: Device, queue: Any, cache: DiskCache, handle: Any
     ) -> None:
         keep_machine_code(compiled, device, queue, cache, handle)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["Tuned", "load_tuned", "store_tuned"]
 
@@ -29,13 +30,13 @@ class Tuned:
         return replace(options, schedules=tuple(sorted({**dict(self.schedules), **dict(options.schedules)}.items())))
 
 
-def _key(program: Program, device: DeviceDescription, options: LoweringOptions) -> str:
+def _key(program: Program, device: Device, options: LoweringOptions) -> str:
     """Return the key: what the kernel without tuning depends on, so that a new driver or compiler is tuned anew."""
     return key_of(["tuned", cache_key(program, device, options)])
 
 
 def load_tuned(
-    cache: DiskCache, program: Program, device: DeviceDescription, options: LoweringOptions
+    cache: DiskCache, program: Program, device: Device, options: LoweringOptions
 ) -> Tuned | None:
     """Return what was found for a program with the user's options, or None; damage is treated as by the cache."""
     entry = cache.load(_key(program, device, options))
@@ -43,7 +44,7 @@ def load_tuned(
 
 
 def store_tuned(
-    cache: DiskCache, program: Program, device: DeviceDescription, options: LoweringOptions, tuned: Tuned
+    cache: DiskCache, program: Program, device: Device, options: LoweringOptions, tuned: Tuned
 ) -> None:
     """Keep what was found, in place of what was found before."""
     facts = {"schedules": [list(pair) for pair in tuned.schedules], "summary": tuned.summary, "gain": tuned.gain}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.lowering.device import DeviceDescription, LoweringOptions
+from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.space import Tunable, tunables
 from tl_dpnp.lowering.tiling import Tiling
@@ -23,6 +23,7 @@ from tl_dpnp.runtime.store.cache import DiskCache
 from tl_dpnp.runtime.tune.search import Search, Step, Trial
 from tl_dpnp.runtime.tune.tuned import Tuned, store_tuned
 from tl_dpnp.runtime.variants import form_for, variants_of
+from tl_dpnp.target.device import Device
 
 __all__ = ["Tried", "TuningReport", "Workbench", "search_schedules", "tune"]
 
@@ -116,7 +117,7 @@ class Workbench:
     """Builds the candidates of one kernel for one call, and times them on copies of the arrays that it writes."""
 
     def __init__(
-        self, platform: Platform, binding: Binding, device: DeviceDescription, options: LoweringOptions,
+        self, platform: Platform, binding: Binding, device: Device, options: LoweringOptions,
         instructions: Sequence[Tunable], call: BoundCall, arguments: Sequence[Any], queue: Any,
         cache: DiskCache | None,
     ) -> None:

@@ -27,7 +27,6 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
 from tl_dpnp.lowering.mappings.persistent.frame import TEAM, staged_memref, write_turns
@@ -58,6 +57,7 @@ from tl_dpnp.lowering.tactics.registers import Problem, best_plan, product_in_re
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, resident_stride, sizes_of
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
@@ -194,7 +194,7 @@ class Persistent(LoopMapping):
 
 
 def find_staging(
-    function: ops.Function, device: DeviceDescription, temporaries: int, unscheduled: bool = True,
+    function: ops.Function, device: Device, temporaries: int, unscheduled: bool = True,
     precision: Precision = "highest",
 ) -> Persistent | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.

@@ -10,12 +10,12 @@ from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.device import DeviceDescription
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.persistent.operands import ResidentOperand, StagedOperand, views_through
 from tl_dpnp.lowering.tactics.registers import ragged_chain
 from tl_dpnp.lowering.tactics.warps import chain_warps, lone_product
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.device import Device
 
 __all__ = [
     "LARGE", "MOST_THREADS", "Team", "Work", "chain_on_tensor_cores", "even_tiles", "product_on_tensor_cores",
@@ -46,7 +46,7 @@ class Work:
     """
 
     function: ops.Function
-    device: DeviceDescription
+    device: Device
     operands: tuple[StagedOperand, ...]
     residents: tuple[ResidentOperand, ...]
     temporaries: int
