@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from tl_dpnp.kernels.mma.rows import ROWS, MmaRow
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.warp_tile import is_schedulable
 
 __all__ = ["TENSORIZED", "scheduled", "shapes", "source", "types"]
 
 #: The forms that schedules can use.
-TENSORIZED = [name for name, row in ROWS.items() if is_schedulable(row)]
+TENSORIZED = [name for name, row in ROWS.items() if row.unused is None]
 
 
 def types(row: MmaRow) -> tuple[str, str]:

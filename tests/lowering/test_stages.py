@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
     "tensorize loops of a warp": (
         lambda s: [s.decompose_reduction("k", above="m"), s.tensorize("m", "m16n8k4_tf32_tf32_f32")],
         "needs plain loops inside one another over 2 blocks of 8 rows"),
-    "tensorize integers": (lambda s: s.tensorize("m", "m16n8k32_s8_s8_s32"), "integers or sums of f16"),
+    "tensorize integers": (lambda s: s.tensorize("m", "m16n8k32_s8_s8_s32"), "lanes do not pack elements of 8 bits"),
     "tensorize type": (
         lambda s: [s.decompose_reduction("k", above="m"), s.tensorize("m", "simd_f64_8x8x1")], "not all of type f64"),
 }

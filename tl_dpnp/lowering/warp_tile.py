@@ -13,7 +13,7 @@ from tl_dpnp.kernels.mma.rows import ROWS, MmaRow
 from tl_dpnp.lowering.nest import Access, Assign, Buffer, Convert, Expression, Loop, MultiplyAdd, Nest, stages_of
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["WarpTile", "element_of", "is_schedulable", "row_of", "warp_tile_of"]
+__all__ = ["WarpTile", "element_of", "row_of", "warp_tile_of"]
 
 #: Rows of a block, and columns of a lane.
 _BLOCK, _PAIR = 8, 2
@@ -55,11 +55,6 @@ class WarpTile:
 def row_of(loop: Loop) -> MmaRow | None:
     """Return the form of ``mma.sync`` that a loop stands for, if it does."""
     return None if loop.instruction is None else ROWS.get(loop.instruction)
-
-
-def is_schedulable(row: MmaRow) -> bool:
-    """Whether a nest can mean a form: products of floating-point numbers, summed in f32 or f64."""
-    return not row.sparse and row.a == row.b and row.a.bits >= 16 and row.c.name in ("f32", "f64")
 
 
 def warp_tile_of(loop: Loop, row: MmaRow) -> WarpTile | None:

@@ -128,6 +128,15 @@ class DpasRow:
         """Why no route leads to this form from SPIR-V, or None if there is one."""
         return _unreachable(self)
 
+    @property
+    def unused(self) -> str | None:
+        """Why no nest means this form, or None if some do."""
+        if self.unreachable is None and "f32" not in (self.destination, self.source0) and self.source1.is_float:
+            return f"the language sums products of {self.source1.name} in f32"
+        if self.unreachable is None and self.destination != self.source0:
+            return f"it takes sums in {self.source0} and returns them in {self.destination}"
+        return self.unreachable
+
 
 def _unreachable(row: DpasRow) -> str | None:
     precisions = {row.source1.name, row.source2.name}

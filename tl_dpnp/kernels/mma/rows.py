@@ -72,6 +72,17 @@ class MmaRow:
         return (8, 9) if self.a.name in ("e4m3", "e5m2") else (8, 0)
 
     @property
+    def unused(self) -> str | None:
+        """Why no nest means this form, or None if some do."""
+        if self.sparse:
+            return "no nest has sparse operands"
+        if self.a.bits < 16:
+            return f"lanes do not pack elements of {self.a.bits} bits"
+        if self.c.name not in ("f32", "f64"):
+            return f"the language sums products of {self.a.name} in f32"
+        return None
+
+    @property
     def instruction(self) -> str:
         """The instruction with its modifiers, as in PTX."""
         head = "mma.sp::ordered_metadata" if self.sparse else "mma"

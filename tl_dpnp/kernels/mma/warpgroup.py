@@ -21,6 +21,8 @@ __all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow"]
 THREADS, SWIZZLE = 128, 128
 #: Bytes of what the swizzle moves, and rows of memory after which it repeats.
 _CHUNK, _PERIOD = 16, 8
+#: Columns of the tiles that there are; the last number is for elements of 16 bits.
+_COLUMNS = (64, 128, 192, 256)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,17 @@ class WarpgroupRow:
         """The instruction with its modifiers, as in PTX."""
         types = ".".join(element.name for element in (self.d, self.a, self.b))
         return f"wgmma.mma_async.sync.aligned.m64n{self.n}k{self.k}.{types}"
+
+    @property
+    def unused(self) -> str | None:
+        """Why no product is computed by this form, or None if some are."""
+        if self.a.bits < 16:
+            return f"no mapping multiplies elements of {self.a.bits} bits so"
+        if self.d.name != "f32":
+            return f"the language sums products of {self.a.name} in f32"
+        if self.n not in _COLUMNS[: 4 if self.transposes else 3]:
+            return f"tiles of {self.a.name} do not have {self.n} columns"
+        return None
 
     @property
     def transposes(self) -> bool:

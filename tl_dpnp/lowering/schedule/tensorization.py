@@ -12,7 +12,7 @@ from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.lowering.nest import Access, Assign, Derived, Loop, MultiplyAdd, Node
 from tl_dpnp.lowering.nest_products import NestProduct, product_in, refusal
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.lowering.warp_tile import element_of, is_schedulable, warp_tile_of
+from tl_dpnp.lowering.warp_tile import element_of, warp_tile_of
 
 __all__ = ["tensorize"]
 
@@ -21,8 +21,8 @@ def tensorize(draft: Draft, loop: str, instruction: str) -> None:
     """See `Schedule.tensorize`."""
     kernel = micro_kernel_named(instruction)
     if kernel is not None:
-        if kernel.row.unreachable is not None:
-            raise UnsupportedError(f"{draft.nest.name}: {kernel.row} cannot be reached: {kernel.row.unreachable}")
+        if kernel.row.unused is not None:
+            raise UnsupportedError(f"{draft.nest.name}: {kernel.row} cannot be reached: {kernel.row.unused}")
         _tensorize_product(draft, loop, kernel, "DPAS")
         return
     tile_kernel = tile_kernel_named(instruction)
@@ -73,7 +73,7 @@ def _all_tensorized(m: Loop, product: NestProduct, instruction: str) -> Loop:
 
 def _tensorize_by_warp(draft: Draft, loop: str, row: MmaRow) -> None:
     """Let a warp compute what its lanes have of a tile, together: the lanes are dealt out before."""
-    draft.require(is_schedulable(row), f"{row.name} has sparse operands, integers or sums of f16, which no nest has")
+    draft.require(row.unused is None, f"no nest means {row.name}: {row.unused}")
     tile = warp_tile_of(draft.loop(loop), row)
     if tile is None:
         raise draft.error(f"{row.name} needs plain loops inside one another over {row.m // 8} blocks of 8 rows, where "

@@ -95,7 +95,7 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     # The language's A is the second source of DPAS, B the first.
     found_rows = [find_row(engine.lanes, accumulator, b, a, repeat) for repeat in (1, 2, 4, 8)
                   if repeat == 8 or (isinstance(columns, int) and columns <= repeat)]
-    row = next((row for row in found_rows if row is not None and row.unreachable is None), None)
+    row = next((row for row in found_rows if row is not None and row.unused is None), None)
     if row is None:
         return None
     repeat = row.repeat
