@@ -17,9 +17,10 @@ from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
-from tl_dpnp.runtime.options import KernelOptions, Target
+from tl_dpnp.runtime.options import KernelOptions
 from tl_dpnp.runtime.store.source_cache import Defined, parse
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile"]
 
-_TARGETS = ("auto", "sycl", "cuda", "reference")
+_TARGETS = ("auto", *TARGETS)
 _FORMS = (None, *FRAMES)
 _PRECISIONS = (None, "highest", "high", "default")
 #: What to do instead where an option has no such value.
@@ -102,7 +103,7 @@ def compile(
     what the compiler raises.
     """
     options = KernelOptions(
-        target=cast(Target, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
+        target=cast(TargetName, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
         form=_choice("form", form, _FORMS) or (None if config.get("FORM") == "auto" else config.get("FORM")),
         debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
         cache=_flag("cache", cache),
@@ -114,10 +115,10 @@ def compile(
         core=config.get("CORE"),
         specialize=config.get("SPECIALIZE"),
     )
-    if options.target == "cuda" and queue is not None:
+    if TARGETS[options.target].follows_arrays and queue is not None:
         raise TLTypeError('queue= takes a SYCL queue; with target="cuda" kernels run where their arrays are')
     _check_queue(queue)
-    if options.target == "reference":
+    if TARGETS[options.target].is_interpreted:
         _refuse_any(queue=queue, form=form, schedule=schedule, tuned=tuned, precision=precision,
                     emulate_dpas=emulate_dpas)
     return with_room(_kernels, src, name, options, schedule, queue, {} if define is None else define)

@@ -19,7 +19,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
-from tl_dpnp.runtime.store.fingerprint import CUDA_PACKAGES, PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.runtime.store.fingerprint import PACKAGES, compiler_fingerprint, package_versions
 from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
@@ -72,18 +72,23 @@ def faults_in(program: Program) -> Iterator[None]:
 
 def llvm_of(kernel: LoweredKernel, device: Device) -> str:
     """Compile a lowered kernel and return its LLVM IR as text."""
-    return on_fresh_stack(_build, kernel, device).llvm
+    return on_fresh_stack(_BUILD[device.family], kernel, device).llvm
 
 
-def _build(kernel: LoweredKernel, device: Device) -> DeviceCode:
-    """Compile a lowered kernel with the Numba that is for its device."""
-    if device.backend == "cuda":
-        from tl_dpnp.runtime.cuda import numba_cuda_adapter
-
-        return numba_cuda_adapter.build(kernel, device)
+def _build_for_sycl(kernel: LoweredKernel, device: Device) -> DeviceCode:
     from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
     return numba_dpex_adapter.build(kernel)
+
+
+def _build_for_cuda(kernel: LoweredKernel, device: Device) -> DeviceCode:
+    from tl_dpnp.runtime.cuda import numba_cuda_adapter
+
+    return numba_cuda_adapter.build(kernel, device)
+
+
+#: What compiles a lowered kernel, by the family of its device.
+_BUILD = {"sycl": _build_for_sycl, "cuda": _build_for_cuda}
 
 
 def cache_key(program: Program, device: Device, options: LoweringOptions) -> str:
@@ -99,7 +104,7 @@ def cache_key(program: Program, device: Device, options: LoweringOptions) -> str
         "file": function.span.file if options.debug else None,
         "options": asdict(options),
         "device": device.to_json(),
-        "packages": package_versions(CUDA_PACKAGES if device.backend == "cuda" else PACKAGES),
+        "packages": package_versions(PACKAGES[device.family]),
         "compiler": compiler_fingerprint(),
         "python": list(sys.version_info[:2]),
     })
@@ -140,7 +145,7 @@ def _compile(
 ) -> CompiledKernel:
     kernel = _lower(program, device, options)
     with faults_in(program):
-        code = _build(kernel, device)
+        code = _BUILD[device.family](kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)
     if cache is not None:

@@ -19,6 +19,7 @@ from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overloads import Overload, Overloads
 from tl_dpnp.runtime.specialization import Specializations
 from tl_dpnp.target.device import Device
+from tl_dpnp.target.targets import TARGETS
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering import LoweredKernel
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.offline.program import DeviceProgram
 
 __all__ = ["Inspection"]
-
-#: What the compiler makes for a target.
-_CODE = {"sycl": "SPIR-V", "cuda": "PTX"}
 
 
 class Inspection:
@@ -274,7 +272,8 @@ class Inspection:
         yield from _plan_lines(compiled.plan)
         yield from _variant_lines(overloads, overload)
         how = "read from the disk cache" if compiled.from_cache else "compiled"
-        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {_CODE[self.options.target]}"
+        code = TARGETS[self.options.target].code
+        yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {code}"
         for handle in [*overload.handles.values()]:
             yield from (f"  {remark}" for remark in overloads.platform.call_remarks(handle))
         tuned = overloads.tuned(overload.device)

@@ -22,6 +22,7 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.specialization import Specializations
+from tl_dpnp.target.targets import TARGETS
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.reference import ReferenceTarget
@@ -61,7 +62,7 @@ class Kernel(Inspection):
 
     def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
         overloads = specializations = None
-        self._reference = _reference_target(program, options) if options.target == "reference" else None
+        self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
         if self._reference is None:
             self._platform = platform_for(options.target)

@@ -9,17 +9,16 @@ from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.targets import TARGETS, TargetName
 
-__all__ = ["KernelOptions", "Signature", "Stats", "Target"]
-
-Target = Literal["sycl", "cuda", "reference"]
+__all__ = ["KernelOptions", "Signature", "Stats"]
 
 
 @dataclass(frozen=True)
 class KernelOptions:
     """The options of `tl_dpnp.compile`, resolved: nothing is left to settings that may change later."""
 
-    target: Target = "sycl"
+    target: TargetName = "sycl"
     form: Form | None = None
     debug: bool = False
     cache: bool = True
@@ -37,7 +36,8 @@ class KernelOptions:
 
         Not for CUDA devices, where nobody has measured it.
         """
-        return self.target == "sycl" and self.specialize and self.form is None and not self.debug and not self.schedules
+        return (TARGETS[self.target].specializes and self.specialize and self.form is None and not self.debug
+                and not self.schedules)
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -56,7 +56,7 @@ class KernelOptions:
                 return None
             case "off":
                 return "TL_DPNP_AMX is off"
-        return amx.refusal() if self.target == "sycl" else "kernels for other targets run elsewhere"
+        return amx.refusal() if TARGETS[self.target].has_processors else "kernels for other targets run elsewhere"
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,8 @@ class Overloads:
     def is_for_any_sizes(self, binding: Binding, call: BoundCall, queue: Any) -> bool:
         """Return whether a call takes a kernel that would gain nothing from knowing its sizes."""
         device = self.platform.describe(queue)
-        if device.backend != "cuda":
-            return False
+        if not device.asynchronous_copies:
+            return False  # nor are there kernels for tiles of any matrices
         condition = variant_for(self.variants(device), self.platform, binding, call, device).condition
         return isinstance(condition, TilePlan | BlockPlan) and condition.is_for_any_sizes(
             [argument.shape for argument in call.arguments])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.launches import LaunchNumbers
@@ -59,6 +59,16 @@ class Device:
     def vector_bytes(self) -> int:
         """Bytes of a vector of a CPU: 64 with AVX-512, 32 with AVX2; of a load of one work-item of a GPU."""
         return self.core.vector_bytes
+
+    @property
+    def family(self) -> Literal["sycl", "cuda"]:
+        """The target that the device is of."""
+        return "cuda" if self.backend == "cuda" else "sycl"
+
+    @property
+    def computes_alone(self) -> bool:
+        """Whether one work-item may compute a whole work-group, with vectors: not those of CUDA devices."""
+        return self.family != "cuda"
 
     @property
     def capability(self) -> tuple[int, int]:

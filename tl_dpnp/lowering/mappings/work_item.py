@@ -36,7 +36,7 @@ class WorkItem(LoopMapping):
     @classmethod
     def of(cls, analysis: Analysis) -> WorkItem:
         """Return the mapping of a program; raises LoweringError for attributes, and for CUDA devices."""
-        if analysis.device.backend == "cuda":
+        if not analysis.device.computes_alone:
             problem, hint = f"which {analysis.device} is not made for", "leave form= away"
         elif analysis.parsed.has_attributes:
             problem = "but the function has attributes"

@@ -10,11 +10,13 @@ import sys
 
 import tl_dpnp
 
-__all__ = ["CUDA_PACKAGES", "PACKAGES", "compiler_fingerprint", "package_versions"]
+__all__ = ["PACKAGES", "compiler_fingerprint", "package_versions"]
 
 #: Packages whose version changes what is generated, for SYCL and for CUDA devices, by the names of distributions.
-PACKAGES = ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv")
-CUDA_PACKAGES = ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm")
+PACKAGES = {
+    "sycl": ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv"),
+    "cuda": ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm"),
+}
 #: Parts of this package that decide what is generated.
 _SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/device_code.py",
             "runtime/sycl/numba_dpex_adapter.py", "runtime/sycl/spirv.py", "runtime/cuda/numba_cuda_adapter.py")
@@ -49,7 +51,7 @@ def _files(path: str) -> list[str]:
 
 
 @functools.cache
-def package_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+def package_versions(packages: tuple[str, ...] = PACKAGES["sycl"]) -> dict[str, str]:
     """Return the installed versions of packages, without importing any of them.
 
     Reads the names of the metadata folders on the path, a hundred times faster than `importlib.metadata`, which is
