@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.differential.conftest import counted
 from tests.differential.device import LAYOUTS, disagreements
 from tests.strategies.programs import Program, random_program
-from tl_dpnp.lowering.plan import BEYOND_ALL
+from tl_dpnp.lowering.plan import EXCEEDS_ALL
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -44,7 +44,7 @@ def test_prefetching_and_streaming_change_no_result(
     differential_programs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small arrays are in the cache: here all kernels prefetch and stream as if theirs were not."""
-    monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.exceeded_caches", lambda *_: BEYOND_ALL)
+    monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.exceeded_caches", lambda *_: EXCEEDS_ALL)
 
     @given(seeds)
     @settings(

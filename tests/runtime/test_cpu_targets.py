@@ -14,7 +14,7 @@ SCRIPT = """
 import dpnp
 import numpy as np
 import tl_dpnp
-from tl_dpnp.lowering.plan import BEYOND_ALL
+from tl_dpnp.lowering.plan import EXCEEDS_ALL
 from tl_dpnp.runtime.sycl import launch
 
 (device,) = {device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu}
@@ -28,7 +28,7 @@ for m, n, k, element in ((56, 9, 56, "f32"), (20, 20, 20, "f32"), (35, 9, 35, "f
     random = np.random.default_rng(0)
     a, b = (random.integers(-4, 5, shape).astype({"f32": "f4", "f64": "f8"}[element])
             for shape in ((5, k, m), (5, n, k)))
-    for level in (0, BEYOND_ALL):
+    for level in (0, EXCEEDS_ALL):
         launch.exceeded_caches = lambda call, device: level
         c = dpnp.zeros((5, n, m), dtype=a.dtype)
         tl_dpnp.compile(source)(*(tl_dpnp.rev(dpnp.asarray(array)) for array in (a, b)), tl_dpnp.rev(c))

@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp import config
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
+from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.runtime.sycl import launch
 
 SOURCE = """
@@ -29,7 +29,7 @@ func @product(%a: memref<{t}x{m}x{k}x?>, %b: memref<{t}x{k}x{n}x?>, %c: memref<{
     # These have other tiles where operands come from memory.
     (56, 9, 56, 0, "f32"), (120, 9, 40, 0, "f32"), (64, 16, 64, 2, "f64"), (35, 9, 35, 0, "f64"),
 ])
-@pytest.mark.parametrize("level", [BEYOND_ONE, BEYOND_ALL])
+@pytest.mark.parametrize("level", [EXCEEDS_ONE, EXCEEDS_ALL])
 def test_results_of_any_alignment(monkeypatch, offset, m, n, k, beta, element, level):
     monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: level)
     groups, dtype = 7, {"f32": np.float32, "f64": np.float64}[element]
@@ -49,7 +49,7 @@ def test_results_of_any_alignment(monkeypatch, offset, m, n, k, beta, element, l
 
 @pytest.mark.parametrize(("m", "n"), [(32, 32), (35, 35)])
 def test_neighbours_keep_their_values(monkeypatch, m, n):
-    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: EXCEEDS_ALL)
     memory = dpnp.full(m * n + 64, 7, dtype="float32")
     kernel = tl_dpnp.compile(SOURCE.format(m=m, n=n, k=8, beta=0, t="f32"))
     a, b = dpnp.ones((1, 8, m), dtype="float32"), dpnp.ones((1, n, 8), dtype="float32")
@@ -71,7 +71,7 @@ def test_results_without_whole_lines_are_staged():
 
 @pytest.mark.parametrize("element", ["i8", "i16", "i64", "f16"])
 def test_elements_of_any_size(monkeypatch, element):
-    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: BEYOND_ALL)
+    monkeypatch.setattr(launch, "exceeded_caches", lambda call, device: EXCEEDS_ALL)
     dtype = {"i8": "i1", "i16": "i2", "i64": "i8", "f16": "f2"}[element]
     generator = np.random.default_rng(5)
     a, b = (dpnp.asarray(generator.integers(-2, 3, shape).astype(dtype)) for shape in ((3, 8, 35), (3, 13, 8)))
@@ -91,7 +91,7 @@ func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x
 }}"""
 
 
-@pytest.mark.parametrize("beyond", [0, BEYOND_ALL], ids=["in cache", "from memory"])
+@pytest.mark.parametrize("beyond", [0, EXCEEDS_ALL], ids=["in cache", "from memory"])
 @pytest.mark.parametrize(
     ("n", "step"), [(8, "reverse_compute_at(C_registers, m.0)"), (16, "within=n.0"), (40, "within=n.0")]
 )

@@ -22,10 +22,10 @@ from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Nest, loops_of
 from tl_dpnp.lowering.nest_products import palette_of, whole_tile_kernel
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE
+from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
-from tl_dpnp.lowering.streaming import StagedResult, staged_result
+from tl_dpnp.lowering.streaming import StreamedResult, streamed_result
 from tl_dpnp.lowering.tactics.team_products import emit_team_product
 from tl_dpnp.lowering.tiling import vector_width
 from tl_dpnp.scalars import INDEX, U32
@@ -46,8 +46,8 @@ class MicroKernels:
     """Makes the micro-kernels of one function.
 
     `palette` are the shapes of tiles that are configured around all calls, `read_only` the memrefs in memory that the
-    function does not write to.  `beyond` are the schedules of the micro-kernels made so far for operands from memory,
-    where they have others for these.
+    function does not write to.  `out_of_cache` are the schedules of the micro-kernels made so far for operands from
+    memory, where they have others for these.
     """
 
     analysis: Analysis
@@ -56,7 +56,7 @@ class MicroKernels:
     local_memory: int
     palette: Palette | None = None
     read_only: Container[str] = ()
-    beyond: list[Schedule] = field(default_factory=list)
+    out_of_cache: list[Schedule] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.device, self.engine, self.layout = self.analysis.device, self.analysis.engine, self.mapping.layout
@@ -81,22 +81,22 @@ class MicroKernels:
             fetched = {}
         prefetches = bool(fetched) and (
             on_tiles or any(loop.prefetch for loop in loops_of(kernel.realized.nest.body)))
-        beyond = kernel.beyond if prefetches and {"A", "C"} <= fetched.keys() else None
-        if beyond is not None:
-            self.beyond.append(beyond.schedule)
+        out_of_cache = kernel.out_of_cache if prefetches and {"A", "C"} <= fetched.keys() else None
+        if out_of_cache is not None:
+            self.out_of_cache.append(out_of_cache.schedule)
         alone = self.layout.lanes * self.layout.subgroups == 1
-        staged = None
+        streamed = None
         if alone and self.device.core.stores_lines and not on_tiles:
-            staged = staged_result((beyond or kernel).realized.nest)
+            streamed = streamed_result((out_of_cache or kernel).realized.nest)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
-            staged = None
+            streamed = None
         parameters = (
             *(INDEX for _ in memrefs),
             *(INDEX for _ in contraction.dimensions),
             *(scalar.type for scalar in contraction.scalars),
             *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
         )
-        micro_kernel = _MicroKernel(self, kernel, beyond, memrefs, fetched if prefetches else {}, staged)
+        micro_kernel = _MicroKernel(self, kernel, out_of_cache, memrefs, fetched if prefetches else {}, streamed)
         intrinsic = Intrinsic(contraction.nest.name, parameters, None, micro_kernel.emit, operation.span)
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
@@ -108,16 +108,16 @@ class MicroKernels:
 class _MicroKernel:
     """The code of one instruction.
 
-    `beyond` is what computes it instead where operands are in memory, `fetched` are the bytes of the operands of a
-    later work-group that are prefetched meanwhile, and `staged` is the result that may be stored past the caches.
+    `out_of_cache` is what computes it instead where operands are in memory, `fetched` are the bytes of the operands of
+    a later work-group that are prefetched meanwhile, and `streamed` is the result that may be stored past the caches.
     """
 
     maker: MicroKernels
     kernel: Scheduled
-    beyond: Scheduled | None
+    out_of_cache: Scheduled | None
     memrefs: Sequence[MemrefDescriptor]
     fetched: Mapping[str, int]
-    staged: StagedResult | None
+    streamed: StreamedResult | None
 
     @property
     def _first(self) -> int:
@@ -181,12 +181,12 @@ class _MicroKernel:
         """Return what is prefetched and stored past the caches, and all that may be prefetched."""
         level = next(given)
         wanted, streams = (
-            builder.icmp_signed(">=", level, index(least)) for least in (BEYOND_ONE, BEYOND_ALL))
+            builder.icmp_signed(">=", level, index(least)) for least in (EXCEEDS_ONE, EXCEEDS_ALL))
         every = {buffer: (next(given), size) for buffer, size in self.fetched.items()}
         # To fetch what is then stored past the caches would read it for nothing.
-        own = None if self.staged is None else self.staged.buffer.name
+        own = None if self.streamed is None else self.streamed.buffer.name
         read = {buffer: each for buffer, each in every.items() if buffer != own}
-        stored = (self.staged, every[own][0]) if self.staged is not None and own in every else None
+        stored = (self.streamed, every[own][0]) if self.streamed is not None and own in every else None
         return Ahead(wanted, read, streams, stored), every
 
     def _emit_nests(
@@ -194,13 +194,13 @@ class _MicroKernel:
     ) -> None:
         """Emit the nest, and that for operands from memory beside it where there is one."""
         nest, ahead = self.kernel.realized.nest, arguments.ahead
-        if self.beyond is None or ahead is None:
+        if self.out_of_cache is None or ahead is None:
             self._emit_nest(builder, nest, arguments)
             return
         with builder.if_else(ahead.streams) as (then, otherwise):
             with then:
                 always = replace(ahead, wanted=_TRUE, streams=_TRUE)
-                self._emit_nest(builder, self.beyond.realized.nest, replace(arguments, ahead=always))
+                self._emit_nest(builder, self.out_of_cache.realized.nest, replace(arguments, ahead=always))
             with otherwise:
                 self._emit_nest(builder, nest, replace(arguments, ahead=Ahead(ahead.wanted, every, _FALSE)))
 

@@ -55,7 +55,7 @@ class NestProduct:
         m, n, k = self.m, self.n, self.k.variable
         return (strides_along(self.a, m.variable, k), m.stop), (strides_along(self.b, n.variable, k), n.stop)
 
-    def can_be_staged(self, kernel: MicroKernel) -> bool:
+    def can_be_packed(self, kernel: MicroKernel) -> bool:
         """Whether operands can be packed in local memory: those whose elements share bytes are loaded by words only."""
         return all(
             not access.buffer.element.is_subbyte or needed_for_words(strides, size, piece) is not None
@@ -167,8 +167,8 @@ def _dpas_refusal(product: NestProduct, kernel: MicroKernel) -> str | None:
     operands = ("f32", "f32") if kernel.terms else (kernel.row.source1.name, kernel.row.source2.name)
     if product.types != (*operands, kernel.row.destination):
         return "it multiplies {} and {} into {}".format(*product.types)
-    if kernel.staged and not product.can_be_staged(kernel):
-        return "its sizes or strides do not allow loads of words, by which elements that share bytes are staged"
+    if kernel.packed and not product.can_be_packed(kernel):
+        return "its sizes or strides do not allow loads of words, by which elements that share bytes are packed"
     if multiplies_by_zero(product):
         return "its sums are multiplied by 0, and the compiler takes them away"
     return None

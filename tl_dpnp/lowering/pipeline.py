@@ -141,7 +141,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     remarks = *mapping.remarks, *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark)
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
     alone = options.debug and device.is_cpu and not mapping.frame.is_alone
-    return _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.beyond), alone)
+    return _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache), alone)
 
 
 def _lowered(
@@ -169,7 +169,7 @@ def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], wor
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
-    nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.beyond) if each is not None]
+    nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.out_of_cache) if each is not None]
     if any(Shares.of(nest).in_order or palette_of(nest) is not None for nest in nests):
         return 1  # what is fetched shortly before its turn must be that of the next one
     return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))

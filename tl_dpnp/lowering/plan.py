@@ -14,8 +14,8 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
 
 and after them, always, the number of work-groups, the chunk (work-groups of the language for each work-item of the
 vector form; 1 in the sub-group form), and what the arrays of the call exceed: nothing (0), the caches of one core
-(`BEYOND_ONE`), so that it pays to fetch operands ahead, or the last ones (`BEYOND_ALL`), so that it also pays to store
-results past them.  If `checks` is not empty there follow the address of the check record
+(`EXCEEDS_ONE`), so that it pays to fetch operands ahead, or the last ones (`EXCEEDS_ALL`), so that it also pays to
+store results past them.  If `checks` is not empty there follow the address of the check record
 and, for each group parameter in order, its number of elements.  The record is int64[2 · `CHECK_FIELDS`], zero before
 the launch: claimed (0 or 1), number of the failed check, group id, the value that was checked, its bound; what fails
 later is written to the other half, and means nothing.
@@ -39,12 +39,12 @@ from typing import Any
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 
 __all__ = [
-    "BEYOND_ALL", "BEYOND_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",
+    "EXCEEDS_ALL", "EXCEEDS_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",
     "LaunchPlan", "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
 ]
 
 #: Which caches the arrays of a call exceed.
-BEYOND_ONE, BEYOND_ALL = 1, 2
+EXCEEDS_ONE, EXCEEDS_ALL = 1, 2
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
 #: Multiplications from which a product of known sizes does not run in the staged form.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.errors import ScheduleError
-from tl_dpnp.kernels.dpas.local_tiles import staged_bytes
+from tl_dpnp.kernels.dpas.local_tiles import packed_bytes
 from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.integer_loads import use_integer_loads
 from tl_dpnp.lowering.interleave import interleave
@@ -28,7 +28,7 @@ __all__ = ["Realized", "realize"]
 class Realized:
     """A nest to emit; `offsets` are the places of its copies in the `scratch` bytes of local memory that it takes.
 
-    The pieces of a staged product take all of it.
+    The pieces of a packed product take all of it.
     """
 
     nest: Nest
@@ -49,7 +49,7 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"{nest.name}: {kernel.name} runs on sub-groups of {kernel.row.execution_size} lanes; the work-group "
                 f"has sub-groups of {layout.lanes}"
             )
-        return Realized(nest, {}, staged_bytes(kernel, layout.rows, layout.columns) if kernel.staged else 0)
+        return Realized(nest, {}, packed_bytes(kernel, layout.rows, layout.columns) if kernel.packed else 0)
     if whole_tile_kernel(nest) is not None:
         if layout.lanes * layout.subgroups > 1:
             raise ScheduleError(f"{nest.name}: tiles are for one work-item, and the work-group has "

@@ -33,8 +33,8 @@ GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedu
 class Scheduled:
     """A linear-algebra instruction with its schedule and what is emitted for it.
 
-    `remark` says why a product is, or is not, on the matrix engine that there is.  `beyond` is the same instruction for
-    operands that exceed all caches, where another schedule is better for them.
+    `remark` says why a product is, or is not, on the matrix engine that there is.  `out_of_cache` is the same
+    instruction for operands that exceed all caches, where another schedule is better for them.
     """
 
     operation: ops.Contraction
@@ -42,7 +42,7 @@ class Scheduled:
     schedule: Schedule
     realized: Realized
     remark: str | None = None
-    beyond: Scheduled | None = None
+    out_of_cache: Scheduled | None = None
 
 
 def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Container[str] = ()) -> list[Scheduled]:
@@ -63,15 +63,15 @@ def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Cont
             raise _located(error, operation) from None
         remarks = (engine.remark(contraction.nest, place.engine, schedule.nest) for engine in ENGINES)
         remark = next(filter(None, remarks), None)
-        result.append(Scheduled(operation, contraction, schedule, realized, remark, _beyond(operation, tactic)))
+        result.append(Scheduled(operation, contraction, schedule, realized, remark, _out_of_cache(operation, tactic)))
     return result
 
 
-def _beyond(operation: ops.Contraction, tactic: Tactic) -> Scheduled | None:
+def _out_of_cache(operation: ops.Contraction, tactic: Tactic) -> Scheduled | None:
     """Schedule an instruction for operands from memory, where that takes another schedule."""
     contraction = tactic.contraction
     named = replace(contraction, nest=replace(contraction.nest, name=f"{contraction.nest.name}_beyond"))
-    schedule = replace(tactic, contraction=named).schedule_beyond_caches()
+    schedule = replace(tactic, contraction=named).schedule_out_of_cache()
     if schedule is None:
         return None
     return Scheduled(operation, named, schedule, realize(schedule.nest, tactic.place.layout))

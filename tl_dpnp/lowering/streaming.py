@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, Node, leaves, loops_of
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["StagedResult", "staged_result"]
+__all__ = ["StreamedResult", "streamed_result"]
 
-#: Bytes of a result that is staged, which needs whole lines, and of a tile of it, which should stay in the cache
+#: Bytes of a result that is streamed, which needs whole lines, and of a tile of it, which should stay in the cache
 #: nearest to the core.
 _LEAST_STAGED, _LARGEST_TILE = 2 * CACHE_LINE, 1 << 14
 
 
 @dataclass(frozen=True)
-class StagedResult:
+class StreamedResult:
     """A result that is computed elsewhere, and the loops over tiles of its columns, from the first to the last.
 
     A column has `column` elements, a tile up to `tile`.  Without loops the whole result is one tile.
@@ -34,7 +34,7 @@ class StagedResult:
     tile: int
 
 
-def staged_result(nest: Nest) -> StagedResult | None:
+def streamed_result(nest: Nest) -> StreamedResult | None:
     """Return the operand that may be computed elsewhere, one tile of its columns after the other or all at once."""
     for buffer in _only_stored(nest):
         if _is_one_piece(buffer):
@@ -45,9 +45,9 @@ def staged_result(nest: Nest) -> StagedResult | None:
             if loops and tiles[0] * buffer.element.bytes >= CACHE_LINE and (
                 max(tiles) * buffer.element.bytes <= _LARGEST_TILE
             ):
-                return StagedResult(buffer, frozenset(loop.variable for loop in loops), column, max(tiles))
+                return StreamedResult(buffer, frozenset(loop.variable for loop in loops), column, max(tiles))
             if not loops and buffer.elements * buffer.element.bytes <= _LARGEST_TILE:
-                return StagedResult(buffer, frozenset(), column, buffer.elements)
+                return StreamedResult(buffer, frozenset(), column, buffer.elements)
     return None
 
 

@@ -69,11 +69,11 @@ def emit_product(
     """Emit the sums of products; `finish` stores each, and is called where the row and the column are inside C.
 
     Tiles are dealt out to the sub-groups.  Lanes and columns beyond C compute on copies of the last ones, so that the
-    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.  A staged kernel takes words
+    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.  A packed kernel takes words
     of local memory, `scratch`; all sub-groups of the work-group go through its tiles together.
     """
     emitter = _Emitter(builder, kernel, product, place, finish, emulated, scratch)
-    if kernel.staged:
+    if kernel.packed:
         whole = SubGroup(place.lane, index(0), index(0), 1, 1)
         _dealt(builder, product.m, emitter.rows_together, whole.row, 1, lambda first_row: _dealt(
             builder, product.n, emitter.columns_together, whole.column, 1,

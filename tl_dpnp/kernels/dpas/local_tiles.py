@@ -21,7 +21,7 @@ from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, inde
 from tl_dpnp.scalars import F32
 
 __all__ = [
-    "LocalTile", "Piece", "Unit", "needed_for_words", "piece_words", "staged_bytes", "staged_registers", "unit_of",
+    "LocalTile", "Piece", "Unit", "needed_for_words", "piece_words", "packed_bytes", "packed_registers", "unit_of",
 ]
 
 _WORD_BITS = 32
@@ -88,8 +88,8 @@ def piece_words(kernel: MicroKernel, rows: int, columns: int) -> tuple[Piece, Pi
     )
 
 
-def staged_bytes(kernel: MicroKernel, rows: int, columns: int) -> int:
-    """Return the local memory that a staged micro-kernel takes: one piece is filled while the other is multiplied."""
+def packed_bytes(kernel: MicroKernel, rows: int, columns: int) -> int:
+    """Return the local memory that a packed micro-kernel takes: one piece is filled while the other is multiplied."""
     return 2 * sum(piece.size for piece in piece_words(kernel, rows, columns)) * _WORD_BITS // 8
 
 
@@ -110,10 +110,10 @@ def needed_for_words(strides: tuple[object, ...], lines: object, piece: Piece) -
     return None if any(isinstance(value, int) and value % divisor for value, divisor in needed) else needed
 
 
-def staged_registers(
+def packed_registers(
     kernel: MicroKernel, rows: int, columns: int, operands: Sequence[tuple[tuple[object, ...], object]]
 ) -> int:
-    """Return the registers that values of a staged micro-kernel take: sums, fragments, what is loaded, and addresses.
+    """Return the registers that values of a packed micro-kernel take: sums, fragments, what is loaded, and addresses.
 
     Both operands are given by their strides, along lines and along k, and the number of their lines; anything but an
     int is not known.

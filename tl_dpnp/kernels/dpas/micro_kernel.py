@@ -24,7 +24,8 @@ class MicroKernel:
 
     An iteration of the loop over k does `steps` DPAS along it.  `terms` is the number of 16-bit floats whose sum
     stands for one f32 operand: 1 rounds it; it is 0 where the operands are of the row's own types.
-    If it is `staged`, the sub-groups of a work-group share their operands: they pack them in local memory.
+    If it is `packed`, the sub-groups of a work-group share their operands: they pack them in local memory.  Its name,
+    which users keep in schedules, ends in ``_staged`` then.
     """
 
     row: DpasRow
@@ -32,14 +33,14 @@ class MicroKernel:
     column_blocks: int
     steps: int = 1
     terms: int = 0
-    staged: bool = False
+    packed: bool = False
 
     @property
     def name(self) -> str:
-        """The row, the blocks of the tile, the steps, the terms of an f32 operand, and whether operands are staged."""
+        """The row, the blocks of the tile, the steps, the terms of an f32 operand, and whether operands are packed."""
         terms = f"_from_f32_by_{self.terms}" if self.terms else ""
-        staged = "_staged" if self.staged else ""
-        return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{staged}"
+        packed = "_staged" if self.packed else ""
+        return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{packed}"
 
     @property
     def tile_rows(self) -> int:
@@ -67,7 +68,7 @@ class MicroKernel:
         # Registers of Xe-HPG are half as long, and what is loaded takes more of them.
         sums = self.lane_blocks * self.column_blocks * self.row.repeat
         is_large = self.is_large or (self.row.execution_size == 8 and sums > _SMALL_TILE // 4)
-        return 256 if is_large or self.staged or self.terms > 1 or self.row.source1.bits <= 8 else 128
+        return 256 if is_large or self.packed or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property
     def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -94,4 +95,4 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
     m, n, k = (int(text) for text in match.groups()[1:4])
     if found is None or 0 in (m, n, k):
         return None
-    return MicroKernel(found, m, n, k, terms=int(match[5] or 0), staged=match[6] is not None)
+    return MicroKernel(found, m, n, k, terms=int(match[5] or 0), packed=match[6] is not None)

@@ -42,7 +42,7 @@ from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
-from tl_dpnp.lowering.emission.staged import StagedStores
+from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -116,7 +116,7 @@ def emit_nest(
             private[name] = target_of(builder).opaque(builder, private[name])
     pointers = {**arguments.pointers, **private}
     arguments = replace(arguments, pointers=pointers)
-    staged = StagedStores.start(builder, arguments, pointers)
+    streamed = StreamedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
     memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2, masks)
@@ -124,13 +124,13 @@ def emit_nest(
     forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), _stores_twice(nest), variables,
-        memory, engine, staged, copies, TensorCores.start(memory, forms) if forms else None,
+        memory, engine, streamed, copies, TensorCores.start(memory, forms) if forms else None,
         Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
-    if staged is not None:
-        staged.finish()
+    if streamed is not None:
+        streamed.finish()
 
 
 @dataclass
@@ -145,7 +145,7 @@ class _Emitter:
     variables: Variables
     memory: Memory
     engine: MatrixEngine
-    staged: StagedStores | None
+    streamed: StreamedStores | None
     copies: AsynchronousCopies
     tensor_cores: TensorCores | None
     shares: Shares
@@ -358,10 +358,10 @@ class _Emitter:
             else:
                 self.guarded(loop.guards, lambda: self.nodes(loop.body))
 
-        if self.staged is None:
+        if self.streamed is None:
             body()
         else:
-            self.staged.run(loop, value, self.pointers, body)
+            self.streamed.run(loop, value, self.pointers, body)
         for variable in loop.variables:
             del self.variables.values[variable]
 

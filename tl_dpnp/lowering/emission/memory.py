@@ -27,7 +27,7 @@ from tl_dpnp.lowering.emission.patterns import (
 )
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
-from tl_dpnp.lowering.streaming import StagedResult
+from tl_dpnp.lowering.streaming import StreamedResult
 from tl_dpnp.scalars import F32
 
 __all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]
@@ -38,14 +38,14 @@ class Ahead:
     """What to do about operands that exceed the caches.
 
     Where it is `wanted`, `buffers` are to be prefetched: for each, by name, the distance to the next one and its size,
-    in bytes.  Where it `streams`, the result `staged` is to be computed elsewhere and stored past the caches; it comes
-    with the distance to the next one.
+    in bytes.  Where it `streams`, the result `streamed` is to be computed elsewhere and stored past the caches; it
+    comes with the distance to the next one.
     """
 
     wanted: ir.Value
     buffers: Mapping[str, tuple[ir.Value, int]]
     streams: ir.Value
-    staged: tuple[StagedResult, ir.Value] | None = None
+    streamed: tuple[StreamedResult, ir.Value] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NestArguments:
 
     Without `ahead` a ``prefetch`` in a schedule has no effect.  `alignments` are what addresses are known to be
     multiples of, in bytes, where that is more than an element.  `scratch` points to the words of local memory that a
-    staged product takes.  The `constant` buffers are expected to be the same memory in many calls, and nothing writes
+    packed product takes.  The `constant` buffers are expected to be the same memory in many calls, and nothing writes
     to that memory between them.
     """
 

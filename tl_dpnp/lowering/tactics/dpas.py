@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
-from tl_dpnp.kernels.dpas.local_tiles import staged_bytes, staged_registers
+from tl_dpnp.kernels.dpas.local_tiles import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
@@ -101,9 +101,9 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     repeat = row.repeat
     blocks = _no_blocks(product, row, terms) is None
     wide = None if terms or blocks else _wide_kernel(product, row)
-    staged = None if blocks else _staged_kernel(product, row, terms, engine.local_memory, layout)
-    if staged is not None and (wide is None or _shares(product, staged, layout)):
-        return staged
+    packed = None if blocks else _packed_kernel(product, row, terms, engine.local_memory, layout)
+    if packed is not None and (wide is None or _shares(product, packed, layout)):
+        return packed
     if wide is not None:
         return wide
     numbers = DPAS[row.execution_size]
@@ -114,7 +114,7 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
 
 
-def _staged_kernel(
+def _packed_kernel(
     product: NestProduct, row: DpasRow, terms: int, local_memory: int, layout: SubgroupLayout | None
 ) -> MicroKernel | None:
     """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is too short."""
@@ -124,7 +124,7 @@ def _staged_kernel(
         columns = _blocks(n, row.repeat, most_columns)
         if columns == 3 != most_columns:
             columns = 2  # numbers that are powers of two take fewer registers
-        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows), columns, steps, terms, staged=True)
+        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows), columns, steps, terms, packed=True)
         if isinstance(k, int) and (k < row.k or (k % row.k == 0 and k % kernel.depth)):
             continue  # too short, or a step less leaves no rest
         extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
@@ -134,15 +134,15 @@ def _staged_kernel(
 
 
 def _shares(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> bool:
-    """Whether several sub-groups share staged operands, of which there are enough pieces to load one ahead."""
+    """Whether several sub-groups share packed operands, of which there are enough pieces to load one ahead."""
     k = product.k.stop
     return _extent(product, kernel, layout) != (1, 1) and not (isinstance(k, int) and k <= 2 * kernel.depth)
 
 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
-    """Whether a staged product of so many sub-groups has the local memory and the registers that it takes."""
-    return (product.can_be_staged(kernel) and staged_bytes(kernel, *extent) <= local_memory
-            and staged_registers(kernel, *extent, product.lines) <= DPAS[kernel.row.execution_size].registers)
+    """Whether a packed product of so many sub-groups has the local memory and the registers that it takes."""
+    return (product.can_be_packed(kernel) and packed_bytes(kernel, *extent) <= local_memory
+            and packed_registers(kernel, *extent, product.lines) <= DPAS[kernel.row.execution_size].registers)
 
 
 def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> tuple[int, int]:
@@ -198,7 +198,7 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
     if used is not None:
         why = _no_blocks(product, used.row, used.terms)
         loads = (
-            "way of local memory, packed there" if used.staged else
+            "way of local memory, packed there" if used.packed else
             "reads of blocks, in global memory" if why is None else
             "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
         )

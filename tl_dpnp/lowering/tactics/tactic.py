@@ -57,7 +57,7 @@ class Tactic(ABC):
     def schedule(self) -> Schedule:
         """Return the schedule; raises `ScheduleError` where the user gave one that is not legal."""
 
-    def schedule_beyond_caches(self) -> Schedule | None:
+    def schedule_out_of_cache(self) -> Schedule | None:
         """Return the schedule for operands that exceed all caches, None where it is no other."""
         return None
 

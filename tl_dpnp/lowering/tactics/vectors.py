@@ -33,7 +33,7 @@ class Vectors(TiledTactic):
     def schedule(self) -> Schedule:
         return vector_schedule(self.contraction, self.place.device.core, self.tiling)
 
-    def schedule_beyond_caches(self) -> Schedule | None:
+    def schedule_out_of_cache(self) -> Schedule | None:
         core = self.place.device.core
         tiling = None if strided_along(self.contraction, "m") else memory_tiling(self.contraction, core)
         return None if tiling is None else vector_schedule(self.contraction, core, tiling)

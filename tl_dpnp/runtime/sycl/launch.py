@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
-from tl_dpnp.lowering.plan import BEYOND_ALL, BEYOND_ONE, LaunchPlan
+from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE, LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
@@ -42,7 +42,7 @@ def chunk_of(plan: LaunchPlan, groups: int, device: Device, is_small: bool = Fal
 
 
 def exceeded_caches(call: BoundCall, device: Device) -> int:
-    """Return which caches the arrays of a call exceed: none (0), those of one core (`BEYOND_ONE`), all (`BEYOND_ALL`).
+    """Return which caches the arrays of a call exceed: none (0), one core's (`EXCEEDS_ONE`), all (`EXCEEDS_ALL`).
 
     One core has its second-level cache; all have theirs, and the last level, of which something is left to other
     programs.  What a group has several times counts once.
@@ -58,7 +58,7 @@ def exceeded_caches(call: BoundCall, device: Device) -> int:
                 pass
     own = device.caches[1] if len(device.caches) > 1 else device.launches.cache
     everything = max(own * device.compute_units, device.launches.share_of_cache * device.last_cache)
-    return BEYOND_ALL if total > everything else BEYOND_ONE if total > own else 0
+    return EXCEEDS_ALL if total > everything else EXCEEDS_ONE if total > own else 0
 
 
 class Launch:

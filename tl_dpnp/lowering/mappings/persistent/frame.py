@@ -13,25 +13,25 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.building import GROUP, GROUPS, MINIMUM, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Comparison, Expression, Name, add, multiply, subtract
-from tl_dpnp.lowering.mappings.persistent.operands import COPY_ALIGNMENT, STAGE_ALIGNMENT, StagedOperand
+from tl_dpnp.lowering.mappings.persistent.operands import COPY_ALIGNMENT, STAGE_ALIGNMENT, PipelinedOperand
 from tl_dpnp.lowering.memory import size_in_bytes
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
     from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 
-__all__ = ["TEAM", "staged_memref", "write_turns"]
+__all__ = ["TEAM", "memref_in_stage", "write_persistent_loop"]
 
 #: The team of the block that a work-item belongs to, and the first work-group of a turn.
 TEAM, _FIRST = Name("team"), Name("first")
 _STEP, _TURN, _STAGE, _RESULTS = map(Name, ("step", "turn", "stage", "results"))
 
 
-def write_turns(staging: Persistent, writer: BodyWriter) -> None:
+def write_persistent_loop(staging: Persistent, writer: BodyWriter) -> None:
     """Write the loop over the turns of a block, with the function's own instructions inside."""
     ring, addresses = staging.ring, {name: memref.address for name, memref in writer.memrefs.items()}
 
-    def places(operands: Sequence[StagedOperand]) -> list[Expression]:
+    def places(operands: Sequence[PipelinedOperand]) -> list[Expression]:
         """Return where operands are in global memory: an address, or a table and an offset in bytes."""
         result: list[Expression] = []
         for operand in operands:
@@ -86,8 +86,8 @@ def write_turns(staging: Persistent, writer: BodyWriter) -> None:
     writer.evaluate(call(ring.drain()))
 
 
-def staged_memref(staging: Persistent, value: ops.Value) -> MemrefDescriptor | None:
-    """Return where a memref is in the stage, or None if it is not staged."""
+def memref_in_stage(staging: Persistent, value: ops.Value) -> MemrefDescriptor | None:
+    """Return where a memref is in the stage, or None if it is in none."""
     for operand in staging.operands:
         if value.name in operand.values:
             type_ = ops.memref_type(value)
@@ -102,7 +102,7 @@ def staged_memref(staging: Persistent, value: ops.Value) -> MemrefDescriptor | N
     return None
 
 
-def _shift(staging: Persistent, operand: StagedOperand) -> Name:
+def _shift(staging: Persistent, operand: PipelinedOperand) -> Name:
     """Return the variable for how far behind its place an operand lies in a turn."""
     return Name(f"shift{staging.operands.index(operand)}")
 

@@ -13,7 +13,7 @@ from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
 
 __all__ = [
-    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "StagedOperand", "find_operands", "find_residents",
+    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "PipelinedOperand", "find_operands", "find_residents",
     "one_after_another", "place_operands", "up", "views_through",
 ]
 
@@ -24,7 +24,7 @@ _MOST_RESIDENT = 80 << 10
 
 
 @dataclass(frozen=True)
-class StagedOperand:
+class PipelinedOperand:
     """What of a parameter is copied for each work-group: the value that names it, and its place in a stage.
 
     `offset` is where the operands of all teams start in a stage, or among the results, `pitch` the distance from one
@@ -95,7 +95,7 @@ class ResidentOperand:
         return (*strides[:1], strides[1] + self.gap, *strides[2:]) if self.gap else strides
 
 
-def find_operands(function: ops.Function) -> list[StagedOperand] | None:
+def find_operands(function: ops.Function) -> list[PipelinedOperand] | None:
     """Return what is copied for each work-group, or None if the function cannot run in the staged form."""
     parameters = {parameter.name: parameter for parameter in function.parameters}
     groups = {o.result.name for o in function.body.walk() if isinstance(o, ops.GroupId)}
@@ -123,7 +123,7 @@ def find_operands(function: ops.Function) -> list[StagedOperand] | None:
 
 def _usable(
     function: ops.Function, views: dict[str, list[ops.Value]], parameters: dict[str, ops.Value]
-) -> list[StagedOperand] | None:
+) -> list[PipelinedOperand] | None:
     """Return the operands, with what is done to them, if all that is written is staged."""
     root = roots(function)
     through = views_through(function, {value.name: name for name, values in views.items() for value in values})
@@ -160,7 +160,7 @@ def _usable(
         is_read = name in read or (name in written and name not in whole)
         in_group = isinstance(parameters[name].type, GroupType)
         names = tuple(value.name for value in values)
-        operands.append(StagedOperand(name, names, type_, in_group, is_read, name in written))
+        operands.append(PipelinedOperand(name, names, type_, in_group, is_read, name in written))
     return [operand for operand in operands if operand.is_read or operand.is_written]
 
 
@@ -216,8 +216,8 @@ def one_after_another(residents: Iterable[ResidentOperand]) -> tuple[ResidentOpe
 
 
 def place_operands(
-    operands: Iterable[StagedOperand], teams: int, pad: int, line: int = STAGE_ALIGNMENT
-) -> tuple[tuple[StagedOperand, ...], int, int]:
+    operands: Iterable[PipelinedOperand], teams: int, pad: int, line: int = STAGE_ALIGNMENT
+) -> tuple[tuple[PipelinedOperand, ...], int, int]:
     """Place the operands in a stage, or among the results; return them and the sizes of both.
 
     Copies are fastest where addresses are as far behind a `line` of 128 bytes in both memories; one of 16 needs less.

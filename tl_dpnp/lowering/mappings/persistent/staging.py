@@ -29,12 +29,12 @@ from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
-from tl_dpnp.lowering.mappings.persistent.frame import TEAM, staged_memref, write_turns
+from tl_dpnp.lowering.mappings.persistent.frame import TEAM, memref_in_stage, write_persistent_loop
 from tl_dpnp.lowering.mappings.persistent.operands import (
     COPY_ALIGNMENT,
     STAGE_ALIGNMENT,
+    PipelinedOperand,
     ResidentOperand,
-    StagedOperand,
     find_operands,
     find_residents,
     one_after_another,
@@ -83,7 +83,7 @@ class Persistent(LoopMapping):
 
     form = "staged"
     purpose = "linear algebra on slices of batches and elements of groups, on CUDA devices from Hopper on, without"
-    operands: tuple[StagedOperand, ...]
+    operands: tuple[PipelinedOperand, ...]
     residents: tuple[ResidentOperand, ...]
     stage: int
     results: int
@@ -125,7 +125,7 @@ class Persistent(LoopMapping):
         return (f"tensor cores compute: {self.instructions}",) if self.instructions else ()
 
     def memref(self, value: ops.Value) -> MemrefDescriptor | None:
-        return staged_memref(self, value)
+        return memref_in_stage(self, value)
 
     def temporary(self, placement: Placement) -> tuple[Expression, int]:
         # Where the temporaries of the first team are, and the distance to those of the next one.
@@ -135,7 +135,7 @@ class Persistent(LoopMapping):
         return add(first, multiply(TEAM, pitch)), math.gcd(pitch, 64)
 
     def write_groups(self, writer: BodyWriter) -> None:
-        write_turns(self, writer)
+        write_persistent_loop(self, writer)
 
     @property
     def barrier(self) -> Intrinsic:
@@ -176,12 +176,12 @@ class Persistent(LoopMapping):
                     self.stages == 2 and _in_place(self.operands))
 
     @property
-    def loaded(self) -> list[StagedOperand]:
+    def loaded(self) -> list[PipelinedOperand]:
         """The operands that are copied to a stage."""
         return [operand for operand in self.operands if operand.is_read]
 
     @property
-    def stored(self) -> list[StagedOperand]:
+    def stored(self) -> list[PipelinedOperand]:
         """The operands that are copied back."""
         return [operand for operand in self.operands if operand.is_written]
 
@@ -312,7 +312,7 @@ def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:
         sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands), _in_place(operands))
 
 
-def _pitches(function: ops.Function, operands: Sequence[StagedOperand]) -> dict[str, int]:
+def _pitches(function: ops.Function, operands: Sequence[PipelinedOperand]) -> dict[str, int]:
     """Return the distance between what neighbouring teams have of a value, for operands and temporaries."""
     pitches = {name: operand.pitch for operand in operands for name in operand.values}
     allocated = (operation.result for operation in function.body if isinstance(operation, ops.Alloca))
@@ -331,7 +331,7 @@ def _with_gaps(
     return one_after_another(placed)
 
 
-def _in_place(operands: Sequence[StagedOperand]) -> bool:
+def _in_place(operands: Sequence[PipelinedOperand]) -> bool:
     """Whether results are computed where operands are in a stage."""
     return any(operand.is_read and operand.is_written for operand in operands)
 

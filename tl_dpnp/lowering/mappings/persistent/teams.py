@@ -11,7 +11,7 @@ from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.mappings.persistent.operands import ResidentOperand, StagedOperand, views_through
+from tl_dpnp.lowering.mappings.persistent.operands import PipelinedOperand, ResidentOperand, views_through
 from tl_dpnp.lowering.tactics.registers import ragged_chain
 from tl_dpnp.lowering.tactics.warps import chain_warps, lone_product
 from tl_dpnp.scalars import Precision
@@ -47,7 +47,7 @@ class Work:
 
     function: ops.Function
     device: Device
-    operands: tuple[StagedOperand, ...]
+    operands: tuple[PipelinedOperand, ...]
     residents: tuple[ResidentOperand, ...]
     temporaries: int
     precision: Precision

@@ -12,35 +12,35 @@ from tl_dpnp.kernels.streaming import LineWriter
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.emission.variables import Variable
 from tl_dpnp.lowering.nest import Loop
-from tl_dpnp.lowering.streaming import StagedResult
+from tl_dpnp.lowering.streaming import StreamedResult
 
-__all__ = ["StagedStores"]
+__all__ = ["StreamedStores"]
 
 
 @dataclass(frozen=True)
-class StagedStores:
-    """What stores a staged result, tile after tile."""
+class StreamedStores:
+    """What stores a streamed result, tile after tile."""
 
-    result: StagedResult
+    result: StreamedResult
     wanted: ir.Value
     writer: LineWriter
 
     @staticmethod
     def start(
         builder: ir.IRBuilder, arguments: NestArguments, pointers: dict[str, ir.Value]
-    ) -> StagedStores | None:
-        """Return what stores the result of a nest, None where it is not staged; `pointers` are those of its code."""
+    ) -> StreamedStores | None:
+        """Return what stores the result of a nest, None where it is not streamed; `pointers` are those of its code."""
         ahead = arguments.ahead
-        if ahead is None or ahead.staged is None:
+        if ahead is None or ahead.streamed is None:
             return None
-        result, distance = ahead.staged
+        result, distance = ahead.streamed
         buffer = result.buffer
         target = pointers[buffer.name]
         writer = LineWriter.start(builder, buffer.element, target, buffer.elements, result.tile)
         if_then(builder, ahead.streams, lambda: writer.fetch(distance))
         if not result.loops:
             pointers[buffer.name] = builder.select(ahead.streams, writer.area(index(0)), target)
-        return StagedStores(result, ahead.streams, writer)
+        return StreamedStores(result, ahead.streams, writer)
 
     def run(self, loop: Loop, value: Variable, pointers: dict[str, ir.Value], body: Callable[[], None]) -> None:
         """Emit an iteration; if it computes a tile, that lies elsewhere in it and is stored after it."""
