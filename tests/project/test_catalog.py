@@ -27,9 +27,6 @@ LEFT = {
     "graph/product_operations.py": {"_LARGE_MATRIX"},
     "graph/layouts.py": {"_TRANSPOSING"},
     "lowering/tactics/blocks.py": {"_MEASURED_TENSOR_CORES"},
-    "lowering/tactics/warps.py": {"_LARGE_PADDED"},
-    "lowering/mappings/persistent/teams.py": {"_TILE"},
-    "lowering/mappings/persistent_gemm.py": {"_LEAST"},
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tl_dpnp.target.core import Core
-from tl_dpnp.target.launches import LaunchNumbers
+from tl_dpnp.target.launches import LaunchNumbers, PersistentNumbers
 from tl_dpnp.target.multiprocessor import Multiprocessor
 
 __all__ = ["Device"]
@@ -16,16 +16,17 @@ __all__ = ["Device"]
 class Device:
     """One device, without a handle to it: kernels can be compiled for devices that are not there.
 
-    `backend` is "opencl", "level_zero" or "cuda".  `core` is what one core of a CPU, or one work-item of a GPU, does
-    with vectors, `launches` how its cores share the work of a call.  `local_memory` is in bytes for each work-group,
-    `caches` in bytes, the one nearest to the core first; it is empty where they are not known.  `last_cache` is the
-    size of all caches of the last level together, of which each may serve some cores only, or 0.
-    `dpas_lanes` is the execution size of the matrix instruction DPAS, 0 for devices without it; `amx` are the flags of
-    the processor that say which products its tiles compute: "amx_bf16" and so on.  `architecture` is what
-    the compiler is told to compile for, where it has to be told: "sm_90a".  `asynchronous_copies` says whether
-    work-items can copy to local memory without waiting, `copy_engine` whether there are bulk copies, which PTX has from
-    Hopper on, `warpgroup_products` whether there is ``wgmma``, which is Hopper's alone.  `multiprocessor` is what one
-    of the `compute_units` of a CUDA device does in a cycle.
+    `backend` is "opencl", "level_zero" or "cuda".  `core` is what one core of a CPU, or one work-item of a GPU,
+    does with vectors, `launches` how its cores share the work of a call, `persistent` how blocks of threads do that
+    stay on a CUDA device.  `local_memory` is in bytes for each work-group, `caches` in bytes, the one nearest to
+    the core first; it is empty where they are not known.  `last_cache` is the size of all caches of the last level
+    together, of which each may serve some cores only, or 0.  `dpas_lanes` is the execution size of the matrix
+    instruction DPAS, 0 for devices without it; `amx` are the flags of the processor that say which products its
+    tiles compute: "amx_bf16" and so on.  `architecture` is what the compiler is told to compile for, where it has
+    to be told: "sm_90a".  `asynchronous_copies` says whether work-items can copy to local memory without waiting,
+    `copy_engine` whether there are bulk copies, which PTX has from Hopper on, `warpgroup_products` whether there is
+    ``wgmma``, which is Hopper's alone.  `multiprocessor` is what one of the `compute_units` of a CUDA device does
+    in a cycle.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Device:
     copy_engine: bool = False
     warpgroup_products: bool = False
     launches: LaunchNumbers = field(default_factory=LaunchNumbers)
+    persistent: PersistentNumbers = field(default_factory=PersistentNumbers)
     multiprocessor: Multiprocessor | None = None
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LaunchNumbers", "ShortCallNumbers"]
+__all__ = ["LaunchNumbers", "PersistentNumbers", "ShortCallNumbers"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,42 @@ class LaunchNumbers:
     vectors_of_a_part: int = 2
     cache: int = 1 << 20
     share_of_cache: float = 0.75
+
+
+@dataclass(frozen=True)
+class PersistentNumbers:
+    """Numbers that measurements on an H200 chose for blocks of threads that stay as long as there is work.
+
+    A block has at most so many `threads`: `threads_of_chain` where they wait for one another between instructions on
+    f32, while other blocks compute, `threads_of_narrow` where they read elements of 16 bits, or have results of `large`
+    many elements, without tensor cores, and `threads_of_products` where they compute several products on those.
+
+    Of a result, a thread keeps at most `tile` elements in registers, `tile_of_f64` of larger ones than f32, of at most
+    `rows` of them.  Work-groups with more than `intense` operations for an element that is copied are not bound by
+    memory: there it keeps `tile_of_intense`.
+
+    Products of f64 with `large_f64` elements are bound by arithmetic without tensor cores.  Those that a tile does not
+    divide are faster on them by themselves from so many elements on as `large_padded` has for their type; others, and
+    chains, where work-groups are intense.
+
+    One product of `least_tiled` multiplications is worth a kernel whose blocks compute tiles of it, one of
+    `least_tiled_of_batch` where blocks could compute work-groups; it was found with cubes of 64 and of 96.
+    """
+
+    threads: int = 256
+    threads_of_chain: int = 96
+    threads_of_narrow: int = 128
+    threads_of_products: int = 512
+    tile: int = 32
+    tile_of_f64: int = 16
+    tile_of_intense: int = 36
+    rows: int = 8
+    large: int = 4096
+    intense: int = 64
+    large_f64: int = 1024
+    large_padded: tuple[tuple[str, int], ...] = (("f64", 300), ("f16", 500), ("bf16", 500))
+    least_tiled: int = 1 << 18
+    least_tiled_of_batch: int = 1 << 19
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,6 @@ __all__ = ["PersistentGemm", "find_tiling"]
 
 #: Columns of tiles, the most efficient number first.
 _COLUMNS = (256, 192, 128, 64)
-#: Multiplications from which one product is worth a kernel that fills a GPU: below it, and below another number where
-#: work-groups can run in the staged form, that other form is chosen.  Measured on an H200 with cubes of 64 and of 96.
-_LEAST, _LEAST_STAGED = 1 << 18, 1 << 19
 #: Stages without which nothing comes while products are computed.
 _LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
@@ -50,7 +47,9 @@ class PersistentGemm(mapping.Mapping):
     def over(cls, other: mapping.Mapping, analysis: Analysis) -> PersistentGemm | None:
         if analysis.options.schedules or analysis.options.debug:
             return None
-        least = 0 if analysis.options.form == cls.form else _LEAST_STAGED if isinstance(other, Persistent) else _LEAST
+        numbers = analysis.device.persistent
+        least = numbers.least_tiled_of_batch if isinstance(other, Persistent) else numbers.least_tiled
+        least = 0 if analysis.options.form == cls.form else least
         return find_tiling(analysis.function, analysis.device, least)
 
     def __str__(self) -> str:

@@ -11,24 +11,22 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
+from tl_dpnp.target.launches import PersistentNumbers
 
 __all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "resident_stride",
            "sizes_of"]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
-#: Products of f64 with so many elements are bound by arithmetic without tensor cores.
-_LARGE_F64 = 1024
-#: Products that a tile does not divide, by themselves, are faster on tensor cores from so many elements on; others, and
-#: chains, in work-groups with so many operations for an element that is copied.  These were measured on an H200.
-_LARGE_PADDED, _INTENSE = {"f64": 300, "f16": 500, "bf16": 500}, 64
 #: Types of A, B and the sums that tensor cores take.
 _PRODUCTS = {("f64", "f64", "f64"), ("f32", "f32", "f32"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32")}
 #: Elements that columns may be further apart than they are long, at most.
 _MOST_PADDING = 16
 
 
-def lone_product(function: ops.Function, whole: Set[str], precision: Precision) -> WarpProduct | None:
+def lone_product(
+    function: ops.Function, whole: Set[str], precision: Precision, numbers: PersistentNumbers
+) -> WarpProduct | None:
     """Return how tensor cores compute the one instruction of a function, if they do and it is worth it.
 
     `whole` are the values that are whole operands in local memory, as loads of matrices of 16 bits need them.
@@ -42,7 +40,7 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
             match found:
                 case None:
                     return None
-                case ("f64", _) if m * n < _LARGE_F64:
+                case ("f64", _) if m * n < numbers.large_f64:
                     return None
                 case ("f16" | "bf16", _) if not {left.name, right.name} <= whole:
                     return None
@@ -52,7 +50,7 @@ def lone_product(function: ops.Function, whole: Set[str], precision: Precision) 
 
 
 def chain_warps(
-    function: ops.Function, precision: Precision, intensity: float, local: Set[str]
+    function: ops.Function, precision: Precision, intensity: float, local: Set[str], numbers: PersistentNumbers
 ) -> int | None:
     """Return how many warps compute the products of a work-group on tensor cores; None if that is not worth it.
 
@@ -66,7 +64,7 @@ def chain_warps(
     if not all(value.name in local and has_known_strides(value)
                for gemm in products for value in (*gemm.inputs, gemm.output)):
         return None
-    if intensity <= _INTENSE and not _is_large_and_padded(function, types[0]):
+    if intensity <= numbers.intense and not _is_large_and_padded(function, types[0], numbers):
         return None
     for warps in _WARPS:
         found = chain_products(function, precision, warps, 1, {}, frozenset())
@@ -75,12 +73,14 @@ def chain_warps(
     return None
 
 
-def _is_large_and_padded(function: ops.Function, rounded: tuple[str, bool] | None) -> bool:
+def _is_large_and_padded(
+    function: ops.Function, rounded: tuple[str, bool] | None, numbers: PersistentNumbers
+) -> bool:
     """Whether all that a function does is a large product that no tile divides."""
     match instructions_of(function), rounded:
         case [ops.Contraction(is_matrix_product=True) as gemm], (element, _):
             m, n, k = sizes_of(gemm)
-            return m * n >= _LARGE_PADDED.get(element, math.inf) and find_product(element, m, n, k) is None
+            return m * n >= dict(numbers.large_padded).get(element, math.inf) and find_product(element, m, n, k) is None
     return False
 
 

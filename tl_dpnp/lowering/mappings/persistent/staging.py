@@ -42,8 +42,6 @@ from tl_dpnp.lowering.mappings.persistent.operands import (
     up,
 )
 from tl_dpnp.lowering.mappings.persistent.teams import (
-    LARGE,
-    MOST_THREADS,
     Team,
     Work,
     chain_on_tensor_cores,
@@ -213,8 +211,8 @@ def find_staging(
 
 def _of_team(work: Work, team: Team) -> Persistent | None:
     """Return the blocks of such teams, None where one has no room."""
-    function, operands, threads = work.function, list(work.operands), team.threads
-    if threads > min(MOST_THREADS, work.device.max_work_group_size):
+    function, operands, threads, numbers = work.function, list(work.operands), team.threads, work.device.persistent
+    if threads > min(numbers.threads, work.device.max_work_group_size):
         return None
     # Accesses of several teams of a warp go to the same banks if teams are a multiple of 128 bytes apart; but what goes
     # in and out had better go in one copy.
@@ -225,7 +223,7 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     pad = _PAD if 32 // threads * work.word >= 16 and not in_place else 0
     most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
-    by_threads = LARGE if most == 1 and not team.on_tensor_cores else math.inf
+    by_threads = numbers.large if most == 1 and not team.on_tensor_cores else math.inf
     direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
                    for name in operand.values)
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]

@@ -18,23 +18,12 @@ from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 
 __all__ = [
-    "LARGE", "MOST_THREADS", "Team", "Work", "chain_on_tensor_cores", "even_tiles", "product_on_tensor_cores",
+    "Team", "Work", "chain_on_tensor_cores", "even_tiles", "product_on_tensor_cores",
     "ragged_tiles", "size_along",
 ]
 
-_WARP = 32
-#: Threads of a block.
-MOST_THREADS = 256
-#: Threads of a block whose threads wait for one another between instructions on f32, while other blocks compute; and of
-#: one that reads elements of 16 bits, or has large outputs, without tensor cores.
-_CHAIN_THREADS, _NARROW_THREADS = 96, 128
-#: Threads of a block that computes several products on tensor cores.
-_PRODUCT_THREADS = 512
-#: Elements of an output that a thread keeps in registers: the first number for f32 and smaller types, the second for
-#: larger ones; its rows at most; bytes of a vector, and elements of large outputs.  All these were measured on an H200.
-_TILE, _SMALL_TILE, _HIGHEST, _VECTOR, LARGE = 32, 16, 8, 16, 4096
-#: The same for work-groups that compute more than `_INTENSE` operations for an element, which are not bound by memory.
-_INTENSE, _INTENSE_TILE = 64, 36
+#: Lanes of a warp, and bytes of a vector.
+_WARP, _VECTOR = 32, 16
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,7 @@ class Work:
     @property
     def is_intense(self) -> bool:
         """Whether memory does not bound a work-group."""
-        return self.intensity > _INTENSE
+        return self.intensity > self.device.persistent.intense
 
 
 @dataclass(frozen=True)
@@ -109,21 +98,21 @@ class Team:
     @property
     def most_threads(self) -> int:
         """How many threads a block has at most, as far as several teams go."""
-        work = self.work
+        work, numbers = self.work, self.work.device.persistent
         if self.warps is not None:
-            return _PRODUCT_THREADS
+            return numbers.threads_of_products
         if len(work.outputs) > 1 and work.word <= 4 and not work.is_intense:
-            return _CHAIN_THREADS
+            return numbers.threads_of_chain
         narrow = not self.on_tensor_cores and (
             any(operand.type.element.bytes < 4 for operand in work.operands)
-            or any(size_along(type_, 0) * size_along(type_, 1) >= LARGE for type_ in work.outputs)
+            or any(size_along(type_, 0) * size_along(type_, 1) >= numbers.large for type_ in work.outputs)
         )
-        return _NARROW_THREADS if narrow else MOST_THREADS
+        return numbers.threads_of_narrow if narrow else numbers.threads
 
 
 def product_on_tensor_cores(work: Work) -> Team | None:
     """Return the team whose warps share the one product of a function; None where that is not all or not worth it."""
-    product = lone_product(work.function, work.whole, work.precision)
+    product = lone_product(work.function, work.whole, work.precision, work.device.persistent)
     return None if product is None else Team(work, SubgroupLayout(_WARP, 1, product.warps), (product,))
 
 
@@ -132,13 +121,14 @@ def chain_on_tensor_cores(work: Work) -> Team | None:
     function = work.function
     allocated = {operation.result.name for operation in function.body if isinstance(operation, ops.Alloca)}
     local = views_through(function, dict.fromkeys(work.whole | allocated, ""))
-    warps = chain_warps(function, work.precision, work.intensity, local)
+    warps = chain_warps(function, work.precision, work.intensity, local, work.device.persistent)
     return None if warps is None else Team(work, SubgroupLayout(_WARP, 1, warps), warps=warps)
 
 
 def ragged_tiles(work: Work) -> Team | None:
     """Return the team whose tiles need not divide the results, for products where others take too many threads."""
-    chain = ragged_chain(work.function, MOST_THREADS) if even_tiles(work).threads > MOST_THREADS else None
+    most = work.device.persistent.threads
+    chain = ragged_chain(work.function, most) if even_tiles(work).threads > most else None
     if chain is None:
         return None
     down, across = max(each.down for each in chain), max(each.across for each in chain)
@@ -147,7 +137,7 @@ def ragged_tiles(work: Work) -> Team | None:
 
 def even_tiles(work: Work) -> Team:
     """Return the team whose tiles divide the results, for loop nests."""
-    tiles = [(type_, _tile(type_, work.is_intense)) for type_ in work.outputs]
+    tiles = [(type_, _tile(type_, work)) for type_ in work.outputs]
     rows, columns = (max(size_along(type_, mode) // tile[mode] for type_, tile in tiles) for mode in (0, 1))
     return Team(work, SubgroupLayout(rows, 1, columns))
 
@@ -159,16 +149,14 @@ def size_along(type_: MemrefType, mode: int) -> int:
     return size
 
 
-def _tile(type_: MemrefType, intense: bool) -> tuple[int, int]:
+def _tile(type_: MemrefType, work: Work) -> tuple[int, int]:
     """Return the elements of an output that a thread computes along each mode: divisors of the sizes."""
+    numbers = work.device.persistent
     rows, columns = size_along(type_, 0), size_along(type_, 1)
     small = type_.element.bytes <= 4
-    large = rows * columns >= LARGE
-    most = _TILE if small else _SMALL_TILE
+    most = numbers.tile_of_intense if work.is_intense else numbers.tile if small else numbers.tile_of_f64
     # Neighbouring threads read neighbouring vectors where a tile is one vector high.
-    highest = _VECTOR // type_.element.bytes if large and small else _HIGHEST
-    if intense:
-        most = _INTENSE_TILE
+    highest = _VECTOR // type_.element.bytes if rows * columns >= numbers.large and small else numbers.rows
     fitting = [
         (m, n) for m in _divisors(rows) for n in _divisors(columns)
         if m * n <= most and m <= highest and n <= 9 and 4 * m * n <= max(4, rows * columns)
