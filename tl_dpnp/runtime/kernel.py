@@ -94,8 +94,8 @@ class Kernel(Inspection):
 
         One argument for each parameter, by position or by name: a Python or NumPy scalar; for a memref a dpnp or dpctl
         array, or another one on a SYCL device, whose axis i is mode i, in column-major layout (see `tl_dpnp.rev`); for
-        a group a list of arrays or a `tl_dpnp.group`.  With
-        ``target="cuda"`` arrays are those of CuPy, PyTorch or Numba, or offer DLPack; with ``target="reference"`` NumPy
+        a group a list of arrays or a `tl_dpnp.group`.  With ``target="cuda"`` arrays are those of CuPy, PyTorch or
+        Numba, or offer DLPack, and a group may be a vector of pointers on the device; with ``target="reference"`` NumPy
         arrays do too.  ``help(kernel)`` lists the parameters.
         ``group_size=`` is the number of work-groups, by default the common length of the groups and sizes of the modes
         that ``group_id`` indexes.

@@ -10,7 +10,7 @@ from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import sizes_in_elements
 
-__all__ = ["Argument", "BoundCall", "GroupArgument", "MemrefArgument", "ScalarArgument"]
+__all__ = ["Argument", "BoundCall", "GroupArgument", "MemrefArgument", "PointersArgument", "ScalarArgument"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,28 @@ class GroupArgument:
         return [sizes_in_elements(view.shape, self.per_byte) for view in self.views]
 
 
-Argument = ScalarArgument | MemrefArgument | GroupArgument
+@dataclass(frozen=True)
+class PointersArgument:
+    """An array of pointers on the device, which stands for a group: each points to an array of the `element` sizes.
+
+    Where the arrays lie is known to the device alone.
+    """
+
+    view: ArrayView
+    element: tuple[int, ...]
+
+    @property
+    def views(self) -> tuple[ArrayView, ...]:
+        """The array of pointers."""
+        return (self.view,)
+
+    @property
+    def shape(self) -> Sequence[tuple[int, ...]]:
+        """The sizes of the modes of each element."""
+        return [self.element] * self.view.shape[0]
+
+
+Argument = ScalarArgument | MemrefArgument | GroupArgument | PointersArgument
 
 
 @dataclass(frozen=True)

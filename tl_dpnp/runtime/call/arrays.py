@@ -53,7 +53,7 @@ class ArrayKind(NamedTuple):
     (any shape, row after row) to the device of a queue and waits until they are there.  The others are a quick way
     to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
     address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
-    or `ValueError` for other arguments.
+    or `ValueError` for other arguments.  `takes_pointers` says that an array of pointers may stand for a group.
     """
 
     view_of: Callable[[object], ArrayView]
@@ -63,6 +63,7 @@ class ArrayKind(NamedTuple):
     address_of: Callable[[Any], int]
     common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
     upload: Callable[[Any, Any], DeviceTable]
+    takes_pointers: bool = False
 
 
 class NotAnArray(Exception):

@@ -15,12 +15,20 @@ import numpy as np
 
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arguments import (
+    Argument,
+    BoundCall,
+    GroupArgument,
+    MemrefArgument,
+    PointersArgument,
+    ScalarArgument,
+)
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides
 from tl_dpnp.runtime.call.layout_advice import layout_hint
 from tl_dpnp.runtime.call.overlap import overlap_of
+from tl_dpnp.runtime.call.pointers import are_pointers, pointers_argument
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.call.scalar_arguments import scalar_value
 from tl_dpnp.scalars import ScalarType
@@ -43,8 +51,8 @@ class Binding:
         self._count = len(self.parameters)
         kinds = [type(parameter.type) for parameter in self.parameters]
         self._only_arrays = all(kind is MemrefType for kind in kinds)
-        self._arrays = [position for position, kind in enumerate(kinds) if kind is MemrefType]
         self._groups = [position for position, kind in enumerate(kinds) if kind is GroupType]
+        self._holders = [(position, kind) for position, kind in enumerate(kinds) if kind in (MemrefType, GroupType)]
         # Whether arrays overlap depends on where they are, and is checked under debug.
         self._facts = kind.placed_facts if debug else kind.facts
 
@@ -53,27 +61,34 @@ class Binding:
     def arrays(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the array (the `usm_ndarray` of a dpnp array) of each argument for a memref, in order.
 
+        Arrays of pointers that stand for groups are among them.
         Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
         """
         if len(arguments) != self._count:
             raise ValueError
-        return self.kind.arrays_of(
-            arguments if self._only_arrays else [arguments[position] for position in self._arrays]
-        )
+        if self._only_arrays:
+            return self.kind.arrays_of(arguments)
+        return self.kind.arrays_of([
+            arguments[position] for position, _ in self._holders if self.is_array(position, arguments[position])])
+
+    def is_array(self, position: int, argument: Any) -> bool:
+        """Whether `arrays` has an argument: one for a memref, or an array of pointers for a group."""
+        kind = type(self.parameters[position].type)
+        return kind is MemrefType or (kind is GroupType and are_pointers(self.kind, argument))
 
     @property
     def written_arrays(self) -> list[int] | None:
         """Which of the arrays that `arrays` returns are written; None if there are groups, which are no arrays."""
         if self._groups:
             return None
-        return [place for place, position in enumerate(self._arrays) if position in self.program.usage.written]
+        return [place for place, (position, _) in enumerate(self._holders) if position in self.program.usage.written]
 
     def owners(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> tuple[object, ...]:
         """Return what keeps the memory of the arguments alive, whatever becomes of the arguments themselves.
 
         `arrays` is what `arrays` returned.
         """
-        groups = (arguments[position] for position in self._groups)
+        groups = [group for position in self._groups if not are_pointers(self.kind, group := arguments[position])]
         return *arrays, *(group if isinstance(group, Group) else tuple(self.kind.arrays_of(group)) for group in groups)
 
     def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
@@ -87,6 +102,8 @@ class Binding:
     def _group_key(self, argument: Any) -> Hashable:
         if type(argument) is Group:
             return argument.serial
+        if are_pointers(self.kind, argument):
+            return "pointers"  # whose facts are among those of the arrays
         return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
 
     # --- the thorough way ------------------------------------------------------------------------------------------
@@ -178,7 +195,7 @@ class Binding:
                             f"{names[other]}=array")
         return None
 
-    def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument:
+    def _group(self, position: int, group: GroupType, argument: Any) -> GroupArgument | PointersArgument:
         parameter = self.parameters[position]
         per_byte = group.memref.element.per_byte
         match argument:
@@ -197,6 +214,10 @@ class Binding:
                     views = self._name_culprit(position, group, argument)
                 return GroupArgument(views, self._elements(position, group, views),
                                      self._offset(position, group, 0), None, per_byte)
+            case _ if are_pointers(self.kind, argument):
+                pointers = pointers_argument(self, position, group, argument)
+                self._check_length(position, group, pointers.view.shape[0])
+                return pointers
             case _:
                 hint = "pass a list of arrays or tl_dpnp.group(arrays)"
                 raise self.error(TLTypeError, position, f"{parameter} takes a list of arrays or a tl_dpnp.group, it "

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayKind
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.group import GroupTables
@@ -33,7 +33,7 @@ class Scalar(NamedTuple):
 
 
 class FlatArguments(NamedTuple):
-    """The arguments as ctypes values, and what differs from call to call: the addresses of memrefs and the scalars.
+    """The arguments as ctypes values, and what differs from call to call: the addresses of arrays and the scalars.
 
     Their places are left open.  The tables of the groups must live until the kernel has run.
     """
@@ -71,6 +71,11 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
                          if declared is None]
                 flat += [Int64(stride) for declared, stride in zip(memref.strides, strides, strict=True)
                          if declared is None]
+            case GroupType() as group, PointersArgument():
+                addresses.append(len(flat))
+                flat.append(None)
+                if group.offset is None:
+                    flat.append(Int64(0))
             case GroupType() as group, GroupArgument() as elements:
                 table = _tables(group.memref, elements, binding.kind, queue)
                 tables.append(table)

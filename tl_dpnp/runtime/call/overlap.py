@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import OverlapWarning, warn
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.program import Program
 
@@ -107,7 +107,7 @@ class Footprint:
 
     def __init__(self, call: BoundCall, written: Collection[int]) -> None:
         memrefs = [(*extent(argument.view), position in written) for position, argument in enumerate(call.arguments)
-                   if isinstance(argument, MemrefArgument)]
+                   if isinstance(argument, MemrefArgument | PointersArgument)]
         #: The memrefs that may not come near one another: two numbers, and where the memory of the first begins and
         #: ends, and that of the second, in bytes from its address.
         self.pairs = [

@@ -10,7 +10,8 @@ import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
+from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import aligned
@@ -80,6 +81,9 @@ class Replicas(abc.ABC):
 
     def _reserve(self, argument: Any) -> int:
         """Find places for the arrays of an argument and return how many they are."""
+        if isinstance(argument, PointersArgument):
+            raise UnsupportedError("what a kernel writes is copied, and where an array of pointers points to is known "
+                                   "to the device alone: give a list of arrays")
         offset = argument.offset // argument.per_byte if isinstance(argument, GroupArgument) else 0
         for view in argument.views:
             below, above = extent(view)

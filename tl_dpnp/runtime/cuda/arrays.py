@@ -246,7 +246,8 @@ def _upload(values: Any, queue: CudaDevice) -> DeviceTable:
     return DeviceTable(memory, memory.address)
 
 
-CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload)
+CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
+                        takes_pointers=True)
 
 
 def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.language.types import GroupType
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.cuda.arrays import is_aligned
@@ -145,8 +145,7 @@ def direct_call(
     Returns None where there is an argument that machine code does not check.
     """
     classes: set[Any] = {
-        type(argument) for argument, parameter in zip(arguments, binding.parameters, strict=True)
-        if isinstance(parameter.type, MemrefType)
+        type(argument) for position, argument in enumerate(arguments) if binding.is_array(position, argument)
     }
     classes |= others
     exchanges = {exchange_of(kind) for kind in classes}
@@ -162,7 +161,7 @@ def direct_call(
         entry = parameters[position]
         entry.type = id(type(argument))
         match parameter.type:
-            case MemrefType():
+            case _ if binding.is_array(position, argument):
                 entry.place = next(places)
                 describe = _describe_array if exchange.tensor_of else _describe_object
                 known = describe(entry, argument, exchange, device, keep)

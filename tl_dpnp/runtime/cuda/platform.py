@@ -13,7 +13,7 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, PointersArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
@@ -97,7 +97,8 @@ class CudaPlatform:
         stream = _stream(call, queue)
         if not plan.checks:
             return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call))
-        lengths = [len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument)]
+        lengths = [len(argument.shape) for argument in call.arguments
+                   if isinstance(argument, GroupArgument | PointersArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
 
     def call_remarks(self, handle: Any) -> list[str]:
