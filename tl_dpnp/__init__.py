@@ -148,7 +148,12 @@ _forking.install()
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
+        try:
+            value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
+        except ModuleNotFoundError as error:
+            from tl_dpnp.runtime.missing import stand_in
+
+            value = stand_in(f"{__name__}.{name}", error)
     elif name in _SUBMODULES:
         value = _import_whole(f"{__name__}.{name}")
     elif name == "__version__":

@@ -13,8 +13,8 @@ from tl_dpnp.errors import TLTypeError
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import aligned
 from tl_dpnp.runtime.forking import check_process
-from tl_dpnp.runtime.fresh_stack import import_whole
 from tl_dpnp.runtime.grouping import group
+from tl_dpnp.runtime.missing import needed
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -36,7 +36,7 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     Raises `TLTypeError` for shapes that are none or a dtype that is none.
     """
     check_process()
-    dpnp = import_whole("dpnp")
+    dpnp = needed("dpnp", "tl_dpnp.empty_group")
     from dpctl.memory import as_usm_memory
     from dpctl.tensor import usm_ndarray
 

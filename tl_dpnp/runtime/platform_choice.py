@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.cuda.dlpack import is_on_cuda
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
+from tl_dpnp.runtime.missing import needed
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.platforms import Platform
@@ -36,9 +37,7 @@ def _platform(target: str) -> Platform:
             raise UnsupportedError('target="cuda" needs numba-cuda and cuda-bindings, which are not installed here; '
                                    "docs/cuda.md says how to make an environment for it") from None
         return CudaPlatform()
-    from tl_dpnp.runtime.sycl.platform import SyclPlatform
-
-    return SyclPlatform()
+    return needed("tl_dpnp.runtime.sycl.platform", 'target="sycl"').SyclPlatform()  # type: ignore[no-any-return]
 
 
 def default_platform() -> Platform:
@@ -47,13 +46,13 @@ def default_platform() -> Platform:
 
 
 def platform_of(arrays: Iterable[Any]) -> Platform:
-    """Return the platform that arrays live on, SYCL's if there are none."""
+    """Return the platform that arrays live on, the default one if there are none."""
     for array in arrays:
         if not hasattr(type(array), "__sycl_usm_array_interface__"):
             on_cuda = hasattr(type(array), "__cuda_array_interface__") or is_on_cuda(array)
             return platform_for("cuda" if on_cuda else "sycl")
-        break
-    return platform_for("sycl")
+        return platform_for("sycl")
+    return default_platform()
 
 
 def platform_of_queue(queue: Any) -> Platform:
