@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.language.interpreter import interpret
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, ScalarArgument
+from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.overlap import OverlapWatch
@@ -129,12 +129,11 @@ def _allocation_of(array: Any) -> tuple[Any, int]:
     return allocation_of(array)
 
 
-def _host_argument(argument: MemrefArgument | GroupArgument, mirror: _Mirror) -> Any:
-    match argument:
-        case MemrefArgument(view=view):
-            return mirror.array(view)
-        case GroupArgument(views=views, offset=offset):
-            return _HostGroup(tuple(map(mirror.array, views)), offset)
+def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
+    if isinstance(argument, MemrefArgument):
+        return mirror.array(argument.view)
+    assert isinstance(argument, GroupArgument)
+    return _HostGroup(tuple(map(mirror.array, argument.views)), argument.offset)
 
 
 def _is_host(argument: Any) -> bool:
