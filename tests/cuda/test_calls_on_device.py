@@ -11,8 +11,9 @@ import tl_dpnp
 from tests.cuda.exporters import CupyExporter
 from tests.cuda.programs import AXPY
 from tests.cuda.test_offline import FUSED
-from tl_dpnp.runtime.cuda.direct import DirectCalls, exchange_of
+from tl_dpnp.runtime.cuda.direct import DirectCalls
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
+from tl_dpnp.runtime.cuda.exchange import exchange_of
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 cupy = pytest.importorskip("cupy", exc_type=ImportError)

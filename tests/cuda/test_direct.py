@@ -11,7 +11,8 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
-from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call, exchange_of
+from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
+from tl_dpnp.runtime.cuda.exchange import exchange_of
 from tl_dpnp.scalars import F32, F64, U8
 
 SOURCE = """

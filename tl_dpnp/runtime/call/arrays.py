@@ -46,6 +46,10 @@ class DeviceTable(NamedTuple):
     address: int
 
 
+def _no_rows(_arrays: Sequence[Any]) -> None:
+    return None
+
+
 class ArrayKind(NamedTuple):
     """What binding needs to know of a kind of arrays.
 
@@ -54,6 +58,8 @@ class ArrayKind(NamedTuple):
     to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
     address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
     or `ValueError` for other arguments.  `takes_pointers` says that an array of pointers may stand for a group.
+    `rows_of` looks at many arrays together: it returns a row of integers for each, its address and then what else
+    matters of it, or None where it cannot.
     """
 
     view_of: Callable[[object], ArrayView]
@@ -64,6 +70,28 @@ class ArrayKind(NamedTuple):
     common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
     upload: Callable[[Any, Any], DeviceTable]
     takes_pointers: bool = False
+    rows_of: Callable[[Sequence[Any]], np.ndarray[Any, Any] | None] = _no_rows
+
+    def list_facts(self, arrays: Sequence[Any]) -> Hashable:
+        """Return the `placed_facts` of a list of arguments, in some form."""
+        rows = self.rows_of(arrays)
+        if rows is None:
+            return tuple(map(self.placed_facts, self.arrays_of(arrays)))
+        return type(arrays[0]), rows.shape, rows.tobytes()
+
+    def list_views(self, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
+        """Return the views of a list of arrays; raises `NotAnArray`."""
+        rows = self.rows_of(arrays)
+        if rows is None:
+            return tuple(map(self.view_of, arrays))
+        alike: dict[bytes, ArrayView] = {}
+        views: list[ArrayView] = []
+        for array, address, facts in zip(arrays, rows[:, 0].tolist(), map(bytes, rows[:, 1:].copy()), strict=True):
+            if facts not in alike:
+                alike[facts] = self.view_of(array)
+            _, _, *others = alike[facts]
+            views.append(ArrayView(array, address, *others))
+        return tuple(views)
 
 
 class NotAnArray(Exception):

@@ -104,7 +104,7 @@ class Binding:
             return argument.serial
         if are_pointers(self.kind, argument):
             return "pointers"  # whose facts are among those of the arrays
-        return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
+        return self.kind.list_facts(argument)
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Binding:
             case list() | tuple():
                 self._check_length(position, group, len(argument))
                 try:
-                    views = tuple(map(self._view_of, argument))
+                    views = self.kind.list_views(argument)
                 except NotAnArray:
                     views = self._name_culprit(position, group, argument)
                 return GroupArgument(views, self._elements(position, group, views),

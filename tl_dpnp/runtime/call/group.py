@@ -65,8 +65,9 @@ class Group:
         self.arrays = tuple(arrays)
         self.offset = offset
         self._kind = kind
-        self.views = tuple(_element(kind, position, array) for position, array in enumerate(self.arrays))
-        self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)])
+        self.views = _views(kind, self.arrays)
+        self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)
+                                        if not p or view.queue is not self.views[0].queue])
         self.serial = next(_serials)
         self._tables: dict[MemrefType, GroupTables] = {}
         self._lock = threading.Lock()
@@ -94,6 +95,13 @@ class Group:
             if memref not in self._tables:
                 self._tables[memref] = GroupTables(memref, self.views, strides, self._kind, self.queue)
             return self._tables[memref]
+
+
+def _views(kind: ArrayKind, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
+    try:
+        return kind.list_views(arrays)
+    except NotAnArray:
+        return tuple(_element(kind, position, array) for position, array in enumerate(arrays))
 
 
 def _element(kind: ArrayKind, position: int, array: Any) -> ArrayView:

@@ -18,6 +18,7 @@ import numpy as np
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
 from tl_dpnp.runtime.cuda.dlpack import ImportedArray, offers_only_dlpack
+from tl_dpnp.runtime.cuda.looks import rows_of
 from tl_dpnp.runtime.cuda.torch_adapter import current_stream_function
 
 __all__ = ["CUDA_ARRAYS", "MAP_ALIGNMENT", "CudaDevice", "cuda_device", "is_aligned", "looks_function",
@@ -247,7 +248,7 @@ def _upload(values: Any, queue: CudaDevice) -> DeviceTable:
 
 
 CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
-                        takes_pointers=True)
+                        takes_pointers=True, rows_of=rows_of)
 
 
 def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:

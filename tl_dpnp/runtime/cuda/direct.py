@@ -1,15 +1,12 @@
 """Calls whose arguments machine code checks: those with arrays of PyTorch or CuPy.
 
-Arrays are looked at by DLPack's C functions, or where a package has none, by their attributes.
-Nothing is remembered of the arrays themselves, so that other arrays of the same form cost no more.
-Source: DLPack 1.3, dlpack.h, ``DLPackExchangeAPI``.
+Arrays are looked at by DLPack's C functions, or where a package has none, by their attributes (`exchange`).  Nothing is
+remembered of the arrays themselves, so that other arrays of the same form cost no more.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,54 +15,13 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.cuda.arrays import is_aligned
 from tl_dpnp.runtime.cuda.direct_code import CudaEmitter, CudaParameter, CudaRecord
+from tl_dpnp.runtime.cuda.exchange import Exchange, Tensor, exchange_of, interned
 from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, describe_group, describe_scalar, native_function
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["DirectCalls", "Exchange", "LaunchFacts", "direct_call", "exchange_of"]
+__all__ = ["DirectCalls", "LaunchFacts", "direct_call"]
 
 _CUDA = 2  # kDLCUDA
-_VERSION = 1
-_API_NAME = b"dlpack_exchange_api"
-#: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and an attribute and a method without
-#: arguments that must be false of an array.
-_FALSE = {"torch": ("requires_grad", "is_neg"), "cupy": (None, None)}
-#: Packages without DLPack's C functions: the attributes of their arrays that are compared, that of the memory, and
-#: those that it has as device and address.
-_ATTRIBUTES = {"cupy": (("shape", "strides", "dtype"), "data", "device_id", "ptr")}
-
-
-class _Tensor(ctypes.Structure):
-    """``DLTensor``, its number of modes and element type also as one word."""
-
-    _fields_ = [
-        ("data", ctypes.c_int64), ("device", ctypes.c_int64), ("form", ctypes.c_int64), ("sizes", ctypes.c_int64),
-        ("strides", ctypes.c_int64), ("offset", ctypes.c_int64),
-    ]
-
-
-class _ExchangeAPI(ctypes.Structure):
-    """``DLPackExchangeAPI``."""
-
-    _fields_ = [
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
-        ("allocator", ctypes.c_void_p), ("managed_of", ctypes.c_void_p), ("object_of", ctypes.c_void_p),
-        ("tensor_of", ctypes.c_void_p), ("stream_of", ctypes.c_void_p),
-    ]
-
-
-class Exchange(NamedTuple):
-    """The functions of a package that look at an array and find the current stream; what must be false of an array.
-
-    Without functions, which are 0 then, there are the attributes of an array that are compared, that of its memory, and
-    those of that.
-    """
-
-    tensor_of: int
-    stream_of: int
-    false_attribute: str | None
-    false_method: str | None
-    compared: tuple[str, ...] = ()
-    memory: tuple[str, ...] = ()
 
 
 class LaunchFacts(NamedTuple):
@@ -116,26 +72,6 @@ class DirectCalls:
         self.functions = ()
 
 
-@functools.cache
-def exchange_of(kind: type) -> Exchange | None:
-    """Return how arrays of a class are looked at, None where there is no way, or where they may be read-only."""
-    package = kind.__module__.partition(".")[0]
-    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_IsValid", ctypes.pythonapi))(capsule, _API_NAME)
-    if package not in _FALSE or not (is_valid or package in _ATTRIBUTES):
-        return None
-    if not is_valid:
-        compared, *memory = _ATTRIBUTES[package]
-        return Exchange(0, 0, *_FALSE[package], compared, tuple(memory))
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _API_NAME)
-    api = _ExchangeAPI.from_address(pointer)
-    if api.major != _VERSION or not api.tensor_of or not api.stream_of:
-        return None
-    return Exchange(api.tensor_of, api.stream_of, *_FALSE[package])
-
-
 def direct_call(
     binding: Binding, flat: FlatArguments, facts: LaunchFacts, arguments: Sequence[Any], others: set[type]
 ) -> Callable[[tuple[Any, ...]], bool] | None:
@@ -178,9 +114,8 @@ def direct_call(
         if value is not None:
             ctypes.memmove(ctypes.addressof(values) + 8 * place, ctypes.addressof(value), ctypes.sizeof(value))
     names = (ctypes.c_int64 * len(exchange.compared + exchange.memory))(
-        *(id(_interned(name, keep)) for name in exchange.compared + exchange.memory))
-    attribute, method = (0 if name is None else id(_interned(name, keep))
-                         for name in (exchange.false_attribute, exchange.false_method))
+        *(interned(name, keep) for name in exchange.compared + exchange.memory))
+    attribute, method = (interned(name, keep) for name in (exchange.false_attribute, exchange.false_method))
     record = CudaRecord(
         ctypes.addressof(parameters), len(arguments), ctypes.addressof(values), len(values), device,
         exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.launch, facts.context,
@@ -191,7 +126,7 @@ def direct_call(
 
 def _describe_array(entry: CudaParameter, array: Any, exchange: Exchange, device: int, keep: list[Any]) -> bool:
     """Write what an array looks like; returns False for one that is not on the device."""
-    tensor = _Tensor()
+    tensor = Tensor()
     look = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange.tensor_of)
     try:
         look(array, ctypes.addressof(tensor))
@@ -220,9 +155,3 @@ def _describe_object(entry: CudaParameter, array: Any, exchange: Exchange, devic
     entry.kind, entry.dims, entry.modes = OBJECT, ctypes.addressof(dims), len(values)
     entry.aligned = is_aligned(getattr(getattr(array, memory), address))
     return True
-
-
-def _interned(name: str, keep: list[Any]) -> str:
-    name = sys.intern(name)
-    keep.append(name)
-    return name

@@ -70,9 +70,7 @@ class CudaEmitter(CallEmitter):
     def array(self, at: ir.Value, given: ir.Value) -> ir.Value:
         """Return the address of an array that looks as expected."""
         builder = self.builder
-        status = self.call(self.field("tensor_of"), I32, [given, self.tensor])
-        self.require(builder.icmp_signed("==", status, ir.Constant(I32, 0)))
-        data, device, form, sizes, strides, offset = (self.load(self.tensor, index(n)) for n in range(_TENSOR_WORDS))
+        data, device, form, sizes, strides, offset = self.look(given)
         self.require(builder.icmp_signed("==", device, self.field("device")))
         self.require(builder.icmp_signed("==", form, self.of(at, "form")))
         dims, modes = self.of(at, "dims"), self.of(at, "modes")
@@ -85,12 +83,22 @@ class CudaEmitter(CallEmitter):
 
         counted_loop(builder, index(0), modes, index(1), [], compare)
         address = self.aligned(at, builder.add(data, offset))
-        attribute, method = (self.field(name) for name in ("false_attribute", "false_method"))
-        if_then(builder, builder.icmp_signed("!=", attribute, index(0)),
-                lambda: self.require_false(self.python("PyObject_GetAttr", given, attribute)))
-        if_then(builder, builder.icmp_signed("!=", method, index(0)),
-                lambda: self.require_false(self.result(given, method)))
+        self.require_plain(given)
         return address
+
+    def look(self, given: ir.Value) -> list[ir.Value]:
+        """Return the words of an array's ``DLTensor``."""
+        status = self.call(self.field("tensor_of"), I32, [given, self.tensor])
+        self.require(self.builder.icmp_signed("==", status, ir.Constant(I32, 0)))
+        return [self.load(self.tensor, index(number)) for number in range(_TENSOR_WORDS)]
+
+    def require_plain(self, given: ir.Value) -> None:
+        """Refuse an array of which something holds that its ``DLTensor`` does not say."""
+        attribute, method = (self.field(name) for name in ("false_attribute", "false_method"))
+        if_then(self.builder, self.builder.icmp_signed("!=", attribute, index(0)),
+                lambda: self.require_false(self.python("PyObject_GetAttr", given, attribute)))
+        if_then(self.builder, self.builder.icmp_signed("!=", method, index(0)),
+                lambda: self.require_false(self.result(given, method)))
 
     def aligned(self, at: ir.Value, address: ir.Value) -> ir.Value:
         """Return an address that is aligned if the expected one was."""
