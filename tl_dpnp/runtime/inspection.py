@@ -17,7 +17,7 @@ from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key, llvm_of, lowered
 from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overloads import Overload, Overloads
-from tl_dpnp.runtime.specialization import Specializations
+from tl_dpnp.runtime.specialization import MOST_SPECIALIZATIONS, Specializations
 from tl_dpnp.target.device import Device
 from tl_dpnp.target.targets import TARGETS
 
@@ -112,8 +112,9 @@ class Inspection:
 
     @property
     def stats(self) -> Stats:
-        """Counts of the disk cache and the time spent compiling, so far."""
-        return functools.reduce(operator.add, (overloads.stats for overloads in self._all_overloads()), Stats())
+        """Counts of the disk cache and of kernels for sizes of calls, and the time spent compiling, so far."""
+        special = Stats(specialized=sum(1 for _ in self._specializations or ()))
+        return functools.reduce(operator.add, (overloads.stats for overloads in self._all_overloads()), special)
 
     def _all_overloads(self) -> list[Overloads]:
         special = [specialization.overloads for specialization in self._specializations or ()]
@@ -271,6 +272,9 @@ class Inspection:
         yield f"@{self.name}{signature}"
         yield from _plan_lines(compiled.plan)
         yield from _variant_lines(overloads, overload)
+        if overloads is not self._overloads:
+            yield (f"  for sizes of calls, of which up to {MOST_SPECIALIZATIONS} have kernels of their own; others "
+                   "take the one for any sizes")
         how = "read from the disk cache" if compiled.from_cache else "compiled"
         code = TARGETS[self.options.target].code
         yield f"  {how} in {compiled.seconds:.3f} s, {len(compiled.binary)} bytes of {code}"

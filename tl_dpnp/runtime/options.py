@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tl_dpnp.lowering.device import LoweringOptions
@@ -32,12 +32,9 @@ class KernelOptions:
 
     @property
     def specializes(self) -> bool:
-        """Whether calls may have kernels for their sizes: where the device and the call decide how a work-group runs.
-
-        Not for CUDA devices, where nobody has measured it.
-        """
-        return (TARGETS[self.target].specializes and self.specialize and self.form is None and not self.debug
-                and not self.schedules)
+        """Whether calls may have kernels for their sizes: where device and call decide how a work-group runs."""
+        is_free = self.form is None and not self.debug and not self.schedules
+        return not TARGETS[self.target].is_interpreted and self.specialize and is_free
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -77,7 +74,8 @@ class Stats:
 
     `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
     where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V, `tuned` the
-    compilations in use whose schedules `Kernel.tune` found.
+    compilations in use whose schedules `Kernel.tune` found, `specialized` the sizes of calls that have kernels of their
+    own where the function leaves sizes open.
     """
 
     cache_path: str | None = None
@@ -86,10 +84,10 @@ class Stats:
     compile_seconds: float = 0.0
     driver_builds: int = 0
     tuned: int = 0
+    specialized: int = 0
 
     def __add__(self, other: Stats) -> Stats:
         """Return the counts of two kernels together."""
-        return Stats(
-            self.cache_path or other.cache_path, *(
-                getattr(self, name) + getattr(other, name) for name in (
-                    "cache_hits", "cache_misses", "compile_seconds", "driver_builds", "tuned")))
+        counts = [field.name for field in fields(self) if field.name != "cache_path"]
+        return Stats(self.cache_path or other.cache_path,
+                     *(getattr(self, name) + getattr(other, name) for name in counts))

@@ -15,19 +15,17 @@ class Target:
     """What a target is like.
 
     Its binaries are `code`; it has none if it `is_interpreted`.  If it `follows_arrays`, kernels run where these are,
-    and no queue says otherwise.  `has_processors` says whether processors of this machine are among its devices,
-    `specializes` whether kernels for just the sizes of a call were measured to gain.
+    and no queue says otherwise.  `has_processors` says whether processors of this machine are among its devices.
     """
 
     code: str = ""
     is_interpreted: bool = False
     follows_arrays: bool = False
     has_processors: bool = False
-    specializes: bool = False
 
 
 TARGETS: dict[TargetName, Target] = {
-    "sycl": Target("SPIR-V", has_processors=True, specializes=True),
+    "sycl": Target("SPIR-V", has_processors=True),
     "cuda": Target("PTX", follows_arrays=True),
     "reference": Target(is_interpreted=True),
 }
