@@ -5,7 +5,7 @@ recorded.  Anywhere else a call runs at once: as one kernel where that is possib
 is one launch, and in dpnp otherwise.  Whatever dpnp has is here under its name; results are plain `dpnp.ndarray`
 objects.
 
-Without dpnp the module can be imported, and what is taken from it raises `UnsupportedError`, which says what to install.
+Without dpnp the module can be imported; what is taken from it raises `UnsupportedError`, which says what to install.
 """
 
 from __future__ import annotations

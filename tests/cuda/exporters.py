@@ -18,6 +18,14 @@ class Exporter:
         self.array, self.place = array, place
         self.streams = []
 
+    @property
+    def ndim(self):
+        return self.array.ndim
+
+    @property
+    def shape(self):
+        return self.array.shape
+
     def __dlpack_device__(self):
         return self.place, 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import tl_dpnp
 from tests.cuda.exporters import Exporter
@@ -70,3 +71,66 @@ def test_what_does_not_fit_is_refused(given, error, text):
     kernel = tl_dpnp.compile(SOURCE, target="cuda")
     with pytest.raises(error, match=text):
         kernel(Exporter(np.zeros((3, 5), "float32", order="F")), given)
+
+
+BATCH = """
+func @batch(%A: memref<f32x4x3x?{strides}>, %C: memref<f32x4x3x?,strided<1,4,?>>) {{
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x4x3x?{strides}>
+  %c = subview %C[:,:,%g] : memref<f32x4x3x?,strided<1,4,?>>
+  axpby.n 1.0, %a, 2.0, %c : f32, memref<f32x4x3>, f32, memref<f32x4x3>
+}}
+"""
+
+
+def batches(count):
+    """Return a batch in which one matrix is repeated, and one that is not."""
+    matrix = np.zeros((4, 3), "float32", order="F")
+    return as_strided(matrix, (4, 3, count), (4, 16, 0)), np.zeros((4, 3, count), "float32", order="F")
+
+
+def test_a_matrix_that_is_repeated_is_taken_where_it_is_only_read():
+    binding = tl_dpnp.compile(BATCH.format(strides=",strided<1,4,?>"), target="cuda")._binding
+    repeated, own = batches(5)
+    call = binding.bind([Exporter(repeated), Exporter(own)])
+    assert (call.arguments[0].strides, call.groups) == ((1, 4, 0), 5)
+    with pytest.raises(tl_dpnp.LayoutError, match="axis 2 is 0; column-major layout asks for at least 12"):
+        binding.bind([Exporter(own), Exporter(repeated)])
+    tall = np.broadcast_to(np.zeros((4, 1, 5), "float32", order="F"), (4, 3, 5))
+    with pytest.raises(tl_dpnp.LayoutError, match="the stride of axis 1 is 0"):
+        binding.bind([Exporter(tall), Exporter(own)])
+    declared = tl_dpnp.compile(BATCH.format(strides=""), target="cuda")._binding
+    with pytest.raises(tl_dpnp.LayoutError, match=r"declare %A: memref<f32x4x3x\?,strided<1,4,\?>>"):
+        declared.bind([Exporter(repeated), Exporter(own)])
+
+
+def test_arrays_that_offer_dlpack_only_are_reversed_where_they_are_exported():
+    binding = tl_dpnp.compile(SOURCE, target="cuda")._binding
+    x = np.zeros((5, 3), "float32")
+    given = tl_dpnp.rev(Exporter(x))
+    assert (given.shape, given.ndim) == ((3, 5), 2)
+    call = binding.bind([given, Exporter(np.zeros(7, "float32"))])
+    view = call.arguments[0].view
+    assert (view.shape, view.strides, view.address, view.queue) == ((3, 5), (1, 3), x.ctypes.data, cuda_device(0))
+    assert tl_dpnp.rev(given).array is x
+    vector = Exporter(np.zeros(7, "float32"))
+    assert tl_dpnp.rev([vector]) == [vector]
+
+
+def jax_like(array):
+    """Return an array of a class that only the package of its module tells from others."""
+    kind = type("ArrayImpl", (Exporter,), {"__module__": "jaxlib._jax", "__cuda_array_interface__": None})
+    return kind(array)
+
+
+@pytest.mark.parametrize(("array", "words"), [
+    (Exporter(np.zeros((3, 5), "float32")), 'pass cupy.asarray(cupy.from_dlpack(array), order="F")'),
+    (jax_like(np.zeros((3, 5), "float32")), "pass tl_dpnp.rev(array.T), a column-major copy"),
+    (jax_like(np.zeros((5, 3), "float32")), "pass tl_dpnp.rev(array), a view that copies nothing"),
+])
+def test_advice_is_in_the_words_of_the_package(array, words):
+    kernel = tl_dpnp.compile(SOURCE, target="cuda")
+    with pytest.raises(tl_dpnp.LayoutError) as caught:
+        kernel(array, Exporter(np.zeros(7, "float32")))
+    assert words in str(caught.value)
+    assert "dpnp.asarray" not in str(caught.value).replace("tl_dpnp", "")

@@ -347,3 +347,75 @@ def test_repeated_calls_and_graphs_go_where_the_arrays_are():
 
     with pytest.raises(tl_dpnp.TLBindingError, match=r"on cuda:0 and .* on cuda:1"):
         record_both()
+
+
+REPEATED = """
+func @repeated(%A: memref<f32x8x8x?,strided<1,8,?>>, %B: memref<f32x8x8x?>, %C: memref<f32x8x8x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x8x8x?,strided<1,8,?>>
+  %b = subview %B[:,:,%g] : memref<f32x8x8x?>
+  %c = subview %C[:,:,%g] : memref<f32x8x8x?>
+  gemm.n.n 1.0, %a, %b, 0.0, %c : f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>
+}
+"""
+LARGE = REPEATED.replace("8x8", "?x?").replace("strided<1,8,?>", "strided<1,?,?>").replace("@repeated", "@large")
+
+
+@pytest.mark.parametrize(("source", "size"), [(REPEATED, 8), (LARGE, 8), (LARGE, 130)])
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_expanded_tensor_is_a_batch_of_one_matrix(source, size, debug):
+    generator = torch.Generator("cuda").manual_seed(1)
+    a = torch.randint(-4, 5, (1, size, size), device="cuda", generator=generator).float()
+    b = torch.randint(-4, 5, (50, size, size), device="cuda", generator=generator).float()
+    c = torch.zeros(50, size, size, device="cuda")
+    kernel = tl_dpnp.compile(source, target="cuda", debug=debug)
+    for _ in range(4):
+        kernel(*map(tl_dpnp.rev, (a.expand(50, -1, -1), b, c)))
+        assert torch.equal(c, b @ a)
+        c.zero_()
+        a.add_(1.0)
+
+
+def test_arrays_of_jax_are_passed_reversed():
+    jax = pytest.importorskip("jax", exc_type=ImportError)
+    try:
+        device = jax.devices("gpu")[0]
+    except RuntimeError:
+        pytest.skip("JAX finds no GPU")
+    rows = np.arange(15, dtype="float32").reshape(3, 5)
+    y = torch.zeros(3, 5, device="cuda")
+    kernel = tl_dpnp.compile(AXPY.replace("x?>", "x5x3>"), target="cuda")
+    for turn in range(3):
+        x = jax.device_put(rows + turn, device)
+        kernel(2.0, tl_dpnp.rev(x), tl_dpnp.rev(y))
+    assert y.tolist() == (6 * rows + 6).tolist()
+    with pytest.raises(tl_dpnp.LayoutError, match=r"tl_dpnp.rev\(array\), a view that copies nothing"):
+        kernel(2.0, jax.device_put(rows, device), tl_dpnp.rev(y))
+    advised = tl_dpnp.rev(jax.device_put(rows.T, device).T)
+    kernel(1.0, advised, tl_dpnp.rev(y))
+    assert y.tolist() == (7 * rows + 6).tolist()
+
+
+@needs_exchange
+def test_a_list_is_what_its_tensors_are_now():
+    kernel = tl_dpnp.compile(FUSED, target="cuda")
+    random = np.random.default_rng(0)
+    a, b, c = (random.integers(-3, 4, shape).astype("float32") for shape in ((9, 8, 16), (8, 8), (16, 8)))
+    shared = [tl_dpnp.rev(torch.as_tensor(part, device="cuda")) for part in (b, c)]
+    tensors = [torch.as_tensor(part, device="cuda") for part in a]
+    result = torch.zeros(9, 16, 16, device="cuda")
+    listed = tl_dpnp.rev(tensors)
+    for turn in range(8):
+        if turn % 2:  # a tensor is replaced by another one
+            a[turn] = random.integers(-3, 4, (8, 16))
+            listed[turn] = tl_dpnp.rev(torch.as_tensor(a[turn], device="cuda"))
+        elif turn:  # a tensor is given other memory
+            a[turn] = random.integers(-3, 4, (8, 16))
+            listed[turn].set_(tl_dpnp.rev(torch.as_tensor(a[turn], device="cuda")))
+        result.zero_()
+        kernel(2.0, listed, *shared, tl_dpnp.rev(result))
+        expected = 2 * np.einsum("gki,kj,nj->gni", a, b, c)
+        assert np.array_equal(result.cpu().numpy(), expected)
+    listed[3] = listed[3].cpu()
+    with pytest.raises(tl_dpnp.TLTypeError, match=r"%\w+\[3\] takes .* a PyTorch tensor on cpu"):
+        kernel(2.0, listed, *shared, tl_dpnp.rev(result))

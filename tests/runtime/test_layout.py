@@ -48,6 +48,23 @@ def test_strides_that_do_not_fit(type_, shape, strides, text):
         fitted_strides(type_, shape, strides)
 
 
+@pytest.mark.parametrize(("strides", "expected"), [
+    ((1, 4, 0), (1, 4, 0)), ((1, 0, 4), (1, 0, 4)), ((1, 0, 0), (1, 0, 0)), ((1, 0, 2), None), ((0, 0, 0), None),
+    ((1, 0, 5), (1, 0, 5)),
+])
+def test_modes_that_may_repeat(strides, expected):
+    type_ = memref(4, None, None, strides=(1, None, None))
+    if expected is None:
+        with pytest.raises(Misfit):
+            fitted_strides(type_, (4, 5, 6), strides, (1, 2))
+    else:
+        assert fitted_strides(type_, (4, 5, 6), strides, (1, 2)) == expected
+    with pytest.raises(Misfit):
+        fitted_strides(type_, (4, 5, 6), strides)
+    with pytest.raises(Misfit, match="the layout asks for 20"):
+        fitted_strides(memref(4, 5, None), (4, 5, 6), (1, 4, 0), (2,))
+
+
 @given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(-2, 40), min_size=4, max_size=4))
 def test_what_is_accepted_obeys_the_layout_restriction(shape, strides):
     """Source: tensor language reference, section "Strided layout"."""

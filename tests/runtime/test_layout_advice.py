@@ -243,11 +243,10 @@ def memref(*shape: int | None, strides: tuple[int | None, ...] | None = None) ->
 
 def hint(type_: MemrefType, shape: tuple[int, ...], strides: tuple[int, ...], body: str = "",
          package: str = "dpnp") -> str | None:
-    """Return the hint for an array of a package, whose class is all that is needed of it."""
+    """Return the hint for an array in the words of a package."""
     (function,) = parse(f"func @f(%A: {type_}, %C: memref<f32x8x8>) {{\n{body}\n}}")
-    array = type("array", (), {"__module__": f"{package}.core"})()
-    view = ArrayView(array, 0, shape, strides, np.dtype("float32"), None, True)
-    return layout_hint(Program(function), 0, view)
+    view = ArrayView(None, 0, shape, strides, np.dtype("float32"), None, True)
+    return layout_hint(Program(function), 0, view, package)
 
 
 GEMM = "gemm.n.t 1.0, %A, %A, 0.0, %C : f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>"
@@ -309,8 +308,11 @@ def test_the_reverse_of_a_square_matrix_takes_another_transpose(body, expected):
     ("torch", "array.mT.contiguous().mT", "tl_dpnp.rev(tl_dpnp.rev(array.movedim(0, -1)).contiguous())"),
     ("numba", 'numba.cuda.to_device(numpy.asarray(array.copy_to_host(), order="F"))',
      'numba.cuda.to_device(numpy.asarray(numpy.moveaxis(array.copy_to_host(), 0, -1), order="F"))'),
-    ("tl_dpnp", 'cupy.asarray(cupy.from_dlpack(array), order="F")',
+    ("DLPack", 'cupy.asarray(cupy.from_dlpack(array), order="F")',
      'cupy.asarray(cupy.moveaxis(cupy.from_dlpack(array), 0, -1), order="F")'),
+    ("interface", 'cupy.asarray(array, order="F")',
+     'cupy.asarray(cupy.moveaxis(cupy.asarray(array), 0, -1), order="F")'),
+    ("jax", "tl_dpnp.rev(array.T)", "tl_dpnp.rev(jax.numpy.moveaxis(array, 0, -1).T)"),
     ("numpy", 'numpy.asarray(array, order="F")', 'numpy.asarray(numpy.moveaxis(array, 0, -1), order="F")'),
 ])  # fmt: skip
 def test_copies_are_made_by_the_package_of_the_array(package, matrix, batch):
@@ -319,6 +321,6 @@ def test_copies_are_made_by_the_package_of_the_array(package, matrix, batch):
 
 
 def test_the_reverse_copies_nothing_whatever_the_package() -> None:
-    for package in ("dpnp", "numpy", "cupy", "torch", "numba", "tl_dpnp"):
+    for package in ("dpnp", "numpy", "cupy", "torch", "numba", "jax", "DLPack", "interface"):
         expected = "pass tl_dpnp.rev(array), a view that copies nothing"
         assert hint(memref(16, 8), (8, 16), (16, 1), package=package) == expected

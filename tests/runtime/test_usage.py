@@ -32,6 +32,21 @@ WRITES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("body", "whole"), [
+    ("%s = subview %x[:, :, %g] : memref<f32x4x?x?> "
+     "axpby.n 1.0, %s, 0.0, %y : f32, memref<f32x4x?>, f32, memref<f32x4x?>",
+     {(0, 0), (0, 1), (1, 0), (1, 1)}),
+    ("%n = size %x[2] : memref<f32x4x?x?>  %e = load %x[1, %g, %n] : memref<f32x4x?x?>", set()),
+    ("%s = subview %x[:, %g, :] : memref<f32x4x?x?>  %t = subview %s[:, %g] : memref<f32x4x?,strided<1,?>>",
+     {(0, 0), (0, 2)}),
+    ("%s = fuse %x[1, 2] : memref<f32x4x?x?>", {(0, 0), (0, 1), (0, 2)}),
+    ("%s = subview %x[:, :, %g:1] : memref<f32x4x?x?>", {(0, 0), (0, 1), (0, 2)}),
+])
+def test_modes_that_are_more_than_indexed(body, whole):
+    usage = usage_of(f"func @f(%x: memref<f32x4x?x?>, %y: memref<f32x4x?>) {{ %g = group_id {body} }}")
+    assert usage.whole_modes == whole
+
+
 @pytest.mark.parametrize(("body", "written"), WRITES.values(), ids=WRITES)
 def test_written_parameters(body, written):
     header = "func @f(%x: memref<f32x?>, %y: memref<f32x?>, %a: f32, %g: group<memref<f32x4>>, %i: index)"

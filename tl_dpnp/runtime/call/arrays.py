@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +13,15 @@ import numpy as np
 from tl_dpnp.errors import TLTypeError
 
 __all__ = [
-    "HOST_ARRAYS", "ON_CUDA", "ON_SYCL", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "describe_value",
-    "dlpack_place", "host_view", "place_name", "rev",
+    "HOST_ARRAYS", "JAX", "ON_CUDA", "ON_SYCL", "ArrayKind", "ArrayView", "DeviceTable", "NotAnArray", "ReversedArray",
+    "describe_value", "dlpack_place", "host_view", "place_name", "rev",
 ]
 
 #: ``DLDeviceType`` (``dlpack.h``): memory of a CUDA device, and such that its driver moves; memory of a SYCL device.
 ON_CUDA, ON_SYCL = (2, 13), 14
+#: The packages that classes of JAX's arrays are in.  Their ``transpose`` copies, and though they have
+#: ``__cuda_array_interface__``, that does not say when their values are there.
+JAX = ("jax", "jaxlib")
 #: What arrays are on, for messages.
 _PLACES = {1: "a CPU", 2: "a CUDA device", 3: "the host, in pinned memory", 10: "a ROCm device",
            13: "a CUDA device", ON_SYCL: "a SYCL device"}
@@ -46,6 +51,10 @@ class DeviceTable(NamedTuple):
     address: int
 
 
+def _module_of(array: Any) -> str:
+    return type(array).__module__.partition(".")[0]
+
+
 def _no_rows(_arrays: Sequence[Any]) -> None:
     return None
 
@@ -57,7 +66,9 @@ class ArrayKind(NamedTuple):
     (any shape, row after row) to the device of a queue and waits until they are there.  The others are a quick way
     to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
     address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
-    or `ValueError` for other arguments.  `takes_pointers` says that an array of pointers may stand for a group.
+    or `ValueError` for other arguments.  `takes_pointers` says that an array of pointers may stand for a group,
+    and `takes_repeats` that modes that are only indexed and read may have the stride 0.  `package_of` gives the name
+    under which `layout_advice` has the words of an array's package.
     `rows_of` looks at many arrays together: it returns a row of integers for each, its address and then what else
     matters of it, or None where it cannot.
     """
@@ -70,6 +81,8 @@ class ArrayKind(NamedTuple):
     common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
     upload: Callable[[Any, Any], DeviceTable]
     takes_pointers: bool = False
+    takes_repeats: bool = False
+    package_of: Callable[[Any], str] = _module_of
     rows_of: Callable[[Sequence[Any]], np.ndarray[Any, Any] | None] = _no_rows
 
     def list_facts(self, arrays: Sequence[Any]) -> Hashable:
@@ -157,20 +170,82 @@ def rev(array: Any) -> Any:
 
     A C-ordered array of shape (n, m) is, reversed, the column-major array of shape (m, n) that ``memref<f32 x m x n>``
     takes.  Accepts arrays of dpnp, dpctl, NumPy, CuPy, PyTorch and Numba, of any order, and returns the same kind; a
-    list or tuple of arrays gives a list of views.  Raises `TLTypeError` for anything else.
+    list or tuple of arrays gives a list of views.  Arrays on a CUDA device that offer DLPack only, such as JAX's, whose
+    package may have no such views, become a `ReversedArray`.  Raises `TLTypeError` for anything else.
     """
-    if isinstance(array, list | tuple):
-        return [rev(element) for element in array]
-    if not hasattr(array, "ndim"):
-        raise TLTypeError(f"rev takes an array or a list of arrays, not a {type(array).__name__}")
-    if array.ndim < 2:
-        return array
-    order = tuple(reversed(range(array.ndim)))
-    match type(array).__module__.partition(".")[0]:
-        case "dpctl":
+    return _reversals[type(array)](array)
+
+
+class ReversedArray:
+    """An array on a CUDA device with its axes reversed, for calls of kernels: each exports `array` anew."""
+
+    __slots__ = ("__weakref__", "array", "ndim")
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.ndim = array, array.ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return tuple(self.array.shape)[::-1]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the array is, as DLPack says."""
+        return self.array.__dlpack_device__()  # type: ignore[no-any-return]
+
+
+class _Reversals(dict[type, Callable[[Any], Any]]):
+    """The function that reverses the axes of what is of a class, found where the class is met first."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        package = kind.__module__.partition(".")[0]
+        if issubclass(kind, list | tuple):
+            found: Callable[[Any], Any] = _reversed_elements
+        elif kind is ReversedArray:
+            found = attrgetter("array")
+        elif package == "torch":
+            found = _reversed_tensor
+        elif package == "dpctl":
             from dpctl.tensor import permute_dims
 
-            return permute_dims(array, order)
-        case "torch":
-            return array.permute(order)
-    return array.transpose()
+            def found(array: Any) -> Any:
+                return array if array.ndim < 2 else permute_dims(array, tuple(reversed(range(array.ndim))))
+        else:
+            found = _reversed_export if package in JAX or _offers_only_dlpack(kind) else _transposed
+        self[kind] = found
+        return found
+
+
+def _offers_only_dlpack(kind: type) -> bool:
+    return hasattr(kind, "__dlpack_device__") and not any(map(functools.partial(hasattr, kind), _INTERFACES))
+
+
+def _reversed_elements(arrays: Sequence[Any]) -> list[Any]:
+    return [_reversals[type(array)](array) for array in arrays]
+
+
+def _reversed_tensor(tensor: Any) -> Any:
+    # A permutation of many axes takes half a microsecond more.
+    match tensor.ndim:
+        case 0 | 1:
+            return tensor
+        case 2 | 3 as modes:
+            return tensor.transpose(0, modes - 1)
+        case modes:
+            return tensor.permute(tuple(reversed(range(modes))))
+
+
+def _reversed_export(array: Any) -> Any:
+    is_reversible = getattr(array, "ndim", 0) > 1 and dlpack_place(array) in ON_CUDA
+    return ReversedArray(array) if is_reversible else _transposed(array)
+
+
+def _transposed(array: Any) -> Any:
+    if not hasattr(array, "ndim"):
+        raise TLTypeError(f"rev takes an array or a list of arrays, not a {type(array).__name__}")
+    return array if array.ndim < 2 else array.transpose()
+
+
+#: What arrays have whose package can reverse them.
+_INTERFACES = ("__array_interface__", "__cuda_array_interface__", "__sycl_usm_array_interface__")
+_reversals = _Reversals()

@@ -160,11 +160,12 @@ class Binding:
             raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
                               f"of {view.dtype}", f"{convert}, or declare another type")
         shape, strides = element_layout(memref, view.shape, view.strides)
+        words = self.kind.package_of(view.array)
         sizes_fit = len(shape) == memref.order and all(
             declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
         )
         if not sizes_fit:
-            hint = layout_hint(self.program, position, view)
+            hint = layout_hint(self.program, position, view, words)
             per_byte = memref.element.per_byte
             declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
             wanted = ", ".join("any" if size is None else str(size) for size in declared) + "," * (len(declared) == 1)
@@ -176,11 +177,32 @@ class Binding:
             raise self.error(TLBindingError, position, f"{name} is written, but the array is read-only",
                               "pass a writable array")
         try:
-            return fitted_strides(memref, shape, strides)
+            return fitted_strides(memref, shape, strides, self._repeatable(position))
         except Misfit as problem:
-            hint = layout_hint(self.program, position, view)
+            hint = self._repeating(position, memref, shape, strides) or layout_hint(
+                self.program, position, view, words)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _repeatable(self, position: int) -> list[int]:
+        """Return the modes of a memref that may have the stride 0: those that are only indexed, and only read."""
+        usage, type_ = self.program.usage, self.parameters[position].type
+        if not self.kind.takes_repeats or position in usage.written or not isinstance(type_, MemrefType):
+            return []
+        return [mode for mode in range(type_.order) if (position, mode) not in usage.whole_modes]
+
+    def _repeating(
+        self, position: int, memref: MemrefType, shape: Sequence[int], strides: Sequence[int]
+    ) -> str | None:
+        """Return advice for an array that would fit if strides of 0 were not declared to be others."""
+        left_open = [None if stride == 0 else declared
+                     for stride, declared in zip(strides, memref.strides, strict=True)]
+        relaxed = MemrefType(memref.element, memref.shape, tuple(left_open))
+        try:
+            fitted = fitted_strides(relaxed, shape, strides, self._repeatable(position))
+        except Misfit:
+            return None
+        return f"declare {self.parameters[position]}: {relaxed}" if 0 in fitted else None
 
     def _exchanged(self, position: int, view: ArrayView) -> str | None:
         """Return advice for an array that does not fit its parameter, and by its dtype and shape fits another one."""

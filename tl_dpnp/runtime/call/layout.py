@@ -6,7 +6,7 @@ Mode i of the memref is axis i of the array; strides count elements.  The langua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.target.core import CACHE_LINE
@@ -43,11 +43,14 @@ def element_layout(
     return sizes_in_elements(tuple(shape), per_byte), (first, *(stride * per_byte for stride in strides[1:]))
 
 
-def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+def fitted_strides(
+    memref: MemrefType, shape: Sequence[int], strides: Sequence[int], repeatable: Collection[int] = ()
+) -> tuple[int, ...]:
     """Return the strides that a kernel may use for an array of `shape` and `strides`.
 
     They are the array's own, except where they mean nothing: an axis of size 1 and every axis of an empty array may
-    have any stride, and get the declared one or else the smallest that the layout allows.  Raises `Misfit`.
+    have any stride, and get the declared one or else the smallest that the layout allows.  Modes that are `repeatable`
+    may have the stride 0 where none is declared: the array has the same elements for each index.  Raises `Misfit`.
     """
     result: list[int] = []
     required = 1
@@ -58,6 +61,9 @@ def fitted_strides(memref: MemrefType, shape: Sequence[int], strides: Sequence[i
             continue
         if declared is not None and stride != declared:
             raise Misfit(f"the stride of axis {mode} is {stride}, the layout asks for {declared}")
+        if stride == 0 and declared is None and mode in repeatable:
+            result.append(0)
+            continue
         if stride < required:
             what = "1" if required == 1 else f"{required}, the extent of the axes before it"
             raise Misfit(f"the stride of axis {mode} is {stride}; column-major layout asks for at least {what}")

@@ -23,14 +23,15 @@ __all__ = ["layout_hint"]
 class _Package(NamedTuple):
     """How a package writes things.
 
-    A column-major copy, a view with axis 0 as the last one, what it takes for ``array`` in these, and a copy of a
-    column-major NumPy array.
+    A column-major copy, a view with axis 0 as the last one, what it takes for ``array`` in these, a copy of a
+    column-major NumPy array, and whether the view is one that kernels take.
     """
 
     copy: str
     move: str
     array: str
     upload: str
+    has_views: bool = True
 
 
 _CUPY = _Package('cupy.asarray({}, order="F")', "cupy.moveaxis({}, 0, -1)", "array", 'cupy.asarray({}, order="F")')
@@ -42,9 +43,13 @@ _PACKAGES = {
     "torch": _Package("tl_dpnp.rev(tl_dpnp.rev({}).contiguous())", "{}.movedim(0, -1)", "array",
                       'torch.from_numpy({}).to("cuda")'),
     "numba": _Package('numba.cuda.to_device(numpy.asarray({}, order="F"))', "numpy.moveaxis({}, 0, -1)",
-                      "array.copy_to_host()", "numba.cuda.to_device({})"),
-    # What offers DLPack only comes as an array of our own.
-    "tl_dpnp": _CUPY._replace(array="cupy.from_dlpack(array)"),
+                      "array.copy_to_host()", "numba.cuda.to_device({})", False),
+    # Its arrays are in C order, whatever they are made of.
+    "jax": _Package("tl_dpnp.rev({}.T)", "jax.numpy.moveaxis({}, 0, -1)", "array",
+                    "tl_dpnp.rev(jax.numpy.asarray({}.T))", False),
+    # Arrays of other packages on CUDA devices, by how they are seen.
+    "DLPack": _CUPY._replace(array="cupy.from_dlpack(array)", has_views=False),
+    "interface": _CUPY._replace(move="cupy.moveaxis(cupy.asarray({}), 0, -1)"),
 }
 _TORCH_MATRIX = "{}.mT.contiguous().mT"
 
@@ -62,10 +67,15 @@ class _Reading(NamedTuple):
     strides: tuple[int, ...]
 
 
-def layout_hint(program: Program, position: int, view: ArrayView) -> str | None:
-    """Return how to make an array fit that does not, or None where its sizes fit in no order of its axes."""
+def layout_hint(program: Program, position: int, view: ArrayView, words: str) -> str | None:
+    """Return how to make an array fit that does not, in the `words` of a package.
+
+    None where its sizes fit in no order of its axes.
+    """
     memref = _memref(program.function.parameters[position])
-    package = _package(view)
+    package = _PACKAGES.get(words, _PACKAGES["dpnp"])
+    if words == "torch" and len(view.shape) == 2:
+        package = package._replace(copy=_TORCH_MATRIX)
     if memref.element.is_subbyte:
         packed = package.upload.format(f'tl_dpnp.pack(values, "{memref.element}")')
         return (f"{packed} gives such an array: bytes of {memref.element.per_byte} elements along axis 0, in "
@@ -87,17 +97,11 @@ def _memref(parameter: ops.Value) -> MemrefType:
     return type_
 
 
-def _package(view: ArrayView) -> _Package:
-    name = type(view.array).__module__.partition(".")[0]
-    package = _PACKAGES.get(name, _PACKAGES["dpnp"])
-    return package._replace(copy=_TORCH_MATRIX) if name == "torch" and len(view.shape) == 2 else package
-
-
 def _readings(view: ArrayView, package: _Package) -> Iterator[_Reading]:
     """Yield the orders of the axes that keep the rows and columns of matrices."""
     yield _Reading("if axis i is mode i, ", "{}", True, view.shape, view.strides)
     if len(view.shape) > 2:
-        yield _Reading("if axis 0 is the last mode, ", package.move, package.array == "array", _moved(view.shape),
+        yield _Reading("if axis 0 is the last mode, ", package.move, package.has_views, _moved(view.shape),
                        _moved(view.strides))
 
 

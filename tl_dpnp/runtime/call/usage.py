@@ -42,12 +42,13 @@ class Usage:
     """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are.
 
     `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
-    whose size or stride is known at run time only.
+    whose size or stride is known at run time only; `whole_modes` are those that anything but an index is used with.
     """
 
     written: frozenset[int]
     read: frozenset[int]
     open_modes: frozenset[tuple[int, int]]
+    whole_modes: frozenset[tuple[int, int]]
     batch_modes: tuple[BatchMode, ...]
     uses_group_id: bool
     relations: tuple[Relation, ...]
@@ -84,7 +85,8 @@ def analyse(function: ops.Function) -> Usage:
                 pass
     walk.region(function.body, scope, "always")
     return Usage(frozenset(walk.written), frozenset(walk.read), frozenset(walk.open_modes),
-                 tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id, tuple(dict.fromkeys(walk.relations)))
+                 frozenset(walk.whole_modes), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id,
+                 tuple(dict.fromkeys(walk.relations)))
 
 
 @dataclass
@@ -94,6 +96,7 @@ class _Walk:
     written: set[int] = field(default_factory=set)
     read: set[int] = field(default_factory=set)
     open_modes: set[tuple[int, int]] = field(default_factory=set)
+    whole_modes: set[tuple[int, int]] = field(default_factory=set)
     batch_modes: list[BatchMode] = field(default_factory=list)
     uses_group_id: bool = False
     relations: list[Relation] = field(default_factory=list)
@@ -111,6 +114,7 @@ class _Walk:
         """Note what one operation writes and indexes, and what its result stands for."""
         if any(self._is_group_id(operand, scope) for operand in operation.operands):
             self.uses_group_id = True
+        self._note_whole_modes(operation, scope)
         for result in operation.results:
             scope.pop(result.name, None)
         match operation:
@@ -147,6 +151,18 @@ class _Walk:
                     self._relate(operation, scope)
             case _:
                 pass
+
+    def _note_whole_modes(self, operation: ops.Operation, scope: _Scope) -> None:
+        """Note the modes of parameters that an operation uses, and not only indexes."""
+        if isinstance(operation, ops.Load | ops.Store | ops.SizeOf):
+            return
+        indexed = [entry.is_index for entry in operation.slices] if isinstance(operation, ops.Subview) else None
+        for operand in operation.operands:
+            view = scope.get(operand.name) if isinstance(operand, ops.Value) else None
+            if isinstance(view, _View) and view.element is None:
+                self.whole_modes.update(
+                    (view.parameter, mode) for place, mode in enumerate(view.modes)
+                    if mode is not None and not (indexed and indexed[place]))
 
     def _index(
         self, source: ops.Value, indices: Sequence[ops.Operand | None], scope: _Scope, reach: _Reach, span: Span

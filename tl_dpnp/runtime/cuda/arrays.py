@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
-from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
-from tl_dpnp.runtime.cuda.dlpack import ImportedArray, offers_only_dlpack
+from tl_dpnp.runtime.call.arrays import JAX, ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
+from tl_dpnp.runtime.cuda.dlpack import ImportedArray, comes_by_dlpack
 from tl_dpnp.runtime.cuda.looks import rows_of
 from tl_dpnp.runtime.cuda.torch_adapter import current_stream_function
 
@@ -54,12 +54,12 @@ def view_of(value: object) -> ArrayView:
         return _torch_view(value)
     if isinstance(value, ImportedArray):
         return _imported_view(value)
+    if _is_imported(type(value)):
+        return _imported_view(ImportedArray(value))
     try:
         interface = value.__cuda_array_interface__  # type: ignore[attr-defined]
     except AttributeError:
-        if not _is_imported(type(value)):
-            raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
-        return _imported_view(ImportedArray(value))
+        raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
     dtype = np.dtype(_CARRIED.get(str(getattr(value, "dtype", "")), interface["typestr"]))
     address, read_only = interface["data"]
     shape = tuple(interface["shape"])
@@ -186,7 +186,7 @@ class _Known(dict[type, _Access]):
 
 def _is_imported(kind: type) -> bool:
     """Whether an `ImportedArray` must stand for arrays of a class."""
-    return offers_only_dlpack(kind) and not issubclass(kind, np.ndarray)
+    return comes_by_dlpack(kind) and not issubclass(kind, np.ndarray)
 
 
 _known = _Known()
@@ -247,10 +247,6 @@ def _upload(values: Any, queue: CudaDevice) -> DeviceTable:
     return DeviceTable(memory, memory.address)
 
 
-CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
-                        takes_pointers=True, rows_of=rows_of)
-
-
 def stream_function(arrays: Sequence[Any], ordinal: int) -> Callable[[], int]:
     """Return a function that gives the stream to run on: the current one of the package that the arrays are from.
 
@@ -287,6 +283,20 @@ def _cupy_stream(ordinal: int) -> Callable[[], int]:
 @functools.cache
 def _default_stream(_ordinal: int) -> Callable[[], int]:
     return lambda: 0
+
+
+def _words_of(array: Any) -> str:
+    """See `ArrayKind.package_of`."""
+    package = _package_of(array)
+    if package in ("torch", "cupy", "numba"):
+        return package
+    if package in JAX:
+        return "jax"
+    return "DLPack" if isinstance(array, ImportedArray) else "interface"
+
+
+CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
+                        takes_pointers=True, takes_repeats=True, package_of=_words_of, rows_of=rows_of)
 
 
 _STREAMS = {"torch": current_stream_function, "cupy": _cupy_stream}

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.runtime.call.arrays import ON_CUDA, NotAnArray, dlpack_place, place_name
+from tl_dpnp.runtime.call.arrays import JAX, ON_CUDA, NotAnArray, ReversedArray, dlpack_place, place_name
 
-__all__ = ["ImportedArray", "is_on_cuda", "offers_only_dlpack"]
+__all__ = ["ImportedArray", "comes_by_dlpack", "is_on_cuda"]
 
 #: The legacy default stream, on which kernels with such arrays run: the exporter lets it wait for its own work.
 _DEFAULT_STREAM = 1
 _INSTEAD = "copy it to a CUDA device with its own package"
 
 
-def offers_only_dlpack(kind: type) -> bool:
-    """Whether arrays of a class have DLPack's methods but no ``__cuda_array_interface__``."""
+def comes_by_dlpack(kind: type) -> bool:
+    """Whether arrays of a class have DLPack's methods but no ``__cuda_array_interface__``, or are JAX's."""
+    if kind is ReversedArray or kind.__module__.partition(".")[0] in JAX:
+        return True
     return hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__") and not hasattr(
         kind, "__cuda_array_interface__")
 
@@ -41,6 +43,9 @@ class ImportedArray:
     def __init__(self, array: Any) -> None:
         from cuda.core.utils import StridedMemoryView
 
+        step = 1
+        if isinstance(array, ReversedArray):
+            array, step = array.array, -1
         name = f"a {type(array).__name__}"
         place = int(array.__dlpack_device__()[0])
         if place not in ON_CUDA:
@@ -53,7 +58,7 @@ class ImportedArray:
         except NotImplementedError as problem:
             raise NotAnArray(f"{name} with elements that NumPy lacks: {problem}", "pip install ml_dtypes") from None
         self._view = view
-        self.address, self.shape, self.dtype = view.ptr, tuple(view.shape), np.dtype(dtype)
-        self.strides = tuple(view.strides)
+        self.address, self.shape, self.dtype = view.ptr, tuple(view.shape)[::step], np.dtype(dtype)
+        self.strides = tuple(view.strides)[::step]
         self.ordinal, self.read_only = view.device_id, view.readonly
         self.package = type(array).__module__.partition(".")[0]

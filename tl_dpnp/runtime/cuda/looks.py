@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I64, counted_loop, index
+from tl_dpnp.kernels.llvm import counted_loop, index
 from tl_dpnp.runtime.cuda.direct_code import CudaEmitter
 from tl_dpnp.runtime.cuda.exchange import exchange_of, interned
 from tl_dpnp.runtime.native_calls import Record, Word, machine_code
@@ -85,15 +85,16 @@ def rows_of(arrays: Sequence[Any]) -> np.ndarray[Any, Any] | None:
     functions or is not to be passed to kernels; then each has to be looked at by itself.
     """
     arrays = tuple(arrays)
-    exchange = exchange_of(type(arrays[0])) if arrays else None
+    kind: Any = type(arrays[0]) if arrays else None
+    exchange = None if kind is None else exchange_of(kind)
     if exchange is None or not exchange.tensor_of:
         return None
     modes = arrays[0].ndim
     rows = np.empty((len(arrays), _WORDS + 2 * modes), np.int64)
     keep: list[Any] = []
     record = LookRecord(
-        0, len(arrays), 0, 0, id(type(arrays[0])), modes, rows.ctypes.data, exchange.tensor_of,
+        0, len(arrays), 0, 0, id(kind), modes, rows.ctypes.data, exchange.tensor_of,
         interned(exchange.false_attribute, keep), interned(exchange.false_method, keep))
-    engine, definition = machine_code(LookEmitter)  # type: ignore[arg-type]  # classes hash
+    engine, definition = machine_code(LookEmitter)
     look = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.py_object)(definition.function)
     return rows if look(ctypes.addressof(record), arrays) else None
