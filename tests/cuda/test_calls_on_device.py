@@ -419,3 +419,59 @@ def test_a_list_is_what_its_tensors_are_now():
     listed[3] = listed[3].cpu()
     with pytest.raises(tl_dpnp.TLTypeError, match=r"%\w+\[3\] takes .* a PyTorch tensor on cpu"):
         kernel(2.0, listed, *shared, tl_dpnp.rev(result))
+
+
+@needs_exchange
+def test_lists_of_other_tensors_share_a_launch_and_keep_their_tables():
+    kernel = tl_dpnp.compile(FUSED, target="cuda")
+    random = np.random.default_rng(0)
+    b, c = (random.integers(-3, 4, shape).astype("float32") for shape in ((8, 8), (16, 8)))
+    shared = [tl_dpnp.rev(torch.as_tensor(part, device="cuda")) for part in (b, c)]
+    batches = random.integers(-3, 4, (300, 9, 8, 16)).astype("float32")  # more than there are tables
+    lists = [tl_dpnp.rev(list(torch.as_tensor(batch, device="cuda"))) for batch in batches]
+    results = torch.zeros(300, 9, 16, 16, device="cuda")
+    for listed, result in zip(lists, results, strict=True):
+        kernel(2.0, listed, *shared, tl_dpnp.rev(result))
+    expected = 2 * np.einsum("bgki,kj,nj->bgni", batches, b, c)
+    assert np.array_equal(results.cpu().numpy(), expected)
+    assert len(kernel._memo._launches) == 1
+    with tl_dpnp.record() as graph:
+        kernel(1.0, lists[0], *shared, tl_dpnp.rev(results[0]))
+        kernel(1.0, lists[1], *shared, tl_dpnp.rev(results[0]))
+    event = kernel.submit(1.0, tuple(lists[2]), *shared, tl_dpnp.rev(results[2]))
+    for listed, result in zip(lists[3:], results[3:], strict=True):  # they take the places of the tables
+        kernel(1.0, listed, *shared, tl_dpnp.rev(result))
+    del lists, listed
+    graph()
+    event.wait()
+    torch.cuda.synchronize()
+    expected[0] += (expected[0] + expected[1]) / 2
+    expected[2:] *= 1.5
+    assert np.array_equal(results.cpu().numpy(), expected)
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "DLPack"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_lists_of_any_arrays_of_any_sizes(library, debug):
+    source = """
+    func @f(%A: group<memref<f32x?x?>>, %C: group<memref<f32x?x?>>) {
+      %g = group_id
+      %a = load %A[%g] : group<memref<f32x?x?>>
+      %c = load %C[%g] : group<memref<f32x?x?>>
+      axpby.n 1.0, %a, 2.0, %c : f32, memref<f32x?x?>, f32, memref<f32x?x?>
+    }"""
+    random = np.random.default_rng(1)
+    kernel = tl_dpnp.compile(source, target="cuda", debug=debug)
+    for count in (7, 0, 7, 8, 7):
+        sizes = random.integers(1, 9, (count, 2))
+        a, c = ([random.integers(-3, 4, size).astype("float32") for size in sizes] for _ in range(2))
+        given = [[cupy.asarray(part, order="F") for part in parts] for parts in (a, c)]
+        arguments = given
+        if library == "torch":
+            arguments = [[torch.as_tensor(part, device="cuda") for part in parts] for parts in given]
+        elif library == "DLPack":
+            arguments = [[CupyExporter(part) for part in parts] for parts in given]
+        cupy.cuda.runtime.deviceSynchronize()
+        kernel(*arguments)
+        torch.cuda.synchronize()
+        assert all(np.array_equal(one.get(), x + 2 * y) for one, x, y in zip(given[1], a, c, strict=True))

@@ -112,7 +112,7 @@ def undescribed(package):
 
 @pytest.fixture
 def group(monkeypatch):
-    class Group:
+    class Group(tl_dpnp.Group):
         def __init__(self, serial):
             self.serial = serial
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cuda.exporters import Exporter
 from tests.cuda.test_direct import FakeTensor, driver, matrix, package, undescribed  # noqa: F401
+from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS
 from tl_dpnp.runtime.cuda.looks import rows_of
 
@@ -19,17 +21,47 @@ def test_rows_have_all_that_matters(package):  # noqa: F811
     assert rows[0, 2] == rows[1, 2] != rows[2, 2]
 
 
-def test_a_list_with_others_is_another_one(package):  # noqa: F811
+def test_what_stands_for_a_list_has_the_addresses_apart_from_the_facts(package):  # noqa: F811
     arrays = [matrix(package) for _ in range(20)]
-    key = CUDA_ARRAYS.list_facts(arrays)
-    assert CUDA_ARRAYS.list_facts(list(arrays)) == key
-    hash(key)
-    for changed in (
-        [*arrays[:-1], matrix(package)], arrays[:-1], arrays[::-1], [*arrays[:7], matrix(package, (3, 5)), *arrays[8:]],
-    ):
-        assert CUDA_ARRAYS.list_facts(changed) != key
-    arrays[3].array = np.zeros((5, 3), "float32", order="F")  # it has been given other memory
-    assert CUDA_ARRAYS.list_facts(arrays) != key
+
+    def listed(given):
+        found = CUDA_ARRAYS.arrays_of([given])[0]
+        hash(found.facts)
+        return found.facts, found.addresses.tolist()
+
+    facts, addresses = listed(arrays)
+    assert addresses == [each.array.ctypes.data for each in arrays]
+    assert listed(tuple(arrays)) == listed(arrays) == (facts, addresses)
+    other = matrix(package)
+    assert listed([*arrays[:-1], other]) == (facts, [*addresses[:-1], other.array.ctypes.data])
+    assert listed(arrays[::-1]) == (facts, addresses[::-1])
+    for changed in (arrays[:-1], [*arrays[:7], matrix(package, (3, 5)), *arrays[8:]],
+                    [*arrays[:7], matrix(package, device=1), *arrays[8:]],
+                    [*arrays[:7], matrix(package, dtype="float64"), *arrays[8:]]):
+        assert listed(changed)[0] != facts
+    arrays[3].array = np.asfortranarray(np.zeros((5, 3), "float32"))  # it has been given other memory
+    assert listed(arrays)[1][3] == arrays[3].array.ctypes.data
+
+
+def test_arrays_that_are_looked_at_one_by_one_are_listed_as_well():
+    exporters = [Exporter(np.zeros(size, "float32")) for size in (3, 4)]
+    first, second = CUDA_ARRAYS.arrays_of([exporters, exporters[::-1]])
+    assert first.facts == second.facts[::-1] != second.facts
+    assert first.addresses.tolist() == [each.array.ctypes.data for each in exporters]
+    assert [each.streams for each in exporters] == [[1, 1], [1, 1]]
+    assert CUDA_ARRAYS.arrays_of([[]])[0].address == 0
+
+
+def test_views_of_many_are_those_of_each(package, monkeypatch):  # noqa: F811
+    def view(tensor):
+        array = tensor.array
+        strides = tuple(step // array.itemsize for step in array.strides)
+        return ArrayView(tensor, array.ctypes.data, array.shape, strides, array.dtype, tensor.device, True)
+
+    monkeypatch.setattr("tl_dpnp.runtime.cuda.arrays.view_of", view)
+    alike = [matrix(package) for _ in range(5)]
+    for arrays in (alike, [*alike, matrix(package, (2, 3)), *alike, matrix(package, device=1)]):
+        assert CUDA_ARRAYS.views_of(arrays) == tuple(map(view, arrays))
 
 
 def spoil(name, tensor):

@@ -64,7 +64,7 @@ def test_lists_and_pointers_are_told_apart():
     listed = [Exporter(np.zeros((4, 3), "float32", order="F")) for _ in range(5)]
     mixed = [2.0, listed, pointers(5), result(5)]
     assert binding.bind(mixed).groups == 5
-    assert len(binding.arrays(mixed)) == 2
+    assert len(binding.arrays(mixed)) == 3
     both = [2.0, pointers(5), pointers(5), result(5)]
     assert binding.key(mixed, binding.arrays(mixed)) != binding.key(both, binding.arrays(both))
     assert listed[0].streams  # the list, not the pointers alone, is what the key looks at

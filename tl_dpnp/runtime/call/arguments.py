@@ -51,7 +51,8 @@ class MemrefArgument:
 class GroupArgument:
     """The arrays of a group, the strides that the kernel uses for each, the offset, and the handle if there is one.
 
-    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.
+    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.  `is_listed` says
+    that there is a list among the arrays of the call (`ArrayKind.list_of`), whose table has the addresses.
     """
 
     views: tuple[ArrayView, ...]
@@ -59,6 +60,7 @@ class GroupArgument:
     offset: int
     handle: Group | None
     per_byte: int = 1
+    is_listed: bool = False
 
     @property
     def shape(self) -> Sequence[tuple[int, ...]]:

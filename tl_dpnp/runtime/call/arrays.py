@@ -55,10 +55,6 @@ def _module_of(array: Any) -> str:
     return type(array).__module__.partition(".")[0]
 
 
-def _no_rows(_arrays: Sequence[Any]) -> None:
-    return None
-
-
 class ArrayKind(NamedTuple):
     """What binding needs to know of a kind of arrays.
 
@@ -66,11 +62,13 @@ class ArrayKind(NamedTuple):
     (any shape, row after row) to the device of a queue and waits until they are there.  The others are a quick way
     to what `view_of` gives: `arrays_of` to what holds the data of arguments, `facts` of such an array to all but its
     address, `placed_facts` to that as well, `address_of` to that alone.  They may raise `AttributeError`, `TypeError`
-    or `ValueError` for other arguments.  `takes_pointers` says that an array of pointers may stand for a group,
-    and `takes_repeats` that modes that are only indexed and read may have the stride 0.  `package_of` gives the name
-    under which `layout_advice` has the words of an array's package.
-    `rows_of` looks at many arrays together: it returns a row of integers for each, its address and then what else
-    matters of it, or None where it cannot.
+    or `ValueError` for other arguments.
+
+    `takes_repeats` says that modes that are only indexed and read may have the stride 0.  `package_of` gives the name
+    under which `layout_advice` has the words of an array's package.  `views_of` gives the views of a list of arrays.
+    Where there is `list_of`, groups are tables of addresses among the arrays of a call: it gives an array that stands
+    for a list, whose address is that of its table and whose facts are all but the addresses in it, and an array of
+    pointers may be given for a group.
     """
 
     view_of: Callable[[object], ArrayView]
@@ -80,31 +78,14 @@ class ArrayKind(NamedTuple):
     address_of: Callable[[Any], int]
     common_queue: Callable[[Sequence[tuple[str, Any]]], Any]
     upload: Callable[[Any, Any], DeviceTable]
-    takes_pointers: bool = False
     takes_repeats: bool = False
     package_of: Callable[[Any], str] = _module_of
-    rows_of: Callable[[Sequence[Any]], np.ndarray[Any, Any] | None] = _no_rows
-
-    def list_facts(self, arrays: Sequence[Any]) -> Hashable:
-        """Return the `placed_facts` of a list of arguments, in some form."""
-        rows = self.rows_of(arrays)
-        if rows is None:
-            return tuple(map(self.placed_facts, self.arrays_of(arrays)))
-        return type(arrays[0]), rows.shape, rows.tobytes()
+    views_of: Callable[[Sequence[Any]], tuple[ArrayView, ...]] | None = None
+    list_of: Callable[[Sequence[Any]], Any] | None = None
 
     def list_views(self, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
         """Return the views of a list of arrays; raises `NotAnArray`."""
-        rows = self.rows_of(arrays)
-        if rows is None:
-            return tuple(map(self.view_of, arrays))
-        alike: dict[bytes, ArrayView] = {}
-        views: list[ArrayView] = []
-        for array, address, facts in zip(arrays, rows[:, 0].tolist(), map(bytes, rows[:, 1:].copy()), strict=True):
-            if facts not in alike:
-                alike[facts] = self.view_of(array)
-            _, _, *others = alike[facts]
-            views.append(ArrayView(array, address, *others))
-        return tuple(views)
+        return tuple(map(self.view_of, arrays)) if self.views_of is None else self.views_of(arrays)
 
 
 class NotAnArray(Exception):

@@ -61,7 +61,7 @@ class Binding:
     def arrays(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the array (the `usm_ndarray` of a dpnp array) of each argument for a memref, in order.
 
-        Arrays of pointers that stand for groups are among them.
+        Arrays of pointers that stand for groups are among them, and lists where the kind of arrays has such.
         Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
         """
         if len(arguments) != self._count:
@@ -72,9 +72,10 @@ class Binding:
             arguments[position] for position, _ in self._holders if self.is_array(position, arguments[position])])
 
     def is_array(self, position: int, argument: Any) -> bool:
-        """Whether `arrays` has an argument: one for a memref, or an array of pointers for a group."""
+        """Whether `arrays` has an argument: one for a memref, and where groups are tables, all but a `Group`."""
         kind = type(self.parameters[position].type)
-        return kind is MemrefType or (kind is GroupType and are_pointers(self.kind, argument))
+        return kind is MemrefType or (
+            kind is GroupType and self.kind.list_of is not None and not isinstance(argument, Group))
 
     @property
     def written_arrays(self) -> list[int] | None:
@@ -88,7 +89,7 @@ class Binding:
 
         `arrays` is what `arrays` returned.
         """
-        groups = [group for position in self._groups if not are_pointers(self.kind, group := arguments[position])]
+        groups = [group for position in self._groups if not self.is_array(position, group := arguments[position])]
         return *arrays, *(group if isinstance(group, Group) else tuple(self.kind.arrays_of(group)) for group in groups)
 
     def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
@@ -97,14 +98,16 @@ class Binding:
         `arrays` is what `arrays` returned.  Raises `AttributeError` or `TypeError` as that does.
         """
         facts = tuple(map(self._facts, arrays))
-        return (facts, *[self._group_key(arguments[position]) for position in self._groups]) if self._groups else facts
+        if not self._groups:
+            return facts
+        return facts, *[self._group_key(position, arguments[position]) for position in self._groups]
 
-    def _group_key(self, argument: Any) -> Hashable:
+    def _group_key(self, position: int, argument: Any) -> Hashable:
         if type(argument) is Group:
             return argument.serial
-        if are_pointers(self.kind, argument):
-            return "pointers"  # whose facts are among those of the arrays
-        return self.kind.list_facts(argument)
+        if self.is_array(position, argument):
+            return None  # its facts are among those of the arrays
+        return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -235,7 +238,7 @@ class Binding:
                 except NotAnArray:
                     views = self._name_culprit(position, group, argument)
                 return GroupArgument(views, self._elements(position, group, views),
-                                     self._offset(position, group, 0), None, per_byte)
+                                     self._offset(position, group, 0), None, per_byte, self.kind.list_of is not None)
             case _ if are_pointers(self.kind, argument):
                 pointers = pointers_argument(self, position, group, argument)
                 self._check_length(position, group, pointers.view.shape[0])

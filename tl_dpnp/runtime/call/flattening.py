@@ -79,7 +79,11 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
             case GroupType() as group, GroupArgument() as elements:
                 table = _tables(group.memref, elements, binding.kind, queue)
                 tables.append(table)
-                flat.append(Int64(table.addresses.address))
+                if table.addresses is None:
+                    addresses.append(len(flat))
+                    flat.append(None)
+                else:
+                    flat.append(Int64(table.addresses.address))
                 if group.offset is None:
                     flat.append(Int64(elements.offset))
                 if table.dope is not None:
@@ -93,7 +97,7 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
 
 def _tables(memref: MemrefType, elements: GroupArgument, kind: ArrayKind, queue: Any) -> GroupTables:
     if elements.handle is None or not elements.views:
-        return GroupTables(memref, elements.views, elements.strides, kind, queue)
+        return GroupTables(memref, elements.views, elements.strides, kind, queue, not elements.is_listed)
     return elements.handle.known_tables(memref) or elements.handle.make_tables(memref, elements.strides)
 
 

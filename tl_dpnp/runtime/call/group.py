@@ -23,17 +23,19 @@ _serials = itertools.count()
 class GroupTables:
     """The tables of a group in the device's memory, for one memref type: addresses, and sizes and strides.
 
-    See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides.  The
-    arrays are of one `kind` and on `queue`.
+    See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides, and
+    `addresses` unless they stay the same.  The arrays are of one `kind` and on `queue`.
     """
 
     __slots__ = ("addresses", "dope")
 
     def __init__(
         self, memref: MemrefType, views: Sequence[ArrayView], strides: Sequence[Sequence[int]], kind: ArrayKind,
-        queue: Any,
+        queue: Any, stays: bool = True,
     ) -> None:
-        self.addresses: DeviceTable = upload(kind, [view.address for view in views], queue)
+        self.addresses: DeviceTable | None = None
+        if stays:
+            self.addresses = upload(kind, [view.address for view in views], queue)
         self.dope: DeviceTable | None = None
         sizes_at = [mode for mode, size in enumerate(memref.shape) if size is None]
         strides_at = [mode for mode, stride in enumerate(memref.strides) if stride is None]

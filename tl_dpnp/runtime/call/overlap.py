@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import OverlapWarning, warn
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
+from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.program import Program
 
@@ -102,12 +102,12 @@ def _share_memory(first: ArrayView, second: ArrayView) -> bool:
 class Footprint:
     """What is known of the memory of a call's arguments while the addresses of the arrays for memrefs change.
 
-    The arrays of groups stay where they are.
+    The arrays of groups stay where they are; of a list that is that of the call.
     """
 
     def __init__(self, call: BoundCall, written: Collection[int]) -> None:
-        memrefs = [(*extent(argument.view), position in written) for position, argument in enumerate(call.arguments)
-                   if isinstance(argument, MemrefArgument | PointersArgument)]
+        memrefs = [(*_table_or_array(argument), position in written) for position, argument in enumerate(call.arguments)
+                   if isinstance(argument, MemrefArgument | PointersArgument) or _is_listed(argument)]
         #: The memrefs that may not come near one another: two numbers, and where the memory of the first begins and
         #: ends, and that of the second, in bytes from its address.
         self.pairs = [
@@ -145,6 +145,15 @@ class Footprint:
             if after < len(starts) and starts[after] < addresses[place] + high:
                 return True
         return False
+
+
+def _is_listed(argument: Argument) -> bool:
+    return isinstance(argument, GroupArgument) and argument.is_listed
+
+
+def _table_or_array(argument: Argument) -> tuple[int, int]:
+    """Return the `extent` of an array of a call; tables of lists are nobody else's."""
+    return extent(argument.view) if isinstance(argument, MemrefArgument | PointersArgument) else (0, 0)
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

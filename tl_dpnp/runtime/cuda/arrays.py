@@ -18,6 +18,7 @@ import numpy as np
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.call.arrays import JAX, ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
 from tl_dpnp.runtime.cuda.dlpack import ImportedArray, comes_by_dlpack
+from tl_dpnp.runtime.cuda.lists import ArrayList
 from tl_dpnp.runtime.cuda.looks import rows_of
 from tl_dpnp.runtime.cuda.torch_adapter import current_stream_function
 
@@ -117,12 +118,14 @@ def is_aligned(address: int) -> bool:
 class _Access(NamedTuple):
     """Quick ways to what a call depends on, for the arrays of one package.
 
-    `facts` are all but the address, of which only matters whether it is aligned.
+    `facts` are all but the address, of which only matters whether it is aligned.  Where there is a `stand_in`, which
+    makes what stands for an array in a call, they are ways to what that is of the result.
     """
 
     address: Callable[[Any], int]
     facts: Callable[[Any], Hashable]
     look: Callable[[Any], tuple[Any, ...]]
+    stand_in: Callable[[Any], Any] | None = None
 
 
 def _interface_facts(array: Any) -> Hashable:
@@ -164,7 +167,20 @@ def _imported_facts(array: ImportedArray) -> Hashable:
     return (array.read_only, array.shape, array.strides, array.dtype, array.ordinal, is_aligned(array.address))
 
 
+def _list_of(arrays: Sequence[Any]) -> ArrayList:
+    """Return what stands for a list of arrays in a call."""
+    rows = rows_of(arrays)
+    if rows is not None:
+        facts = type(arrays[0]), rows.shape, rows[:, 1:].tobytes()
+        return ArrayList(facts, rows[:, 0].copy(), int(rows[0, 1]) >> 32, tuple(arrays))
+    held = _arrays_of(arrays)
+    device = view_of(held[0]).queue.ordinal if held else 0
+    return ArrayList(tuple(map(_facts, held)), np.array([*map(_address_of, held)], np.int64), device, tuple(held))
+
+
+_LISTED = _Access(attrgetter("address"), attrgetter("facts"), attrgetter("address", "facts"))
 _IMPORTED = _Access(attrgetter("address"), _imported_facts, attrgetter("address", "shape", "strides"))
+_EXPORTING, _LIST = _IMPORTED._replace(stand_in=ImportedArray), _LISTED._replace(stand_in=_list_of)
 _INTERFACE = _Access(_interface_address, _interface_facts, _interface_look)
 _ACCESS = {
     "torch": _Access(lambda tensor: tensor.data_ptr(), _torch_facts, _torch_look),
@@ -175,11 +191,16 @@ _ACCESS = {
 class _Known(dict[type, _Access]):
     """The access to the arrays of a class, looked up by its package where it is met first.
 
-    `_IMPORTED` is that to what stands for arrays of the class.
+    Of what has a stand-in in a call, it is that to the stand-in.
     """
 
     def __missing__(self, kind: type) -> _Access:
-        way = _IMPORTED if kind is ImportedArray or _is_imported(kind) else _INTERFACE
+        if issubclass(kind, list | tuple):
+            way = _LIST
+        elif kind is ArrayList:
+            way = _LISTED
+        else:
+            way = _EXPORTING if _is_imported(kind) else _IMPORTED if kind is ImportedArray else _INTERFACE
         self[kind] = _ACCESS.get(kind.__module__.partition(".")[0], way)
         return self[kind]
 
@@ -198,14 +219,31 @@ def _address_of(array: Any) -> int:
 
 
 def _arrays_of(arguments: Sequence[Any]) -> list[Any]:
-    """Return the arguments, with what was exported for this call in place of arrays that offer DLPack only."""
+    """Return the arguments, with an `ArrayList` for a list and what was exported for this call for arrays of DLPack."""
     try:
-        return [
-            ImportedArray(argument) if _known[type(argument)] is _IMPORTED and type(argument) is not ImportedArray
-            else argument for argument in arguments
-        ]
+        return [argument if (stand_in := _known[type(argument)].stand_in) is None else stand_in(argument)
+                for argument in arguments]
     except NotAnArray:
         raise TypeError from None  # binding says which argument it is
+
+
+def _views_of(arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
+    """Return the views of many arrays; what is known of one is known of all that look alike."""
+    rows = rows_of(arrays)
+    if rows is None:
+        return tuple(map(view_of, arrays))
+    addresses, facts = rows[:, 0].tolist(), rows[:, 1:]
+    if (facts == facts[0]).all():
+        _, _, *others = view_of(arrays[0])
+        return tuple([ArrayView(array, address, *others) for array, address in zip(arrays, addresses, strict=True)])
+    alike: dict[bytes, ArrayView] = {}
+    views: list[ArrayView] = []
+    for array, address, look in zip(arrays, addresses, map(bytes, facts.copy()), strict=True):
+        if look not in alike:
+            alike[look] = view_of(array)
+        _, _, *others = alike[look]
+        views.append(ArrayView(array, address, *others))
+    return tuple(views)
 
 
 def looks_function(arrays: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
@@ -224,7 +262,8 @@ def _facts(array: Any) -> Hashable:
 
 
 def _placed_facts(array: Any) -> Hashable:
-    return _address_of(array), _facts(array)
+    where = array.addresses.tobytes() if type(array) is ArrayList else _address_of(array)
+    return where, _facts(array)
 
 
 def _common_device(named: Sequence[tuple[str, Any]]) -> Any | None:
@@ -296,7 +335,7 @@ def _words_of(array: Any) -> str:
 
 
 CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
-                        takes_pointers=True, takes_repeats=True, package_of=_words_of, rows_of=rows_of)
+                        takes_repeats=True, package_of=_words_of, views_of=_views_of, list_of=_list_of)
 
 
 _STREAMS = {"torch": current_stream_function, "cupy": _cupy_stream}
