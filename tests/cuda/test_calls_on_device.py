@@ -475,3 +475,64 @@ def test_lists_of_any_arrays_of_any_sizes(library, debug):
         kernel(*arguments)
         torch.cuda.synchronize()
         assert all(np.array_equal(one.get(), x + 2 * y) for one, x, y in zip(given[1], a, c, strict=True))
+
+
+MIXED = """
+func @mixed(%alpha: f32, %A: memref<f32x?x?x?>, %B: group<memref<f32x?x?>>, %C: memref<f32x?x?x?>, %v: memref<f32x?>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x?x?x?>
+  %b = load %B[%g] : group<memref<f32x?x?>>
+  %c = subview %C[:,:,%g] : memref<f32x?x?x?>
+  gemm.n.n %alpha, %a, %b, 1.0, %c : f32, memref<f32x?x?>, memref<f32x?x?>, f32, memref<f32x?x?>
+}
+"""
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("kind", ["list", "group"])
+def test_arrays_in_c_order(library, kind):
+    random = np.random.default_rng(2)
+    kernel = tl_dpnp.compile(MIXED, target="cuda")
+    given = (lambda array: torch.as_tensor(array, device="cuda")) if library == "torch" else cupy.asarray
+    for m, n, k in ((5, 5, 5), (5, 7, 3), (7, 5, 3)):  # square ones, which only their order tells from their transposes
+        host = [random.integers(-3, 4, shape).astype("float32") for shape in ((6, k, m), (6, n, k), (6, n, m), (4,))]
+        a, b, c, v = map(given, host)
+        group = list(b)
+        arguments = (a, tl_dpnp.group(group) if kind == "group" else group, c, v)
+        for _ in range(4):
+            kernel.in_c_order(2.0, *arguments)
+        event = kernel.in_c_order.submit(2.0, *arguments)
+        event.wait()
+        kernel.in_c_order(2.0, *arguments[:3], v=v)
+        kernel.in_c_order(2.0, *arguments, group_size=6)
+        with tl_dpnp.record() as graph:
+            kernel.in_c_order(2.0, *arguments)
+        graph()
+        torch.cuda.synchronize()
+        result = c.cpu().numpy() if library == "torch" else c.get()
+        assert np.array_equal(result, host[2] + 16 * host[1] @ host[0])
+    with pytest.raises(tl_dpnp.TLBindingError, match="the sizes do not fit"):
+        kernel.in_c_order(2.0, given(host[0].transpose(0, 2, 1).copy()), *arguments[1:])
+
+
+@needs_exchange
+def test_repeated_calls_in_c_order_are_direct_and_see_the_order():
+    kernel = tl_dpnp.compile(REPEATED.replace(",strided<1,8,?>", ""), target="cuda")
+    a, b = (torch.randint(-4, 5, (20, 8, 8), device="cuda").float() for _ in range(2))
+    c = torch.zeros(20, 8, 8, device="cuda")
+    for _ in range(3):
+        kernel.in_c_order(a, b, c)
+    assert torch.equal(c, b @ a)
+    slow = threading.Event()
+    run, kernel._launch = kernel._launch, lambda *arguments: slow.set()
+    c.zero_()
+    kernel.in_c_order(*(array.clone() for array in (a, b)), c)
+    assert not slow.is_set()
+    assert torch.equal(c, b @ a)
+    kernel._launch = run
+    with pytest.raises(tl_dpnp.LayoutError):
+        kernel(a, b, c)
+    with pytest.raises(tl_dpnp.LayoutError):
+        kernel.in_c_order(a.mT, b, c)
+    kernel.in_c_order(a, b, c)
+    assert torch.equal(c, b @ a)

@@ -296,7 +296,7 @@ def test_arrays_without_the_functions_have_no_direct_calls():
 def test_a_launch_is_direct_when_it_is_repeated():
     class Launch:
         def __init__(self, function):
-            self.direct, self.function = False, function
+            self.is_direct, self.function = True, function
 
         def direct_call(self, binding, arguments):
             return self.function

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering.mappings.frames import FRAMES
+from tl_dpnp.runtime.c_order import InCOrder
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.memo import LaunchMemo, Remembered
@@ -64,12 +66,14 @@ class Kernel(Inspection):
         overloads = specializations = None
         self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
+        self._directs: list[Any] = []
         if self._reference is None:
             self._platform = platform_for(options.target)
             self._binding = Binding(program, self._platform.arrays, debug=options.debug)
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
             self._direct = self._platform.direct_calls()
+            self._directs.append(self._direct)
             overloads = Overloads(program, options, self._platform, queue)
             if options.specializes:
                 specializations = Specializations(program, options, self._platform, queue)
@@ -126,10 +130,28 @@ class Kernel(Inspection):
                 for function in self._direct.functions:
                     if function(arguments):
                         return
-            launch, addresses, _arrays = self._launch(arguments, group_size)
-            launch.run(arguments, addresses)
-            if group_size is None:
-                self._direct.notice(launch.binding, launch, arguments)
+            self._run(arguments, group_size, self._direct, arguments)
+
+    def _run(self, arguments: Sequence[Any], group_size: int | None, direct: Any, looks: tuple[Any, ...]) -> None:
+        """Run a call; where it is repeated, functions of `direct` look at arguments like `looks`."""
+        launch, addresses, _arrays = self._launch(arguments, group_size)
+        launch.run(arguments, addresses)
+        if group_size is None:
+            direct.notice(launch.binding, launch, looks)
+
+    @functools.cached_property
+    def in_c_order(self) -> InCOrder:
+        """This kernel for arrays in C order: ``kernel.in_c_order(a, b)`` is ``kernel(rev(a), rev(b))``.
+
+        Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  On CUDA
+        devices repeated calls cost no more than those with arrays that were reversed before.
+        """
+        direct: Any = self._platform.direct_calls() if TARGETS[self.options.target].follows_arrays else None
+        if direct is None:
+            return InCOrder(self, self._program.signature, None, None)
+        self._directs.append(direct)
+        return InCOrder(self, self._program.signature, direct,
+                        lambda arguments, given: self._run(arguments, None, direct, given))
 
     def submit(
         self, /, *given: Any, depends: Iterable[Any] = (), group_size: int | None = None, **named: Any
@@ -238,7 +260,8 @@ class Kernel(Inspection):
         self._memo.clear()
         if self._recent is not None:
             self._recent.clear()
-        self._direct.clear()
+        for direct in self._directs:
+            direct.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:
         if self._queue is None:

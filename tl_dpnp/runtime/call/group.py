@@ -66,7 +66,7 @@ class Group:
     def __init__(self, arrays: Sequence[Any], kind: ArrayKind, offset: int = 0) -> None:
         self.arrays = tuple(arrays)
         self.offset = offset
-        self._kind = kind
+        self.kind = kind
         self.views = _views(kind, self.arrays)
         self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)
                                         if not p or view.queue is not self.views[0].queue])
@@ -95,7 +95,7 @@ class Group:
         """Upload the tables for `memref`, whose `strides` the caller has checked, once."""
         with self._lock:
             if memref not in self._tables:
-                self._tables[memref] = GroupTables(memref, self.views, strides, self._kind, self.queue)
+                self._tables[memref] = GroupTables(memref, self.views, strides, self.kind, self.queue)
             return self._tables[memref]
 
 

@@ -7,6 +7,7 @@ remembered of the arrays themselves, so that other arrays of the same form cost 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from tl_dpnp.scalars import ScalarType
 __all__ = ["DirectCalls", "LaunchFacts", "direct_call"]
 
 _CUDA = 2  # kDLCUDA
+_RAN_ONCE = object()
 
 
 class LaunchFacts(NamedTuple):
@@ -54,22 +56,26 @@ class DirectCalls:
     def __init__(self) -> None:
         #: Each returns False for arguments of another form.
         self.functions: tuple[Callable[[tuple[Any, ...]], bool], ...] = ()
+        #: The function of each launch that was run, None where there can be none, `_RAN_ONCE` until it is made.
+        self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
         """Note that a launch, a `cuda.platform.CudaLaunch`, was run with arguments that no function took."""
-        if launch.direct is None:
+        if not launch.is_direct:
             return
-        if launch.direct is False:
-            launch.direct = True
+        if launch not in self._made:
+            self._made[launch] = _RAN_ONCE
             return
-        if launch.direct is True:
-            launch.direct = launch.direct_call(binding, arguments)
-        if launch.direct is not None and launch.direct not in self.functions:
-            self.functions = (launch.direct, *self.functions[: self.MOST_FUNCTIONS - 1])
+        if self._made[launch] is _RAN_ONCE:
+            self._made[launch] = launch.direct_call(binding, arguments)
+        made = self._made[launch]
+        if made is not None and made not in self.functions:
+            self.functions = (made, *self.functions[: self.MOST_FUNCTIONS - 1])
 
     def clear(self) -> None:
         """Forget all functions."""
         self.functions = ()
+        self._made.clear()
 
 
 def direct_call(

@@ -63,7 +63,7 @@ class _Tables:
                 table.write(addresses)
                 self._addresses += addresses.size
             self._made[key] = table  # the last one used is the last one forgotten
-            while len(self._made) > self.MOST_TABLES or self._addresses > self.MOST_ADDRESSES and len(self._made) > 1:
+            while len(self._made) > self.MOST_TABLES or (self._addresses > self.MOST_ADDRESSES and len(self._made) > 1):
                 oldest = next(iter(self._made))
                 self._addresses -= len(oldest[1]) // addresses.itemsize
                 del self._made[oldest]

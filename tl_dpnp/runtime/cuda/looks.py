@@ -7,8 +7,9 @@ DLPack's C functions.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
@@ -31,7 +32,8 @@ class LookRecord(Record):
     The other fields are those of `direct_code.CudaRecord`.
     """
 
-    _fields_ = [(name, Word) for name in ("type", "modes", "rows", "tensor_of", "false_attribute", "false_method")]
+    _fields_: ClassVar[Any] = [
+        (name, Word) for name in ("type", "modes", "rows", "tensor_of", "false_attribute", "false_method")]
 
 
 class LookEmitter(CudaEmitter):
@@ -95,6 +97,11 @@ def rows_of(arrays: Sequence[Any]) -> np.ndarray[Any, Any] | None:
     record = LookRecord(
         0, len(arrays), 0, 0, id(kind), modes, rows.ctypes.data, exchange.tensor_of,
         interned(exchange.false_attribute, keep), interned(exchange.false_method, keep))
-    engine, definition = machine_code(LookEmitter)
-    look = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.py_object)(definition.function)
-    return rows if look(ctypes.addressof(record), arrays) else None
+    return rows if _look()(ctypes.addressof(record), arrays) else None
+
+
+@functools.cache
+def _look() -> Callable[[int, tuple[Any, ...]], int]:
+    """Return the machine code, which lives as long as the process."""
+    _engine, definition = machine_code(LookEmitter)
+    return ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.py_object)(definition.function)

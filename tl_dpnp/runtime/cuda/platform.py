@@ -154,10 +154,9 @@ def _grouped_classes(call: BoundCall) -> set[type]:
 class CudaLaunch:
     """A kernel with its arguments in the driver's form; see `tl_dpnp.runtime.platforms.Launch`.
 
-    `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `direct` is the function that
-    `tl_dpnp.runtime.cuda.direct` makes of the launch, None where there is none, and until it is made, whether the
-    launch was run before.  `grouped` are the classes of the arrays in groups, and
-    a `cluster` of so many blocks shares each tile.
+    `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `is_direct` says that
+    `tl_dpnp.runtime.cuda.direct` may make functions of the launch.  `grouped` are the classes of the arrays in groups,
+    and a `cluster` of so many blocks shares each tile.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
@@ -170,7 +169,7 @@ class CudaLaunch:
         stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None, cluster: int = 1,
     ) -> None:
         self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
-        self.direct: Any = False if is_direct and groups else None
+        self.is_direct = is_direct and groups > 0
         self._function, self._grouped = function, grouped or set()
         self._parameters = driver.Parameters(flat.values, self.maps)
         # What was written last: the very list of addresses, and the very scalars.

@@ -1,0 +1,81 @@
+"""What calls cost on the host of a GPU: ``python -m asv_bench.cuda_calls``.
+
+Microseconds until a call returns, medians and minima of 7 rounds, of kernels that take no longer than that: arrays in C
+order, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import tl_dpnp
+
+_ROUNDS, _WARM_UP, _TENSORS, _LISTS = 7, 3, 1000, 30
+
+_TYPES = "f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>"
+BATCH = f"""func @batch(%A: memref<f32x8x8x?>, %B: memref<f32x8x8x?>, %C: memref<f32x8x8x?>) {{
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f32x8x8x?>
+  %b = subview %B[:,:,%g] : memref<f32x8x8x?>
+  %c = subview %C[:,:,%g] : memref<f32x8x8x?>
+  gemm.n.n 1.0, %a, %b, 0.0, %c : {_TYPES}
+}}"""
+GROUPS = f"""func @groups(%A: group<memref<f32x8x8>>, %B: group<memref<f32x8x8>>, %C: group<memref<f32x8x8>>) {{
+  %g = group_id
+  %a = load %A[%g] : group<memref<f32x8x8>>
+  %b = load %B[%g] : group<memref<f32x8x8>>
+  %c = load %C[%g] : group<memref<f32x8x8>>
+  gemm.n.n 1.0, %a, %b, 0.0, %c : {_TYPES}
+}}"""
+
+
+def _report(name: str, call: Callable[[], Any], count: int, warm_up: int = _WARM_UP) -> None:
+    """Print the microseconds of a call, which the device has done before the next round."""
+    for _ in range(warm_up):
+        call()
+    rounds = []
+    for _ in range(_ROUNDS):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(count):
+            call()
+        rounds.append((time.perf_counter() - begin) / count * 1e6)
+    print(f"{name}: {statistics.median(rounds):.1f} (least {min(rounds):.1f})", flush=True)
+
+
+def _list() -> list[torch.Tensor]:
+    return tl_dpnp.rev([torch.ones(8, 8, device="cuda") for _ in range(_TENSORS)])  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """Print a line for each kind of call."""
+    kernel = tl_dpnp.compile(BATCH, target="cuda")
+    a, b, c = (torch.ones(100, 8, 8, device="cuda") for _ in range(3))
+    views = tl_dpnp.rev([a, b, c])
+    rev = tl_dpnp.rev
+    _report("views that were made before", lambda: kernel(*views), 1000)
+    _report("three calls of rev", lambda: kernel(rev(a), rev(b), rev(c)), 1000)
+    _report("in C order", lambda: kernel.in_c_order(a, b, c), 1000)
+    _report("torch.bmm", lambda: torch.bmm(a, b), 1000)
+    kernel = tl_dpnp.compile(GROUPS, target="cuda")
+    lists = [_list() for _ in range(3)]
+    groups = [tl_dpnp.group(each) for each in lists]
+    pointers = [torch.tensor([tensor.data_ptr() for tensor in each], device="cuda") for each in lists]
+    _report("groups", lambda: kernel(*groups), 500)
+    _report("vectors of pointers", lambda: kernel(*pointers), 500)
+    _report("lists that were seen before", lambda: kernel(*lists), 20)
+    others = iter([[_list() for _ in range(3)] for _ in range(_LISTS)])
+    _report("lists of other tensors", lambda: kernel(*next(others)), (_LISTS - 2) // _ROUNDS, 2)
+    again = itertools.cycle(lists)
+    _report("making a group", lambda: tl_dpnp.group(next(again)), 20)
+    _report("reading the addresses of one list", lambda: [tensor.data_ptr() for tensor in lists[0]], 100)
+
+
+if __name__ == "__main__":
+    main()

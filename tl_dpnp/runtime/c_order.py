@@ -1,0 +1,80 @@
+"""Kernels for arrays in C order: what `tl_dpnp.rev` does to each array, without the cost of its views.
+
+An array and its reversed view have the same address, and sizes and strides that determine one another.  So a launch
+with the views is one with the arrays, and what checks and starts repeated calls can look at the arrays themselves.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.call.arrays import rev
+from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.signature import CallSignature
+from tl_dpnp.runtime.recording import current as current_recording
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.cuda.direct import DirectCalls
+    from tl_dpnp.runtime.kernel import Kernel
+
+__all__ = ["InCOrder"]
+
+
+class InCOrder:
+    """A kernel for arrays whose axis i, of n, is mode n - 1 - i; made by `Kernel.in_c_order`.
+
+    `direct` are the functions for repeated calls, which look at the arrays as they are given, None where those of the
+    kernel look at the reversed ones; `run` runs a call with reversed arrays that none of them took.
+
+    Errors and warnings speak of the arrays as `tl_dpnp.rev` returns them.
+    """
+
+    def __init__(
+        self, kernel: Kernel, signature: CallSignature, direct: DirectCalls | None,
+        run: Callable[[tuple[Any, ...], tuple[Any, ...]], None] | None,
+    ) -> None:
+        self._kernel, self._direct, self._run = kernel, direct, run
+        self._signature = signature
+        self._turned: weakref.WeakKeyDictionary[Group, Group] = weakref.WeakKeyDictionary()
+        self._positions = [position for position, parameter in enumerate(kernel.parameters)
+                           if isinstance(parameter.type, MemrefType | GroupType)]
+
+    def __repr__(self) -> str:
+        return f"{self._kernel!r} in C order"
+
+    def __call__(self, /, *arguments: Any, group_size: int | None = None, **named: Any) -> None:
+        """Run the kernel as a call of it does, with the reverse of each array and of the arrays in groups.
+
+        Raises what a call of the kernel raises, and `TLTypeError` for what `tl_dpnp.rev` does not take.
+        """
+        direct = self._direct
+        if direct is None or self._run is None or group_size is not None or current_recording() is not None:
+            self._kernel(*self._reversed(arguments, named), group_size=group_size)
+            return
+        if not named:
+            for function in direct.functions:
+                if function(arguments):
+                    return
+        given = self._signature.arranged(arguments, named)
+        self._run(self._reversed(given, {}), given)
+
+    def submit(self, /, *arguments: Any, group_size: int | None = None, depends: Any = (), **named: Any) -> Any:
+        """Start the kernel as `Kernel.submit` does, with the reverse of each array and of the arrays in groups."""
+        return self._kernel.submit(*self._reversed(arguments, named), group_size=group_size, depends=depends)
+
+    def _reversed(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments, in order and complete, with the reverse of each array."""
+        arguments = list(self._signature.arranged(tuple(given), named))
+        for position in self._positions:
+            argument = arguments[position]
+            arguments[position] = self._reversed_group(argument) if isinstance(argument, Group) else rev(argument)
+        return tuple(arguments)
+
+    def _reversed_group(self, group: Group) -> Group:
+        """Return the group of the reversed arrays of a group, the same one each time."""
+        if group not in self._turned:
+            self._turned[group] = Group(rev(group.arrays), group.kind, group.offset)
+        return self._turned[group]
