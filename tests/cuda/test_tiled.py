@@ -80,6 +80,36 @@ def test_large_products_run_tiled(element, result, transposes):
     assert resources.local_memory <= H200.local_memory
 
 
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_products_of_tf32_run_tiled_where_both_operands_lie_along_the_sum(transposes):
+    kernel = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda", precision="default", cache=False)
+    plan = kernel.lower(H200).plan
+    assert plan.form == ("tiled" if transposes == "t.n" else "blocked")
+    if transposes != "t.n":
+        return
+    assert LaunchPlan.from_json(plan.to_json()) == plan
+    assert plan.tiles.depth == 32
+    ptx = only(kernel.inspect_ptx())
+    for columns in (64, 128, 192, 256):
+        assert ptx.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32") == 4
+    resources = only(kernel.resources())
+    assert (resources.stack, resources.local_memory <= H200.local_memory) == (0, True)
+    exact = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda")
+    assert exact.lower(H200).plan.form == "blocked"
+    older = replace(H200, warpgroup_products=False)
+    assert kernel.lower(older).plan.form == "blocked"
+
+
+def test_few_tiles_with_long_sums_are_left_to_the_form_that_shares_them():
+    def depth(**options):
+        plan = tl_dpnp.compile(source(transposes="t.n"), target="cuda", **options).lower(H200).plan
+        assert plan.form == "tiled"
+        return plan.tiles.most_depth
+
+    assert depth() == H200.multiprocessor.blocked.unshared_depth
+    assert depth(form="tiled") == 0
+
+
 def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
     def ptx(**factors):
         return only(tl_dpnp.compile(source(**factors), target="cuda", cache=False).inspect_ptx())
@@ -233,6 +263,47 @@ def test_tiles_that_fit_and_others(engine, element, result, transposes):
         values = () if alpha is None else (0.5, 2.0)
         for sizes in SIZES:
             check(kernel, *operands(element, result, transposes, *sizes), transposes, *values)
+
+
+@on_device
+@pytest.mark.parametrize(("element", "precision"), [("bf16", "highest"), ("f32", "default")])
+def test_long_sums_of_few_tiles(element, precision):
+    for form in (None, "tiled"):
+        kernel = tl_dpnp.compile(source(element, "f32", "t.n"), target="cuda", precision=precision, form=form)
+        check(kernel, *operands(element, "f32", "t.n", 16, 200, 8000), "t.n", form=form or "blocked")
+        check(kernel, *operands(element, "f32", "t.n", 16, 200, 240), "t.n")
+
+
+@on_device
+def test_products_of_tf32():
+    for alpha, beta in ((None, None), ("%alpha", "%beta")):
+        factors = {} if alpha is None else {"alpha": alpha, "beta": beta}
+        kernel = tl_dpnp.compile(source("f32", "f32", "t.n", **factors), target="cuda", precision="default")
+        values = () if alpha is None else (0.5, 2.0)
+        for sizes in (*SIZES, (4096, 2048, 1000)):
+            check(kernel, *operands("f32", "f32", "t.n", *sizes), "t.n", *values)
+    batched = tl_dpnp.compile(source("f32", "f32", "t.n", batched="ABC"), target="cuda", precision="default")
+    check(batched, *operands("f32", "f32", "t.n", 300, 450, 200, 7), "t.n")
+    _, b, c = operands("f32", "f32", "t.n", 300, 452, 200)
+    odd = matrices("f32", 200, 300, seed=1, pad=1)  # columns are 804 bytes apart
+    check(kernel, odd, b, c, "t.n", 1.0, 1.0, form="blocked")
+
+
+@on_device
+def test_operands_are_rounded_to_the_nearest_tf32():
+    generator = torch.Generator("cuda").manual_seed(3)
+    a, b = (torch.rand(size, 64, device="cuda", generator=generator).T for size in (1024, 2048))
+    c = torch.zeros(2048, 1024, device="cuda").T
+    kernel = tl_dpnp.compile(source("f32", "f32", "t.n"), target="cuda", precision="default")
+    kernel(1.0, 0.0, a, b, c)
+
+    def rounded(x):
+        return ((x.view(torch.int32) + (1 << 12)) & ~((1 << 13) - 1)).view(torch.float32).double()
+
+    exact = rounded(a).T @ rounded(b)
+    assert [signature.form for signature in kernel.signatures] == ["tiled"]
+    # Of those that are cut off it would be 5e-4; only ties may be rounded either way.
+    assert float((c.double() - exact).norm() / exact.norm()) < 2e-5
 
 
 @on_device

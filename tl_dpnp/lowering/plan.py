@@ -73,11 +73,12 @@ class MatrixMap:
     """What the tensor map of a matrix is made of.
 
     `parameter` is the position of the memref; its elements follow one another along mode 0, and mode 2 is the batch if
-    it `is_batched`.
+    it `is_batched`.  Those that are `rounded` are f32, which copies round to tf32.
     """
 
     parameter: int
     is_batched: bool
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class TilePlan:
     D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
     op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
     a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
-    parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
-    do not take, run in another form.
+    parameters, which are integers here.  Products of fewer than `least` multiplications, with more than `most_depth` of
+    k for each tile unless that is 0, and arguments that tensor maps do not take, run in another form.
     """
 
     left: MatrixMap
@@ -118,6 +119,7 @@ class TilePlan:
     alpha: float | int
     beta: float | int
     least: int
+    most_depth: int = 0
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes, from the shapes of a call's arguments.

@@ -31,13 +31,15 @@ class BlockedNumbers:
     """What the time of large products in the blocked form is estimated by.
 
     A tile takes `tile_start` cycles besides its products; where blocks share sums, `sharing_start` more, and
-    one for `sums_added` of them.  They share where that gains more than the factor `worth_sharing`.
+    one for `sums_added` of them.  They share where that gains more than the factor `worth_sharing`.  The tiled form,
+    whose blocks share no sums, is slower where there are more than `unshared_depth` elements of them for each tile.
     """
 
     tile_start: float
     sharing_start: float
     sums_added: float
     worth_sharing: float
+    unshared_depth: int
     speeds: tuple[TileSpeed, ...]
 
     def speed(self, operands: str, rows: int, columns: int) -> TileSpeed:

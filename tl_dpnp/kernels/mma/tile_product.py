@@ -23,10 +23,10 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
 from tl_dpnp.scalars import F32, INDEX
 
-__all__ = ["BOX_ROWS", "DEPTH", "TILE_ROWS", "TileProduct"]
+__all__ = ["BOX_ROWS", "TILE_ROWS", "TileProduct"]
 
-#: Rows of a tile, depth of a panel, and rows of a box of the result, which has 128 bytes of columns.
-TILE_ROWS, DEPTH, BOX_ROWS = 128, 64, 64
+#: Rows of a tile, and of a box of the result, which has 128 bytes of columns.
+TILE_ROWS, BOX_ROWS = 128, 64
 _BOX = BOX_ROWS * SWIZZLE
 #: Bytes at which panels and boxes start.
 _ALIGNMENT = 1024
@@ -47,12 +47,12 @@ _END = "DONE: cp.async.bulk.wait_group 0; }"
 
 @dataclass(frozen=True)
 class TileProduct(ABC):
-    """D := alpha L R + beta D for matrices L (m x k) and R (k x n), whose elements are 16 bits, and D (m x n).
+    """D := alpha L R + beta D for matrices L (m x k) and R (k x n), whose elements are 16 bits or tf32, and D (m x n).
 
     Along memory go the columns of D; those of L if `left_along_k`, otherwise its rows; the rows of R if
-    `right_along_k`, otherwise its columns.  `batched` says of L, R and D which have a third dimension, the batch.
-    Without `scales` alpha is 1, without `keeps` beta is 0 and D is not read.  A tile has 128 x `columns` elements;
-    the ring has as many stages as `shared_memory` bytes of a block allow.
+    `right_along_k`, otherwise its columns; operands of tf32 lie along k.  `batched` says of L, R and D which have a
+    third dimension, the batch.  Without `scales` alpha is 1, without `keeps` beta is 0 and D is not read.  A tile has
+    128 x `columns` elements; the ring has as many stages as `shared_memory` bytes of a block allow.
     """
 
     element: str
@@ -134,10 +134,21 @@ class TileProduct(ABC):
     def __str__(self) -> str:
         return f"{self.row.name}: tiles of {TILE_ROWS} x {self.columns}, {self.stages} stages of {self._stage} bytes"
 
+    @property
+    def _size(self) -> int:
+        """Bytes of an element of an operand."""
+        return ELEMENTS[self.element].bits // 8
+
+    @property
+    def depth(self) -> int:
+        """How much of the sum a panel has."""
+        return SWIZZLE // self._size
+
     @cached_property
     def panels(self) -> tuple[Panel, Panel]:
         """The panels of a stage."""
-        return Panel(TILE_ROWS, DEPTH, 2, self.left_along_k), Panel(self.columns, DEPTH, 2, self.right_along_k)
+        return (Panel(TILE_ROWS, self.depth, self._size, self.left_along_k),
+                Panel(self.columns, self.depth, self._size, self.right_along_k))
 
     @property
     def _stage(self) -> int:
@@ -257,7 +268,7 @@ class TileProduct(ABC):
                  f"add.u32 empty, full, {8 * self.stages}; xor.b32 x, {x}phase, 1;",
                  "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra EMPTY;",
                  f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {self._stage};",
-                 f"mad.lo.u32 place, {x}stage, {self._stage}, base; shl.b32 y, {x}step, {DEPTH.bit_length() - 1};"]
+                 f"mad.lo.u32 place, {x}stage, {self._stage}, base; shl.b32 y, {x}step, {self.depth.bit_length() - 1};"]
         for number, (panel, first) in enumerate(zip(self.panels, "mn", strict=True)):
             for box in range(panel.boxes):
                 along, across = ("y", x + first) if panel.along_k else ("z", "y")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
-from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, DEPTH, TILE_ROWS, TileProduct
+from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE
 
 __all__ = ["WarpTiles"]
@@ -49,7 +49,7 @@ class WarpTiles(TileProduct):
     def _registers(self) -> str:
         # Where a lane's rows of matrices are in the panels, in any stage and in the present one; matrices of L and R;
         # what is to be loaded next.
-        places = ", ".join(f"{name}<{DEPTH // _LOADED}>" for name in ("pl", "pr", "sl", "sr"))
+        places = ", ".join(f"{name}<{self.depth // _LOADED}>" for name in ("pl", "pr", "sl", "sr"))
         return (f".reg .f32 d<{BOX_ROWS * _COLUMNS // LANES}>; .reg .b32 {places}, a<16>, b<16>; "
                 ".reg .b32 ltile, lstep, lstage, lphase, lm, ln, lg, count;")
 
@@ -77,7 +77,7 @@ class WarpTiles(TileProduct):
             lines.append(f"{line} mul.lo.u32 y, y, {SWIZZLE}; mad.lo.u32 y, {part}, {SWIZZLE}, y; {chunk}")
             if panel is right:
                 lines.append(f"add.u32 y, y, {left.bytes};")
-            for number in range(DEPTH // _LOADED):
+            for number in range(self.depth // _LOADED):
                 lines.append(f"add.u32 w0, z, {2 * number}; and.b32 w1, x, 7; xor.b32 w0, w0, w1; "
                              f"mad.lo.u32 {name}{number}, w0, 16, y;")
         return [*lines, "mov.u32 y, 0;"]
@@ -99,9 +99,9 @@ class WarpTiles(TileProduct):
     def _consume(self, meanwhile: list[str]) -> list[str]:
         left, right = self.panels
         lines = [f"add.u32 s{side}{number}, left, p{side}{number};"
-                 for side in "lr" for number in range(DEPTH // _LOADED)]
+                 for side in "lr" for number in range(self.depth // _LOADED)]
         lines += self._bring_next("NEXT")
-        steps = range(DEPTH // self.row.k)
+        steps = range(self.depth // self.row.k)
         for step in steps:
             lines += self._loads("a", "sl", step, left.along_k)
             lines += self._loads("b", "sr", step, right.along_k)

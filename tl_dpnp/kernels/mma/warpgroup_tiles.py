@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.rows import ELEMENTS
-from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, DEPTH, TileProduct
+from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow
 
 __all__ = ["WarpgroupTiles"]
@@ -24,7 +24,8 @@ class WarpgroupTiles(TileProduct):
 
     @property
     def row(self) -> WarpgroupRow:
-        return WarpgroupRow(self.columns, 16, ELEMENTS[self.element], ELEMENTS[self.element], ELEMENTS["f32"])
+        element = ELEMENTS[self.element]
+        return WarpgroupRow(self.columns, 256 // element.bits, element, element, ELEMENTS["f32"])
 
     @property
     def _groups(self) -> int:
@@ -78,9 +79,9 @@ class WarpgroupTiles(TileProduct):
         flags = ", ".join(map(str, row.immediates(self.left_along_k, self.right_along_k)))
         sums = ", ".join(f"d{i}" for i in range(row.words))
         products = []
-        for k in range(0, DEPTH, row.k):
+        for k in range(0, self.depth, row.k):
             products.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
-            if k + row.k < DEPTH:
+            if k + row.k < self.depth:
                 products.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
         return [
             f"add.u32 right, left, {left.bytes}; mad.lo.u32 left, group, {left.offset(BOX_ROWS, 0)}, left;",

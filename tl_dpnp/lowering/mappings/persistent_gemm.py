@@ -1,15 +1,15 @@
 """The tiled form of a kernel: one large product, or a batch of them, tile by tile on tensor cores.
 
-A function can run so if all that it does is one gemm of f16 or bf16 matrices, each a parameter or the work-group's
-slice of one, whose columns are known to be without gaps.  Thread blocks then do not stand for
-work-groups of the language: each computes tiles of any of the products.
+A function can run so if all that it does is one gemm of f16 or bf16 matrices, or of f32 ones that lie along the sum and
+may be rounded to tf32, each a parameter or the work-group's slice of one, whose columns are known to be without gaps.
+Thread blocks then do not stand for work-groups of the language: each computes tiles of any of the products.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tl_dpnp.kernels.mma.tile_product import DEPTH, TILE_ROWS, TileProduct
+from tl_dpnp.kernels.mma.tile_product import TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
@@ -18,10 +18,11 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings import mapping
+from tl_dpnp.lowering.mappings.blocked import Blocked
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
-from tl_dpnp.scalars import F32, INDEX
+from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
 
 __all__ = ["PersistentGemm", "find_tiling"]
@@ -38,7 +39,8 @@ class PersistentGemm(mapping.Mapping):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
 
     form = "tiled"
-    purpose = "one gemm of matrices of f16 or bf16, on CUDA devices from Hopper on, without schedules,"
+    purpose = ("one gemm of matrices of f16 or bf16, or gemm.t.n of f32 as tf32, on CUDA devices from Hopper on, "
+               "without schedules,")
     products: tuple[TileProduct, ...]
     plan: TilePlan
     function: ops.Function
@@ -50,7 +52,12 @@ class PersistentGemm(mapping.Mapping):
         numbers = analysis.device.persistent
         least = numbers.least_tiled_of_batch if isinstance(other, Persistent) else numbers.least_tiled
         least = 0 if analysis.options.form == cls.form else least
-        return find_tiling(analysis.function, analysis.device, least)
+        found = find_tiling(analysis.function, analysis.device, least, analysis.options.precision)
+        if found is None or analysis.options.form == cls.form or Blocked.over(other, analysis) is None:
+            return found
+        assert analysis.device.multiprocessor is not None
+        most_depth = analysis.device.multiprocessor.blocked.unshared_depth
+        return replace(found, plan=replace(found.plan, most_depth=most_depth))
 
     def __str__(self) -> str:
         return f"tiled form, by {', or '.join(map(str, self.products))}"
@@ -78,7 +85,9 @@ class PersistentGemm(mapping.Mapping):
         return Body(arguments, branches, legend=legend)
 
 
-def find_tiling(function: ops.Function, device: Device, least: int = 0) -> PersistentGemm | None:
+def find_tiling(
+    function: ops.Function, device: Device, least: int = 0, precision: Precision = "highest"
+) -> PersistentGemm | None:
     """Return how a canonical function runs in the tiled form on a device, or None where it cannot.
 
     Products of fewer than `least` multiplications have another form, and those of arrays that tensor maps do not take.
@@ -90,7 +99,13 @@ def find_tiling(function: ops.Function, device: Device, least: int = 0) -> Persi
         return None
     gemm, a, b, c = found.gemm, found.a, found.b, found.c
     names = [element.name for element in found.elements]
-    if names[0] not in _ELEMENTS or names[1] != names[0] or names[2] not in _RESULTS:
+    rounded = names == ["f32"] * 3
+    if rounded:
+        # Operands of tf32 have their sum along shared memory, where tensor maps put what goes along memory.
+        is_asked_for = (gemm.precision or precision) == "default"
+        if not (is_asked_for and gemm.transposes == (True, False) and device.warpgroup_products):
+            return None
+    elif names[0] not in _ELEMENTS or names[1] != names[0] or names[2] not in _RESULTS:
         return None
     if any(operand.type.strides[0] != 1 for operand in (a, b, c)):
         return None
@@ -103,7 +118,7 @@ def find_tiling(function: ops.Function, device: Device, least: int = 0) -> Persi
         return None
     kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
     products = [
-        kind(b.type.element.name, c.type.element.name, columns, not gemm.transposes[1], gemm.transposes[0],
+        kind("tf32" if rounded else names[1], names[2], columns, not gemm.transposes[1], gemm.transposes[0],
              (b.is_batched, a.is_batched, c.is_batched), alpha != 1.0 or isinstance(alpha, int),
              beta != 0.0 or isinstance(beta, int), device.local_memory)
         for columns in _COLUMNS
@@ -113,7 +128,8 @@ def find_tiling(function: ops.Function, device: Device, least: int = 0) -> Persi
         return None
     shapes = tuple(TileShape(TILE_ROWS, product.columns, product.boxes, product.warps, product.used_memory)
                    for product in fitting)
-    left, right, result = (MatrixMap(operand.parameter, operand.is_batched) for operand in (b, a, c))
-    plan = TilePlan(left, right, result, shapes, DEPTH, depth_mode, alpha, beta, least)
+    left, right = (MatrixMap(operand.parameter, operand.is_batched, rounded) for operand in (b, a))
+    result = MatrixMap(c.parameter, c.is_batched)
+    plan = TilePlan(left, right, result, shapes, fitting[0].depth, depth_mode, alpha, beta, least)
     layout = SubgroupLayout(32, 1, max(shape.warps for shape in shapes))
     return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function)

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 #: Types of elements in tensor maps, whose size in bytes is `_MAP_BYTES`.
-_MAP_TYPES = {"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32"}
+_MAP_TYPES = {"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "tf32": "TFLOAT32"}
 _MAP_BYTES = 128
 #: Functions are asked for as of CUDA 12.0.
 _INTERFACE_VERSION = 12000
@@ -145,7 +145,8 @@ def tensor_map(
 ) -> bytes:
     """Return the tensor map of an array: copies move boxes, with a swizzle of 128 bytes, and zeros beyond the array.
 
-    `strides` are those of all dimensions but the first, in bytes; `sizes` and `box` are in elements.
+    `strides` are those of all dimensions but the first, in bytes; `sizes` and `box` are in elements.  With ``tf32`` for
+    the element copies round f32.
     """
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t
     map_ = _check(driver.cuTensorMapEncodeTiled(

@@ -68,8 +68,11 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
         return f"products of {m} x {n} x {k} are too small"
     if not tiles.result.is_batched and call.groups != 1:
         return f"{call.groups} work-groups have one result"
-    if max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups > _MOST_TILES:
+    count = max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups
+    if count > _MOST_TILES:
         return f"{call.groups} products of {m} x {n} have too many tiles"
+    if 0 < tiles.most_depth * count < k:
+        return f"{call.groups} products of {m} x {n} have few tiles with long sums"
     for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
         matrix = _matrix(entry, box, binding, call)
         name = f"%{binding.parameters[entry.parameter].name}"
@@ -121,7 +124,7 @@ def _matrix(entry: MatrixMap, box: tuple[int, int], binding: Binding, call: Boun
     before = binding.parameters[: entry.parameter]
     return _Matrix(
         sum(isinstance(parameter.type, MemrefType) for parameter in before), type_.element.bytes,
-        type_.element.name,
+        "tf32" if entry.rounded else type_.element.name,
         argument.shape[:order], tuple(stride * type_.element.bytes for stride in argument.strides[1:order]),
         (*box, 1)[:order],
     )
