@@ -1,22 +1,21 @@
 """What calls cost on the host of a GPU: ``python -m asv_bench.cuda_calls``.
 
-Microseconds until a call returns, medians and minima of 7 rounds, of kernels that take no longer than that: arrays in C
-order, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
+Microseconds until a call returns, medians and minima of 7 rounds in turns, of kernels that take no longer than that:
+arrays in C order, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
 """
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 import tl_dpnp
 
-_ROUNDS, _WARM_UP, _TENSORS, _LISTS = 7, 3, 1000, 30
+_ROUNDS, _WARM_UP, _TENSORS, _LISTS = 7, 3, 1000, 31
 
 _TYPES = "f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>"
 BATCH = f"""func @batch(%A: memref<f32x8x8x?>, %B: memref<f32x8x8x?>, %C: memref<f32x8x8x?>) {{
@@ -35,18 +34,24 @@ GROUPS = f"""func @groups(%A: group<memref<f32x8x8>>, %B: group<memref<f32x8x8>>
 }}"""
 
 
-def _report(name: str, call: Callable[[], Any], count: int, warm_up: int = _WARM_UP) -> None:
-    """Print the microseconds of a call, which the device has done before the next round."""
-    for _ in range(warm_up):
-        call()
-    rounds = []
-    for _ in range(_ROUNDS):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(count):
+def _report(calls: Mapping[str, tuple[Callable[[], Any], int]]) -> None:
+    """Print the microseconds of calls, which take turns; each has so many of them a round.
+
+    The device has done all of a round before the next one.
+    """
+    for call, _ in calls.values():
+        for _ in range(_WARM_UP):
             call()
-        rounds.append((time.perf_counter() - begin) / count * 1e6)
-    print(f"{name}: {statistics.median(rounds):.1f} (least {min(rounds):.1f})", flush=True)
+    rounds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(_ROUNDS):
+        for name, (call, count) in calls.items():
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(count):
+                call()
+            rounds[name].append((time.perf_counter() - begin) / count * 1e6)
+    for name, found in rounds.items():
+        print(f"{name}: {statistics.median(found):.1f} (least {min(found):.1f})", flush=True)
 
 
 def _list() -> list[torch.Tensor]:
@@ -59,22 +64,25 @@ def main() -> None:
     a, b, c = (torch.ones(100, 8, 8, device="cuda") for _ in range(3))
     views = tl_dpnp.rev([a, b, c])
     rev = tl_dpnp.rev
-    _report("views that were made before", lambda: kernel(*views), 1000)
-    _report("three calls of rev", lambda: kernel(rev(a), rev(b), rev(c)), 1000)
-    _report("in C order", lambda: kernel.in_c_order(a, b, c), 1000)
-    _report("torch.bmm", lambda: torch.bmm(a, b), 1000)
-    kernel = tl_dpnp.compile(GROUPS, target="cuda")
+    _report({
+        "views that were made before": (lambda: kernel(*views), 1000),
+        "three calls of rev": (lambda: kernel(rev(a), rev(b), rev(c)), 1000),
+        "in C order": (lambda: kernel.in_c_order(a, b, c), 1000),
+        "torch.bmm": (lambda: torch.bmm(a, b), 1000),
+    })
+    grouped = tl_dpnp.compile(GROUPS, target="cuda")
     lists = [_list() for _ in range(3)]
     groups = [tl_dpnp.group(each) for each in lists]
     pointers = [torch.tensor([tensor.data_ptr() for tensor in each], device="cuda") for each in lists]
-    _report("groups", lambda: kernel(*groups), 500)
-    _report("vectors of pointers", lambda: kernel(*pointers), 500)
-    _report("lists that were seen before", lambda: kernel(*lists), 20)
     others = iter([[_list() for _ in range(3)] for _ in range(_LISTS)])
-    _report("lists of other tensors", lambda: kernel(*next(others)), (_LISTS - 2) // _ROUNDS, 2)
-    again = itertools.cycle(lists)
-    _report("making a group", lambda: tl_dpnp.group(next(again)), 20)
-    _report("reading the addresses of one list", lambda: [tensor.data_ptr() for tensor in lists[0]], 100)
+    _report({
+        "groups": (lambda: grouped(*groups), 500),
+        "vectors of pointers": (lambda: grouped(*pointers), 500),
+        "lists that were seen before": (lambda: grouped(*lists), 20),
+        "lists of other tensors": (lambda: grouped(*next(others)), (_LISTS - _WARM_UP) // _ROUNDS),
+        "making a group": (lambda: tl_dpnp.group(lists[0]), 20),
+        "reading the addresses of one list": (lambda: [tensor.data_ptr() for tensor in lists[0]], 100),
+    })
 
 
 if __name__ == "__main__":
