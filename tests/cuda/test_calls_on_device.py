@@ -536,3 +536,25 @@ def test_repeated_calls_in_c_order_are_direct_and_see_the_order():
         kernel.in_c_order(a.mT, b, c)
     kernel.in_c_order(a, b, c)
     assert torch.equal(c, b @ a)
+
+
+@needs_exchange
+def test_a_captured_graph_has_the_tables_of_its_lists(monkeypatch):
+    monkeypatch.setattr("tl_dpnp.runtime.cuda.lists._tables.MOST_TABLES", 1)
+    source = """func @double(%A: group<memref<f32x3>>) {
+      %g = group_id
+      %a = load %A[%g] : group<memref<f32x3>>
+      axpby.n 1.0, %a, 1.0, %a : f32, memref<f32x3>, f32, memref<f32x3>
+    }"""
+    kernel = tl_dpnp.compile(source, target="cuda")
+    first, second = (list(torch.ones(50, 3, device="cuda")) for _ in range(2))
+    kernel(first)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(first)
+    for _ in range(20):
+        kernel(second)
+        kernel([*second, *second])  # memory of tables is used for others
+    graph.replay()
+    graph.replay()
+    assert torch.stack(first).eq(8).all()

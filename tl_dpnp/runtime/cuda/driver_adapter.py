@@ -22,7 +22,7 @@ from tl_dpnp.errors import TLError, TLTypeError, UnsupportedError
 __all__ = [
     "CompletedEvent", "Event", "ExecutableGraph", "Function", "Memory", "Parameters", "attributes", "context_address",
     "copy", "current", "device_count", "device_name", "driver_version", "elapsed", "function_address", "hold",
-    "ordinal_of", "synchronize", "tensor_map",
+    "is_capturing", "ordinal_of", "synchronize", "tensor_map",
 ]
 
 #: Types of elements in tensor maps, whose size in bytes is `_MAP_BYTES`.
@@ -116,6 +116,11 @@ def synchronize(ordinal: int) -> None:
     """Wait for all work on a device."""
     with current(ordinal):
         _check(driver.cuCtxSynchronize())
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether what is started on a stream becomes part of a graph."""
+    return bool(_check(driver.cuStreamIsCapturing(driver.CUstream(stream))) != _NOT_CAPTURED)
 
 
 def copy(ordinal: int, source: int, target: int, size: int) -> None:

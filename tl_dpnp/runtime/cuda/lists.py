@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+import weakref
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.forking import check_process, note_use
 
-__all__ = ["ArrayList"]
+__all__ = ["ArrayList", "keep_tables"]
 
 
 class ArrayList:
@@ -48,6 +49,9 @@ class _Tables:
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, bytes], driver.Memory] = {}
+        #: Those that there are by their addresses, and those that are never freed.
+        self.known: weakref.WeakValueDictionary[int, driver.Memory] = weakref.WeakValueDictionary()
+        self.kept: dict[int, driver.Memory] = {}
         self._addresses = 0
         self._lock = threading.Lock()
 
@@ -61,6 +65,7 @@ class _Tables:
                 note_use()
                 table = driver.Memory(ordinal, addresses.nbytes)
                 table.write(addresses)
+                self.known[table.address] = table
                 self._addresses += addresses.size
             self._made[key] = table  # the last one used is the last one forgotten
             while len(self._made) > self.MOST_TABLES or (self._addresses > self.MOST_ADDRESSES and len(self._made) > 1):
@@ -71,3 +76,9 @@ class _Tables:
 
 
 _tables = _Tables()
+
+
+def keep_tables(addresses: Iterable[int]) -> None:
+    """Keep the tables at some addresses, of lists that are alive, for good: graphs that are captured refer to them."""
+    for address in filter(None, addresses):
+        _tables.kept[address] = _tables.known[address]

@@ -13,7 +13,7 @@ from tl_dpnp.errors import TLBindingError
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
-from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, PointersArgument
+from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
@@ -24,6 +24,7 @@ from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import CUDA_ARRAYS, CudaDevice, cuda_device, looks_function, stream_function
 from tl_dpnp.runtime.cuda.direct import DirectCalls, LaunchFacts, direct_call
 from tl_dpnp.runtime.cuda.graph import CudaTogether, FixedCudaLaunch
+from tl_dpnp.runtime.cuda.lists import keep_tables
 from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import linked
 from tl_dpnp.runtime.cuda.recent import RecentCudaCalls
@@ -96,7 +97,8 @@ class CudaPlatform:
         flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
         stream = _stream(call, queue)
         if not plan.checks:
-            return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call))
+            return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call),
+                              listed=_listed(call))
         lengths = [len(argument.shape) for argument in call.arguments
                    if isinstance(argument, GroupArgument | PointersArgument)]
         return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
@@ -145,6 +147,14 @@ def _stream(call: BoundCall, queue: CudaDevice) -> Callable[[], int]:
     return stream_function([view.array for argument in call.arguments for view in argument.views], queue.ordinal)
 
 
+def _listed(call: BoundCall) -> list[int]:
+    """Return the places of the tables of lists among the addresses of a call."""
+    with_address = [argument for argument in call.arguments
+                    if isinstance(argument, MemrefArgument | PointersArgument | GroupArgument)
+                    and (not isinstance(argument, GroupArgument) or argument.is_listed)]
+    return [place for place, argument in enumerate(with_address) if isinstance(argument, GroupArgument)]
+
+
 def _grouped_classes(call: BoundCall) -> set[type]:
     """Return the classes of the arrays in groups."""
     return {type(view.array) for argument in call.arguments if isinstance(argument, GroupArgument)
@@ -156,7 +166,8 @@ class CudaLaunch:
 
     `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `is_direct` says that
     `tl_dpnp.runtime.cuda.direct` may make functions of the launch.  `grouped` are the classes of the arrays in groups,
-    and a `cluster` of so many blocks shares each tile.
+    and a `cluster` of so many blocks shares each tile.  `listed` are the places, among the addresses of a call, of the
+    tables of lists.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
@@ -167,9 +178,11 @@ class CudaLaunch:
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
         stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None, cluster: int = 1,
+        listed: Sequence[int] = (),
     ) -> None:
         self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
         self.is_direct = is_direct and groups > 0
+        self._listed = listed
         self._function, self._grouped = function, grouped or set()
         self._parameters = driver.Parameters(flat.values, self.maps)
         # What was written last: the very list of addresses, and the very scalars.
@@ -182,11 +195,14 @@ class CudaLaunch:
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Start the kernel on the current stream of its arrays."""
-        self.on(self.stream(), arguments, addresses)
+        stream = self.stream()
+        self._keep_lists(stream, addresses)
+        self.on(stream, arguments, addresses)
 
     def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> driver.Event:
         """Start the kernel after events that `start` returned; return one with ``wait()``."""
         stream = self.stream()
+        self._keep_lists(stream, addresses)
         driver.hold(stream, depends)
         self.on(stream, arguments, addresses)
         return driver.Event(self.queue.ordinal, stream)
@@ -194,6 +210,11 @@ class CudaLaunch:
     def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> FixedCudaLaunch:
         """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
         return FixedCudaLaunch(self, arguments, addresses, owners)
+
+    def _keep_lists(self, stream: int, addresses: Sequence[int]) -> None:
+        """Keep the tables of lists for good where a graph of another package is to have the launch."""
+        if self._listed and driver.is_capturing(stream):
+            keep_tables(addresses[place] for place in self._listed)
 
     @property
     def extent(self) -> str:
