@@ -1,4 +1,8 @@
-"""Random Python programs, each in plain dpnp and fused: results, exceptions and all that they change must be equal."""
+"""Random Python programs, each in plain dpnp and fused: results, exceptions and all that they change must be equal.
+
+Kernels of the kind ``modules`` are those that users get; those of ``interleaved`` have matrices of a batch side by side
+wherever that is possible, two in each work-group, so that small batches have chunks that are full and others.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +56,7 @@ def check(kind: str, case: str) -> Verdict:
                 plain = list(_states(path, lambda function: function))
         except _WithoutEnd:
             return Verdict(labels=("calls without end",))
-        with _counted(labels):
+        with _counted(labels), _layout(kind):
             functions: list[Any] = []
             fused = list(_states(path, _fusing(functions, case)))
         labels.update(_kept(functions[-1:]))
@@ -70,6 +74,13 @@ def check(kind: str, case: str) -> Verdict:
                          if state[0][0] == "raised"]
                 return Verdict(f"differs: call {number}: {found}{''.join(texts)}")
     return Verdict(labels=tuple(labels.elements()))
+
+
+def _layout(kind: str) -> contextlib.AbstractContextManager[None]:
+    """Return what makes kernels have the layout of a kind."""
+    from tests.graph.support import interleaved_wherever_possible
+
+    return interleaved_wherever_possible() if kind == "interleaved" else contextlib.nullcontext()
 
 
 def _is_without_end(state: Any) -> bool:
@@ -131,6 +142,7 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
     def counting(request: Any, queue: Any) -> Any:
         prepared = prepare(request, queue)
         labels["kernels compiled" if prepared.compiled else "kernels shared"] += 1
+        labels["kernels with interleaved matrices"] += request.region.placement.is_interleaved
         labels["kernels with dynamic sizes"] += any(p.name.startswith("n") for p in prepared.kernel.parameters)
         return prepared
 
@@ -266,7 +278,7 @@ def text(kind: str, case: str) -> str:
     return case
 
 
-CAMPAIGN = Campaign("fusion", ("modules",), make, check, simpler, text, limit=60.0)
+CAMPAIGN = Campaign("fusion", ("modules", "interleaved"), make, check, simpler, text, limit=60.0)
 
 
 def run(

@@ -177,6 +177,8 @@ dpnp.concatenate([{arr}[..., 1:], {arr}[..., :1]], axis=-1); dpnp.vstack([{arr},
 python({num}) % dpnp.clip({arr}, 1, 4); dpnp.clip({arr} ** {half}, -4, 4)
 dpnp.clip(abs({arr}) ** {num}, 0, 4); abs({arr}) ** 0.5; {pos} ** dpnp.clip({arr}, -2, 2)
 dpnp.tril({arr}); dpnp.triu({arr}, k={bit}); {arr} * dpnp.tri(4)
+dpnp.swapaxes(dpnp.tril(dpnp.swapaxes({arr}, 0, -1), k={bit}), 0, -1); dpnp.triu({arr}[..., 0])[..., None] + {arr}
+{arr} + dpnp.arange({arr}.shape[0])[:, None, None] % 3; {arr}[..., 0][:, None, :] * dpnp.tri({arr}.shape[0], 4)[:, None]
 dpnp.argmax(({arr} > {num}) * 1, axis=-1, keepdims=True) * {arr}; {arr} + dpnp.argmin(({arr} > {num}) * 1, axis=0)
 dpnp.clip(dpnp.cumsum({arr}, axis=-1), -4, 4); {arr}[dpnp.asarray([2, 0, -1])]; dpnp.clip({arr}.cumsum(0), -4, 4)
 {arr}[:, dpnp.argmax(({arr} > {num}) * 1, axis=-1)]; dpnp.take({arr}, dpnp.asarray([1, {int}, 0]), axis=-1)

@@ -62,7 +62,7 @@ class _Writer:
         self.rng = random.Random(seed)
         self.scope: dict[str, list[str]] = {}
         self.count = 0
-        self.size = self.rng.choice([1, 2, 3, 3, 3])
+        self.size = self.rng.choice([1, 2, 3, 3, 3]) if self.rng.random() < 0.95 else self.rng.randint(200, 600)
         self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.0, 0.03, 0.3])
         self.level = 0
         self.used: set[str] = set()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
+from unittest import mock
 
 import dpnp
 import numpy as np
 
-__all__ = ["compare", "memory_of", "shares", "with_source"]
+__all__ = ["compare", "interleaved_wherever_possible", "memory_of", "shares", "with_source"]
 
 _TOLERANCES = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
 
@@ -57,3 +60,13 @@ def with_source(text: str, file: str, mode: str) -> CodeType:
     """Return the code of a text that is in no file; its source can be found, as that of a notebook's cell can."""
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     return compile(text, file, mode, dont_inherit=True)
+
+
+@contextlib.contextmanager
+def interleaved_wherever_possible() -> Iterator[None]:
+    """Compute batches of two matrices and more in the interleaved layout, two in each work-group, whatever it costs."""
+    from tl_dpnp.graph import grids, interleaving
+
+    with mock.patch.object(interleaving, "LEAST_MATRICES", 2), mock.patch.object(interleaving, "LANES", 2), \
+            mock.patch.object(grids, "is_better_interleaved", lambda placement, roots: True):
+        yield

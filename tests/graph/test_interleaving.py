@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tl_dpnp
 from tests.graph import test_random_graphs as random_graphs
-from tests.graph.support import compare
-from tl_dpnp.graph import grids, interleaving
+from tests.graph.support import compare, interleaved_wherever_possible
+from tl_dpnp.graph import interleaving
 from tl_dpnp.graph.kernels import clear_kernels
 
 
@@ -199,15 +199,8 @@ def test_sizes_that_change_are_given_to_kernels():
         _check(_descent, _arguments(batch, n, "f4"), fused)
 
 
-@pytest.fixture
-def wherever_possible(monkeypatch):
-    monkeypatch.setattr(interleaving, "LEAST_MATRICES", 2)
-    monkeypatch.setattr(interleaving, "LANES", 2)
-    monkeypatch.setattr(grids, "is_better_interleaved", lambda placement, roots: True)
-
-
-@pytest.mark.usefixtures("wherever_possible")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random_graphs.graphs(), st.integers(0, 1000))
 def test_random_graphs_are_those_of_numpy(steps, seed):
-    random_graphs.check(steps, seed)
+    with interleaved_wherever_possible():
+        random_graphs.check(steps, seed)
