@@ -102,12 +102,16 @@ class Loop:
             case "unary":
                 self.line(f"arith.neg {a} : {type_}", name)
             case "function":
-                function = self.random.choice(["exp", "sin", "cos", "tanh", "abs", "sqrt", "log", "min", "max", "fma"])
-                if function in ("sqrt", "log"):
+                function = self.random.choice([
+                    "exp", "sin", "cos", "tanh", "abs", "sqrt", "log", "min", "max", "fma", "expm1", "log1p", "cbrt",
+                    "erf", "atan", "sinh", "cosh", "asinh", "hypot",
+                ])
+                if function in ("sqrt", "log", "log1p"):
                     a = self.line(f"math.abs {a} : {type_}", next(self.names))
-                if function in ("sin", "cos", "exp"):
+                if function in ("sin", "cos", "exp", "expm1", "sinh", "cosh"):
                     a = self.line(f"math.tanh {a} : {type_}", next(self.names))
-                arguments = {"min": f"{a}, {b}", "max": f"{a}, {b}", "fma": f"{a}, {b}, {a}"}.get(function, a)
+                arguments = {**dict.fromkeys(("min", "max", "hypot"), f"{a}, {b}"), "fma": f"{a}, {b}, {a}"}.get(
+                    function, a)
                 self.line(f"math.{function} {arguments} : {type_}", name)
             case "select":
                 test = self.line(f"cmp.{self.random.choice(['lt', 'ne', 'ge'])} {a}, {b} : {type_}", next(self.names))

@@ -224,12 +224,28 @@ def test_mathematics(scalar_type):
     tolerance = 2.0 ** (2 - scalar_type.mantissa)
     formulas = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt, "rsqrt": lambda v: 1 / math.sqrt(v),
                 "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "abs": abs,
-                "exp2": lambda v: 2.0**v, "log2": math.log2}
+                "exp2": lambda v: 2.0**v, "log2": math.log2, "expm1": math.expm1, "log1p": math.log1p,
+                "log10": math.log10, "cbrt": lambda v: v ** (1 / 3), "erf": math.erf, "tan": math.tan,
+                "asin": math.asin, "acos": math.acos, "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh,
+                "asinh": math.asinh, "atanh": math.atanh}
     for name, formula in formulas.items():
         result = evaluate(f"math.{name} %x : {scalar_type}", str(scalar_type), scalar_type.storage,
                           f"%x: {scalar_type}", x)
         result = bf16(result) if scalar_type.name == "bf16" else float(result)
         assert math.isclose(result, formula(x), rel_tol=tolerance), name
+
+
+@pytest.mark.parametrize(("call", "expected"), [
+    ("floor -0.5", -1.0), ("ceil -0.5", -0.0), ("trunc -1.5", -1.0), ("rint 0.5", 0.0), ("rint 1.5", 2.0),
+    ("rint -0.5", -0.0), ("floor inf", math.inf), ("copysign 2.0, -0.0", -2.0), ("copysign nan, -1.0", math.nan),
+    ("hypot 3.0, -4.0", 5.0), ("hypot nan, inf", math.inf), ("atan2 0.0, -0.0", math.pi), ("atan2 -0.0, 1.0", -0.0),
+    ("acosh 1.0", 0.0), ("acosh 0.5", math.nan), ("log1p -1.0", -math.inf), ("cbrt -8.0", -2.0),
+    ("expm1 -0.0", -0.0), ("atanh 1.0", math.inf), ("asin 2.0", math.nan), ("erf inf", 1.0),
+])
+def test_special_values_are_those_of_c(call, expected):
+    result = float(evaluate(f"math.{call} : f64", "f64", "float64"))
+    assert math.copysign(1, result) == math.copysign(1, expected) or math.isnan(expected)
+    assert result == expected or (math.isnan(result) and math.isnan(expected))
 
 
 def test_fma_rounds_once():

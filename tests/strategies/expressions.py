@@ -4,11 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 from tests.strategies.abstract import Magnitude, Retry, Scalar, exact_limit, magnitude_of
 from tests.strategies.writer import Writer
 from tl_dpnp.language import ops
 from tl_dpnp.scalars import I1, ScalarType
+
+
+@dataclass(frozen=True)
+class _Smooth:
+    """Where a function is smooth: the operands that it is given, and of their bound, that of its value and slope."""
+
+    bound: Callable[[float], float]
+    slope: Callable[[float], float] = lambda bound: 1.0
+    domain: Literal["all", "from 1 on", "from 2 on", "up to 0.5"] = "all"
+    largest: float = math.inf
+
+
+def _unit(bound: float) -> float:
+    return 1.0
+
+
+_SMOOTH = {
+    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), _Smooth(math.exp, math.exp, largest=4.0)),
+    **dict.fromkeys(("sin", "cos"), _Smooth(_unit, largest=4096.0)),
+    "tanh": _Smooth(_unit), "erf": _Smooth(_unit, lambda bound: 1.13), "atan": _Smooth(lambda bound: 1.6),
+    "asinh": _Smooth(math.asinh), "acosh": _Smooth(math.acosh, domain="from 2 on"),
+    "sqrt": _Smooth(math.sqrt, domain="from 1 on"), "cbrt": _Smooth(lambda bound: bound, domain="from 1 on"),
+    "rsqrt": _Smooth(_unit, domain="from 1 on"),
+    "log": _Smooth(math.log, domain="from 1 on"), "log10": _Smooth(math.log10, domain="from 1 on"),
+    "log1p": _Smooth(math.log1p, domain="from 1 on"), "log2": _Smooth(math.log2, lambda bound: 1.45, "from 1 on"),
+    "asin": _Smooth(_unit, lambda bound: 1.2, "up to 0.5"), "acos": _Smooth(lambda bound: 2.1, lambda bound: 1.2,
+                                                                           "up to 0.5"),
+    "atanh": _Smooth(_unit, lambda bound: 1.4, "up to 0.5"), "tan": _Smooth(_unit, lambda bound: 1.4, "up to 0.5"),
+}
+_ROUNDING = ("floor", "ceil", "trunc", "rint")
 
 
 class Expressions(Writer):
@@ -179,26 +211,46 @@ class Expressions(Writer):
 
     def _function(self, scalar_type: ScalarType, depth: int) -> Scalar:
         """Apply a mathematical function where it is smooth."""
-        kind = self.pick(["exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "exp2", "log2"])
+        kind = self.pick([*_SMOOTH, *_ROUNDING, "atan2", "hypot", "copysign"])
         x = self.expression(scalar_type, depth)
-        if kind in ("log", "log2", "sqrt", "rsqrt"):
-            x = self._at_least_one(x)  # from here on the derivative is at most 1, of log2 at most 1 / log(2)
+        if kind in _ROUNDING:
+            return self._rounded_quarter(kind, x)
+        if kind in ("atan2", "hypot", "copysign"):
+            return self._function_of_two(kind, x, self.expression(scalar_type, depth))
+        smooth = _SMOOTH[kind]
+        if x.magnitude.bound > smooth.largest:
+            raise Retry
+        match smooth.domain:
+            case "from 1 on":
+                x = self._at_least_one(x)
+            case "from 2 on":
+                x = self._at_least_one(self._at_least_one(x))
+            case "up to 0.5":
+                half = Magnitude(0.5, 0.5 * min(2.0, x.magnitude.error), False).rounded(scalar_type)
+                x = self.arith("mul", self.math("tanh", x, magnitude=half), self._constant(scalar_type, 0.5), half)
         known = x.magnitude
-        bound, slope = 1.0, 1.0
-        match kind:
-            case "log":
-                bound = math.log(known.bound + 1)
-            case "log2":
-                bound, slope = math.log2(known.bound + 1), 1 / math.log(2)
-            case "sqrt":
-                bound = math.sqrt(known.bound + 1)
-            case "exp" | "exp2":
-                if known.bound > 4:
-                    raise Retry
-                bound = slope = math.exp(known.bound + known.error)
-            case "sin" | "cos" if known.bound > 4096:
-                raise Retry
-        return self.math(kind, x, magnitude=Magnitude(bound, known.error * slope, False).rounded(scalar_type))
+        result = Magnitude(smooth.bound(known.bound), known.error * smooth.slope(known.bound + known.error), False)
+        return self.math(kind, x, magnitude=result.rounded(scalar_type))
+
+    def _constant(self, scalar_type: ScalarType, value: float) -> Scalar:
+        constant = ops.Constant(value, scalar_type)
+        return Scalar(constant, magnitude_of(constant))
+
+    def _rounded_quarter(self, kind: str, x: Scalar) -> Scalar:
+        """Round the quarter of a whole number, which is exact."""
+        if not x.magnitude.whole or 4 * x.magnitude.bound >= exact_limit(x.type):
+            raise Retry
+        quarter = self.arith("mul", x, self._constant(x.type, 0.25), x.magnitude)
+        return self.math(kind, quarter, magnitude=Magnitude(x.magnitude.bound + 1))
+
+    def _function_of_two(self, kind: str, x: Scalar, y: Scalar) -> Scalar:
+        """Apply a function of two operands; the second one is positive where signs or poles matter."""
+        if kind == "copysign":
+            return self.math(kind, x, self._at_least_one(y), magnitude=x.magnitude)
+        y = self._at_least_one(y)  # the derivatives of both functions are at most 1 from there on
+        error = x.magnitude.error + y.magnitude.error
+        bound = 1.6 if kind == "atan2" else x.magnitude.bound + y.magnitude.bound
+        return self.math(kind, x, y, magnitude=Magnitude(bound, error, False).rounded(x.type))
 
     # --- casts ---
 

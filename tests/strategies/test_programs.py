@@ -79,7 +79,7 @@ def test_a_seed_reproduces_its_program_and_arguments():
 def test_programs_are_rich():
     """Every operation, every scalar type, nesting, dynamic modes, offsets and transposes occur."""
     seen, sizes, types, kinds = set(), [], set(), set()
-    for seed in range(400):
+    for seed in range(700):
         function = random_program(seed).function
         operations = list(function.body.walk())
         sizes.append(len(operations))

@@ -22,9 +22,10 @@ _LETTERS = "xy"
 _SPACES = {1: "global", 3: "shared"}
 #: libdevice's functions for f64; those for f32 end in f.  min and max follow IEEE 754 minNum and maxNum.
 _LIBDEVICE = {
-    "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "tanh": "tanh",
+    **{name: name for name in (
+        "exp log exp2 log2 sqrt rsqrt sin cos tanh expm1 log1p log10 cbrt erf tan asin acos atan atan2 sinh cosh asinh "
+        "acosh atanh hypot floor ceil trunc rint copysign").split()},
     "abs": "fabs", "min": "fmin", "max": "fmax", "rem": "fmod",
-    "exp2": "exp2", "log2": "log2",
 }
 
 

@@ -22,11 +22,12 @@ __all__ = ["Spirv"]
 _PURE = ("nounwind", "readnone")
 _DEVICE, _RELAXED = 1, 0
 _LETTERS = {32: "i", 64: "l"}
-#: OpenCL's builtins.  min and max follow IEEE 754 minNum and maxNum: a NaN loses.
+#: OpenCL's builtins; min and max follow IEEE 754 minNum and maxNum: a NaN loses.
 _FUNCTIONS = {
-    "exp": "_Z3exp", "log": "_Z3log", "sqrt": "_Z4sqrt", "rsqrt": "_Z5rsqrt", "sin": "_Z3sin", "cos": "_Z3cos",
-    "abs": "_Z4fabs", "min": "_Z4fmin", "max": "_Z4fmax", "fma": "_Z3fma", "rem": "_Z4fmod",
-    "exp2": "_Z4exp2", "log2": "_Z4log2",
+    **{name: name for name in (
+        "exp log exp2 log2 sqrt rsqrt sin cos fma expm1 log1p log10 cbrt erf tan asin acos atan atan2 sinh cosh asinh "
+        "acosh atanh hypot floor ceil trunc rint copysign").split()},
+    "abs": "fabs", "min": "fmin", "max": "fmax", "rem": "fmod",
 }
 
 
@@ -107,7 +108,9 @@ class Spirv:
         if kind not in _FUNCTIONS:
             raise UnsupportedError(f"math.{kind} has no lowering for SPIR-V")
         width, rest = lanes(arguments[0].type), len(arguments) - 1
-        name = _FUNCTIONS[kind] + mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_") * rest
+        function = _FUNCTIONS[kind]
+        operands = mangled_type(scalar, width) + (mangled_type(scalar) if width == 1 else "S_") * rest
+        name = f"_Z{len(function)}{function}{operands}"
         return builtin(builder, name, arguments[0].type, arguments, _PURE if kind != "rem" else ("nounwind",))
 
     def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:

@@ -66,7 +66,8 @@ def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
         return np.float64(math.inf if total > 0 else -math.inf)
 
 
-#: Scalar mathematics (an extension).  As in C, min and max of a number and NaN give the number.
+#: Scalar mathematics (an extension), with the names and the special values of C (ISO C, annex F.10): min and max of a
+#: number and NaN give the number; rint rounds halves to even.
 MATHEMATICS: dict[str, MathFunction] = {
     "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
     "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
@@ -77,6 +78,27 @@ MATHEMATICS: dict[str, MathFunction] = {
     "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
     "cos": MathFunction(1, _FLOATS, lambda np, x: np.cos(x)),
     "tanh": MathFunction(1, _FLOATS, lambda np, x: np.tanh(x)),
+    "expm1": MathFunction(1, _FLOATS, lambda np, x: np.expm1(x)),
+    "log1p": MathFunction(1, _FLOATS, lambda np, x: np.log1p(x)),
+    "log10": MathFunction(1, _FLOATS, lambda np, x: np.log10(x)),
+    "cbrt": MathFunction(1, _FLOATS, lambda np, x: np.cbrt(x)),
+    "erf": MathFunction(1, _FLOATS, lambda np, x: np.float64(math.erf(x))),
+    "tan": MathFunction(1, _FLOATS, lambda np, x: np.tan(x)),
+    "asin": MathFunction(1, _FLOATS, lambda np, x: np.arcsin(x)),
+    "acos": MathFunction(1, _FLOATS, lambda np, x: np.arccos(x)),
+    "atan": MathFunction(1, _FLOATS, lambda np, x: np.arctan(x)),
+    "atan2": MathFunction(2, _FLOATS, lambda np, y, x: np.arctan2(y, x)),
+    "sinh": MathFunction(1, _FLOATS, lambda np, x: np.sinh(x)),
+    "cosh": MathFunction(1, _FLOATS, lambda np, x: np.cosh(x)),
+    "asinh": MathFunction(1, _FLOATS, lambda np, x: np.arcsinh(x)),
+    "acosh": MathFunction(1, _FLOATS, lambda np, x: np.arccosh(x)),
+    "atanh": MathFunction(1, _FLOATS, lambda np, x: np.arctanh(x)),
+    "hypot": MathFunction(2, _FLOATS, lambda np, x, y: np.hypot(x, y)),
+    "floor": MathFunction(1, _FLOATS, lambda np, x: np.floor(x), is_exact=True),
+    "ceil": MathFunction(1, _FLOATS, lambda np, x: np.ceil(x), is_exact=True),
+    "trunc": MathFunction(1, _FLOATS, lambda np, x: np.trunc(x), is_exact=True),
+    "rint": MathFunction(1, _FLOATS, lambda np, x: np.rint(x), is_exact=True),
+    "copysign": MathFunction(2, _FLOATS, lambda np, x, y: np.copysign(x, y), is_exact=True),
     "abs": MathFunction(1, _REALS, lambda np, x: np.abs(x), is_exact=True),
     "min": MathFunction(2, _REALS, lambda np, x, y: np.fmin(x, y), is_exact=True),
     "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
