@@ -61,8 +61,8 @@ def test_random_checked_programs(differential_programs: int) -> None:
     run("-m", "tests.differential.checked_programs", "0", str(3 * differential_programs // 2))
 
 
-@pytest.mark.parametrize(("form", "debug", "expected"), [("subgroup", True, True), ("subgroup", False, False),
-                                                         ("vector", True, False)])
-def test_only_checked_work_items_run_one_by_one(form: str, debug: bool, expected: bool) -> None:
+@pytest.mark.parametrize(("form", "debug", "expected"), [
+    ("subgroup", True, "always"), ("subgroup", False, "with private arrays"), ("vector", True, "never")])
+def test_only_some_work_items_run_one_by_one(form: str, debug: bool, expected: str) -> None:
     (function,) = parse("func @f(%x: memref<f32x?>, %i: index) {\n store 1.0, %x[%i] : memref<f32x?>\n}")
     assert lower(function, CPU, LoweringOptions(form=form, debug=debug)).one_item_at_a_time == expected

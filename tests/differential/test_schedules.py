@@ -73,6 +73,29 @@ def test_tiled_schedules_on_the_device(form: str, differential_programs: int) ->
     agree()
 
 
+@pytest.mark.parametrize(("m", "n", "k", "loops"), [
+    (4, 17, 11, ("n.1",)), (8, 38, 13, ("n.1",)), (12, 9, 11, ("n.1",)), (4, 17, 11, ("n.1", "n.1'", "n.1''"))])
+@pytest.mark.parametrize("kind", ["virtual", "unroll"])
+def test_guarded_virtual_threads(m: int, n: int, k: int, loops: tuple[str, ...], kind: str) -> None:
+    """Sums in private memory, in branches that all lanes take alike: the driver's vectorizer lost them."""
+    function = replace(product(m, n, k, 0.0, False), work_group_size=(8, 2), subgroup_size=4)
+    schedule = fresh(function)
+    schedule.split("m", 4, tail="guard")
+    schedule.split("n", 4, tail="guard")
+    schedule.reorder("m.0", "n.0", "m.1", "n.1")
+    schedule.decompose_reduction("k", above="n.1")
+    schedule.split("k", 2, tail="guard")
+    schedule.cache_read("B", "local")
+    for loop, bound in {"m.0": "rows", "n.0": "columns", "m.1": "lanes"}.items():
+        schedule.bind(loop, bound)
+    for loop in loops:
+        if kind == "virtual" and loop == "n.1":
+            schedule.bind(loop, kind)
+        else:
+            schedule.unroll(loop)
+    assert check(function, schedule, "subgroup", m, n, k, 0.0)
+
+
 def test_random_primitives_on_the_device(differential_programs: int) -> None:
     @given(st.data(), extents, extents, extents, st.sampled_from([0.0, 3.0]), st.booleans())
     @settings(

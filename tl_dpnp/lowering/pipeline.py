@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from collections.abc import Mapping as Table
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.targets import target_for
@@ -49,7 +50,8 @@ class LoweredKernel:
     text after each pass, `schedules` the loop nests and what was done to them; `mapping` says how work-items share a
     work-group, `remarks` what a device has and the kernel does not use.  `variants` are loop nests that some calls take
     instead: those that do two work-groups at once, and those for operands that exceed all caches.
-    `one_item_at_a_time` asks a CPU not to make vectors of work-items.
+    `one_item_at_a_time` says whether a CPU is asked not to make vectors of work-items; some of its sub-groups are right
+    only so if the body has arrays in private memory (`tl_dpnp.runtime.sycl.numba_dpex_adapter`).
     """
 
     plan: LaunchPlan
@@ -62,7 +64,7 @@ class LoweredKernel:
     mapping: str
     remarks: tuple[str, ...] = ()
     variants: tuple[Schedule, ...] = ()
-    one_item_at_a_time: bool = False
+    one_item_at_a_time: Literal["never", "with private arrays", "always"] = "never"
 
     @property
     def source(self) -> str:
@@ -140,19 +142,21 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     )
     remarks = *mapping.remarks, *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark)
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
-    alone = options.debug and device.is_cpu and not mapping.frame.is_alone
-    return _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache), alone)
+    lowered = _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache))
+    if not device.is_cpu or mapping.frame.is_alone:
+        return lowered
+    return replace(lowered, one_item_at_a_time="always" if options.debug else "with private arrays")
 
 
 def _lowered(
     plan: LaunchPlan, body: Body, analysis: Analysis, schedules: tuple[Schedule, ...], mapping: Mapping,
-    remarks: tuple[str, ...] = (), variants: tuple[Schedule, ...] = (), one_item_at_a_time: bool = False,
+    remarks: tuple[str, ...] = (), variants: tuple[Schedule, ...] = (),
 ) -> LoweredKernel:
     """Return the kernel with its body as LLVM IR and as text."""
     return LoweredKernel(
         plan, body.arguments, emit_body(body.arguments, body.statements, target_for(analysis.device.backend)),
         print_body(plan.entry, body.arguments, body.statements), body.legend, analysis.stages, schedules, str(mapping),
-        remarks, variants, one_item_at_a_time,
+        remarks, variants,
     )
 
 

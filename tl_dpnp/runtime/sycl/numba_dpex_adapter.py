@@ -14,9 +14,11 @@ one, `_body`, and those whose arguments have equal types share what Numba makes 
 numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
 metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
 specification 3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the
-vector form need none, and Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the
-exits of failed checks, so that one program in forty crashes with ``debug=True``.  Numba's environment pointer, a
-variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
+vector form need none.  Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the exits
+of failed checks, so that one program in forty crashes with ``debug=True``; and it loses what is added to arrays in
+private memory in branches that all lanes take alike (``VPlanDriverLLVMPass``, found with ``-opt-bisect-limit``): one
+schedule in thirty with guarded virtual threads gave 0.  Numba's environment pointer, a variable in address space 0 that
+is never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
@@ -159,7 +161,8 @@ def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
     if not plan.frame.is_alone:
         nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
         attached += f" !intel_reqd_sub_group_size !{first + 1}"
-    if plan.frame.is_alone or (lowered.one_item_at_a_time and not _SUBGROUP_FUNCTIONS.search(text)):
+    apart = {"never": False, "with private arrays": " = alloca " in text, "always": True}[lowered.one_item_at_a_time]
+    if plan.frame.is_alone or (apart and not _SUBGROUP_FUNCTIONS.search(text)):
         hint = first + len(nodes)
         nodes.append(f"!{hint} = !{{<16 x float> undef, i32 0}}")
         attached += f" !vec_type_hint !{hint}"
