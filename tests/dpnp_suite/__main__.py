@@ -38,7 +38,10 @@ class Lost:
 
 @dataclass
 class FileReport:
-    """What became of the tests of one file; those that fail in plain dpnp from time to time are `unsteady`."""
+    """What became of the tests of one file; `unsteady` are those that fail now and then, in plain dpnp or in a way.
+
+    dpnp 0.15 reads memory before it is written now and then, as in 1 of 1 000 calls of ``cumsum(dtype=, out=)``.
+    """
 
     path: Path
     stock: Result
@@ -87,12 +90,12 @@ def run_ways(path: Path, ways: Sequence[str], options: Options) -> FileReport:
         report.unfinished |= bool(result.left())
         report.kernels += result.kernels
         report.passed[way] = len(result.passed)
-        again = run_file(path, "stock", options, result.failed).failed if result.failed else {}
-        for number, text in result.failed.items():
-            if number in again:
-                report.unsteady.append(stock.names[number])
-            else:
-                report.lost.append(Lost(stock.names[number], way, text))
+        unsteady = set(run_file(path, "stock", options, result.failed).failed) if result.failed else set()
+        doubtful = set(result.failed) - unsteady
+        unsteady |= run_file(path, way, options, doubtful).passed if doubtful else set()
+        report.unsteady += [f"{stock.names[number]} ({way})" for number in sorted(unsteady)]
+        report.lost += [Lost(stock.names[number], way, text)
+                        for number, text in result.failed.items() if number not in unsteady]
     return report
 
 
@@ -114,7 +117,7 @@ def _line(report: FileReport, folder: Path) -> str:
     counts = [f"{len(stock.passed)} of {len(stock.chosen)} pass in plain dpnp"]
     counts += [f"{passed} {way}" for way, passed in report.passed.items()]
     counts += [f"{len(report.lost)} lost"] if report.lost else []
-    counts += [f"{len(report.unsteady)} unsteady in plain dpnp"] if report.unsteady else []
+    counts += [f"unsteady: {', '.join(report.unsteady)}"] if report.unsteady else []
     kernels = f"{len(report.kernels)} kernels, {report.kernels.total()} launches"
     return f"{name}: {', '.join(counts)}; {kernels}{'; the time was over' if report.unfinished else ''}"
 

@@ -52,6 +52,14 @@ TINY = """
         assert runs.read_text() == "x"
 
 
+    def test_now_and_then():
+        runs = Path(__file__).with_suffix(".fused")
+        if type(dpnp.ones(3) + 1) is not dpnp.ndarray:
+            runs.touch()
+            runs.write_text(runs.read_text() + "x")
+            assert runs.read_text() != "x"
+
+
     class TestMethods:
         def test_after_all(self):
             assert dpnp.dot(dpnp.ones(3), dpnp.ones(3)) == 3
@@ -70,14 +78,14 @@ def folder(tmp_path: Path) -> Path:
 
 def test_lost_tests_are_found_and_others_go_on(folder: Path) -> None:
     report = run_ways(folder / "test_tiny.py", ("fusing",), Options(folder))
-    assert len(report.stock.chosen) == 8
-    assert len(report.stock.passed) == 6
+    assert len(report.stock.chosen) == 9
+    assert len(report.stock.passed) == 7
     assert report.passed == {"fusing": 3}
     assert {lost.name: lost.text.splitlines()[0] for lost in report.lost} == {
         "test_tiny.py::test_knows_the_type": "failed",
         "test_tiny.py::test_ends_the_process": "the process died: exit status 3",
     }
-    assert report.unsteady == ["test_tiny.py::test_unsteady"]
+    assert report.unsteady == ["test_tiny.py::test_unsteady (fusing)", "test_tiny.py::test_now_and_then (fusing)"]
     assert {name.split()[0] for name in report.kernels} >= {"fused_add", "fused_multiply", "fused_astype_matmul_equal"}
 
 
