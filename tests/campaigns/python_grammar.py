@@ -190,6 +190,16 @@ dpnp.linalg.solve(dpnp.clip({arr}, -4, 4) + 30 * dpnp.eye(4, dtype="f4"), {arr})
 sum(x * y for x, y in zip(ARRAYS, ITEMS)); {arr} * ({arr} > {num}); Pair({arr}, 1).x; PAIR._replace(x={arr}).x
 Frozen({num}, {arr}).w; OBJ.w * OBJ.k; STATE.w @ dpnp.eye(4); dpnp.clip({arr} ** 2, 0, 5); (y := {arr}) + y
 Slots({num}, {arr}).w; recursive({arr}, 2); SimpleNamespace(w={arr}).w; dpnp.abs(x=items[0])
+dpnp.roll({arr}, {int}, axis=-1); dpnp.roll({arr}, ({bit}, 1), (0, -1)); dpnp.floor({arr} + 0.3); dpnp.ceil({arr} - 0.3)
+dpnp.rint({arr} + 0.2); dpnp.trunc({arr} - 0.3); dpnp.arctan({arr}); dpnp.log1p(abs({arr})); dpnp.hypot({arr}, {arr})
+dpnp.expm1(dpnp.clip({arr}, -4, 2)); dpnp.arctan2({arr}, abs({arr}) + 1); dpnp.logaddexp({arr}, {num})
+dpnp.tile({arr}, (1, 2))[..., :4]; dpnp.repeat({arr}, 2, axis=-1)[..., ::2]; dpnp.isfinite({arr} / 2) * {arr}
+dpnp.diff({arr}, axis=-1, append={arr}[..., :1]); dpnp.trace({arr}, 0, -2, -1)[..., None, None]; dpnp.copysign({arr}, 2)
+dpnp.diagonal({arr}, {bit}, -2, -1)[..., None, :1]; {arr}.diagonal(0, -2, -1)[..., None] * {arr}; abs({arr}).round()
+dpnp.clip({arr}, {num}, None)
+{arr} - dpnp.clip(dpnp.logsumexp({arr}, axis=-1, keepdims=True), -4, 4); {arr} + dpnp.count_nonzero({arr}, axis=0)
+dpnp.kron({arr}[0], dpnp.ones((1, {bit} + 1)))[..., :4]
+dpnp.cross({arr}[..., :3], {arr}[..., 1:]).sum(-1, keepdims=True)
 {arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]
 {arr} + np.float32({num}); {arr} * dpnp.zeros(SHAPE).size; {arr} + dpnp.full(SIZES, {num}).shape[0]
 {arr} * dpnp.asarray(ITEMS).max(); {arr} + dpnp.sum(dpnp.asarray(POINT)); {arr} - dpnp.ones(shape=SIZES).sum()
@@ -251,6 +261,7 @@ STATEMENTS = """
 {avar} = {arr}; {nvar} += {num}; {nvar} *= {half}; {nvar} = {num}; {newa}, {newn} = {arr}, {num}
 {newn} = {newn2} = {num}; {avar} += {num}; {avar} *= {half}; {avar} += {arr}; {avar} -= {arr}; {avar}[...] = {arr}
 {avar}[0] = {num}; {avar}[..., 0] -= {num}; {avar}[..., {bit}] = {arr}[..., 0]; {avar}[{avar} > {num}] = {num}
+dpnp.diagonal({avar}, 0, -2, -1)[...] = {num}
 {avar}[::-1, 1:] = {num}; {avar}[1:] = {arr}[:-1]; {avar}[{avar} < {num}] = {float}; {avar}[..., ::2] = {arr}[..., 1::2]
  {avar}[:] = {num}; dpnp.add({arr}, {num}, out={avar})
 dpnp.maximum({avar}, {num}, out={avar}); {avar}[..., ::-1][...] = {arr}; W0[...] = {arr}; ARRAYS[0] -= {num}

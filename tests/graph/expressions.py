@@ -286,6 +286,62 @@ for t in "i8 i4 u1".split():
         c[xp.argmax(e, axis=1)]; c[d].T + d.T
     """)
 
+_MATHEMATICS = """
+    xp.exp2(a); xp.expm1(a); xp.log2(abs(a) + 1); xp.log10(abs(a) + 1); xp.log1p(abs(a)); xp.cbrt(a); xp.tan(a);
+    xp.sinh(a); xp.cosh(a); xp.arcsin(xp.sin(a)); xp.arccos(xp.cos(a)); xp.arctan(a); xp.arcsinh(a);
+    xp.arccosh(abs(a) + 1); xp.arctanh(xp.tanh(a) * 0.5); xp.rsqrt(abs(a) + 1); xp.arctan2(a, b); xp.arctan2(a, 2);
+    xp.hypot(a, b); xp.logaddexp(a, b); xp.copysign(a, b)
+"""
+_ROUNDING = """
+    xp.floor(a); xp.ceil(a); xp.trunc(a); xp.rint(a * 0.5); xp.round(a); xp.around(a); a.round(); xp.isfinite(a);
+    xp.isinf(a); a.conj(); xp.conj(a); a.conjugate(); xp.clip(a, None, 1); xp.clip(a, 0, None); a.clip(1)
+"""
+for t in "f4 f8 f2 i4 u1".split():
+    add(2, f"mathematics {t}", f"{t}(3,4,5) {t}(4,5)[::-1,::-1]", _MATHEMATICS)
+for t in "f4 f8 f2 i4 i8 u1".split():
+    add(2, f"rounding {t}", f"{t}(3,4,5)", _ROUNDING)
+add(2, "mathematics of floats", "f4(3,4) f4(4) f8(3,4) i4(3,4)", """
+    xp.erf(a); xp.erf(c); xp.fabs(a); xp.fmod(a, b + 9); xp.signbit(a); xp.signbit(c * 0); xp.fabs(d);
+    xp.fmod(c, a - 9); xp.isfinite(a / b); xp.isinf(1 / c); xp.radians(a); xp.deg2rad(c); xp.degrees(a); xp.rad2deg(c);
+    xp.radians(d)
+""")
+add(2, "mathematics of odd numbers", "f4(3,4)*xp.nan f4(3,4)*xp.inf f8(3,4)*0 f4(3,4)", """
+    xp.floor(b); xp.rint(a); xp.ceil(-abs(d) / 99); xp.trunc(c); xp.arctan2(c, -c); xp.arctan2(b, -b); xp.hypot(a, b);
+    xp.logaddexp(b, b); xp.logaddexp(-b, d); xp.copysign(a, -1.0); xp.copysign(d, -c); xp.log1p(-d / d); xp.arcsin(d);
+    xp.expm1(c); xp.cbrt(b); xp.isfinite(b); xp.isinf(a); xp.isfinite(d / c); xp.signbit(-c); xp.erf(b); xp.tan(b)
+""")
+for t in "i4 i8 u1 i2".split():
+    add(2, f"shifts {t}", f"{t}(3,4) {t}(4) {t}()", """
+        a << b; a >> b; xp.left_shift(a, 1); xp.right_shift(a, 1); a >> 40 % 31; 1 << abs(b); a << c; (a + 100) >> b * 9
+    """)
+for t in "f4 f8 i4 u1 f2 ?".split():
+    add(2, f"parts moved {t}", f"{t}(3,4,5) {t}(4,6)[::-1] {t}(7)", """
+        xp.roll(a, 1); xp.roll(a, -2, axis=1); xp.roll(a, (1, 2), axis=(0, 2)); xp.roll(b.T, 9, -1); xp.roll(c, 0);
+        xp.roll(a, [1, -1], [0, 1])[:, ::-1]; xp.tile(a, 2); xp.tile(b, (2, 1, 3)); xp.tile(c, 0); xp.tile(c, (2, 3));
+        xp.repeat(a, 3, axis=1); xp.repeat(b, 2); c.repeat(3); xp.repeat(b, 2, axis=-1)[1:]; xp.atleast_1d(c);
+        xp.atleast_2d(c); xp.atleast_3d(c, b, a); xp.atleast_2d(xp.max(c)); xp.flipud(a); xp.fliplr(b);
+        xp.rollaxis(a, 2); xp.rollaxis(a, 0, 3); xp.rollaxis(a, 1, -1); xp.rollaxis(a, 1, 1)
+    """)
+for t in "f4 f8 i4 i8 f2".split():
+    add(2, f"differences, traces and products of vectors {t}", f"{t}(3,4,5) {t}(4,6)[::-1] {t}(7) {t}(4,3)", """
+        xp.diff(a); xp.diff(a, 2, axis=0); xp.diff(a, axis=1, prepend=a[:, :1]); xp.diff(c, append=c[:1]);
+        xp.diff(b, append=c[0]); xp.diff(b, 0); xp.diff(b, 9); xp.trace(b); xp.trace(b, 1); xp.trace(a, 0, 1, 2);
+        xp.trace(a, -1, 2, 0); b.trace(); xp.trace(b @ b.T); xp.diagonal(b); xp.diagonal(a, 0, 1, 2) + a[:, :, 0];
+        b.diagonal(-1); xp.diagonal(b, 9); xp.diagonal(b @ b.T)[::-1]; xp.cross(d, d[::-1]); xp.cross(d, d[0]);
+        xp.cross(d.T, d.T[::-1], axis=0); xp.cross(d, d * 2 - 1, axisc=0); xp.kron(b, d); xp.kron(c, b); xp.kron(a, d);
+        xp.kron(b @ b.T, d); xp.kron(c, 2); xp.diff(b > 1)
+    """)
+    add(2, f"statistics of a few {t}", f"{t}(3,4,5) {t}(7)", """
+        xp.count_nonzero(a); xp.count_nonzero(a, axis=1); xp.count_nonzero(a, axis=(0, 2), keepdims=True);
+        xp.average(a, axis=0); xp.average(b); xp.ptp(a, axis=1); xp.ptp(a, axis=(0, 1), keepdims=True);
+        xp.logsumexp(a, axis=-1); xp.logsumexp(b); xp.logsumexp(a, axis=(0, 1), keepdims=True); xp.nansum(a, axis=0);
+        xp.nansum(b); xp.nanprod(b); xp.nansum(xp.log(a), axis=1)
+    """)
+add(2, "sums of odd exponentials", "f4(3,4)*xp.nan f4(3,4)*xp.inf f4(3,4)*0-xp.inf", """
+    xp.logsumexp(a, axis=0); xp.logsumexp(b, axis=1); xp.logsumexp(c, axis=0); xp.nansum(a); xp.nansum(b, axis=0);
+    xp.nanprod(a, axis=1)
+""")
+
 # --- tier 3: left to dpnp, at least in part ---------------------------------------------------------------------------
 
 add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
@@ -293,8 +349,8 @@ add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
     c.var(axis=0); c.std(); xp.linalg.norm(c); xp.linalg.norm(d, axis=1); d.var(axis=1); xp.linalg.norm(a, 2.5, 1)
 """)
 add(3, "arrays side by side left to dpnp", "f4(3,4) f4(3,4) c8(3,4)", """
-    xp.stack([a, b], dtype='f8'); xp.stack([a, c]); xp.concatenate([a, b], dtype='f8'); xp.roll(a, 1, axis=0);
-    xp.tile(a, 2); xp.stack([a, b], out=xp.empty((2, 3, 4), dtype='f4')); xp.stack([a, b], out=xp.empty((2, 3, 4)));
+    xp.stack([a, b], dtype='f8'); xp.stack([a, c]); xp.concatenate([a, b], dtype='f8'); xp.roll(c, 1); xp.tile(c, 2);
+    xp.stack([a, b], out=xp.empty((2, 3, 4), dtype='f4')); xp.stack([a, b], out=xp.empty((2, 3, 4)));
     xp.concatenate([a, b], axis=1, out=xp.empty((3, 8), dtype='f4'))
 """)
 add(3, "powers left to dpnp", "i4(3,4) u1(3,4) ?(3,4) c8(3,4) f4(3,4)", """
@@ -302,10 +358,9 @@ add(3, "powers left to dpnp", "i4(3,4) u1(3,4) ?(3,4) c8(3,4) f4(3,4)", """
     a ** e; a ** 0.5; a ** -1.0;    b ** 0.5; c ** 0.5; c ** 1.5
 """)
 add(3, "left to dpnp", "f4(3,4) f4(4,3) i4(3)", """
-    xp.kron(a, b); xp.cumsum(a[:0], axis=1); a[c > 0]; a[c, c]; a[c, 0]; a[c[:0]]; xp.take(a, c[:0], axis=0);
+    xp.cumsum(a[:0], axis=1); xp.round(a, 1); xp.trace(a, 9); xp.average(a, weights=a * a);
+    xp.cross(a[:, :2], a[:, 2:]); a[c > 0]; a[c, c]; a[c, 0]; a[c[:0]]; xp.take(a, c[:0], axis=0);
     xp.cumsum(xp.sum(a)); xp.sort(a @ b); xp.linalg.det(a @ b);
-    xp.floor(a); xp.arctan(a);
-    xp.diagonal(a); xp.trace(a @ b);
     xp.zeros(3) + c; xp.tri(3, dtype='i4'); xp.argmax(c[:0][:, None], axis=1); xp.nonzero(c);
     xp.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)]); xp.linalg.inv(b @ a + 9 * xp.eye(4, dtype='f4'));
     xp.where(c > 0)

@@ -68,5 +68,5 @@ def interleaved_wherever_possible() -> Iterator[None]:
     from tl_dpnp.graph import grids, interleaving
 
     with mock.patch.object(interleaving, "LEAST_MATRICES", 2), mock.patch.object(interleaving, "LANES", 2), \
-            mock.patch.object(grids, "is_better_interleaved", lambda placement, roots: True):
+            mock.patch.object(grids, "is_better_interleaved", return_value=True):
         yield

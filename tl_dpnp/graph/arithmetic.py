@@ -1,7 +1,8 @@
-"""Division with remainder and powers of scalar values in generated functions, where the language has neither.
+"""Division with remainder, shifts, powers and sums of exponentials of scalar values, where the language has none.
 
 The rules are those of dpnp 0.15, that is of its SYCL kernels.  Integers divide towards minus infinity, and anything
-divided by zero is zero.  Floats divide as ``floor(x / y)``.  Powers follow C's ``pow``.
+divided by zero is zero.  Floats divide as ``floor(x / y)``.  Powers follow C's ``pow``.  A shift by all bits of a type
+or more leaves the sign, one by less than none nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["floor_divide", "power", "remainder"]
+__all__ = ["floor_divide", "left_shift", "log_add_exp", "power", "remainder", "right_shift"]
 
-_I32, _I64, _F64 = (SCALAR_TYPES[name] for name in ("i32", "i64", "f64"))
-#: Bits of the significand by the width of a type, the first one included: from 2 to that power on all floats are whole.
-_PRECISION = {16: 11, 32: 24, 64: 53}
+_I32, _F64 = SCALAR_TYPES["i32"], SCALAR_TYPES["f64"]
 #: Powers with exponents up to 2 to this power are products, as exact as these.
 _PRODUCTS = 6
 
@@ -24,7 +23,7 @@ def floor_divide(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     """Write ``x[0] // x[1]``."""
     dividend, divisor = x
     if type.is_float:
-        return _floor(b, type, b.div(dividend, divisor))
+        return b.math("floor", b.div(dividend, divisor))
     quotient, rest = _divided(b, type, dividend, divisor)
     if type.kind != "unsigned":
         below = b.arith("and", b.cmp("ne", rest, 0), _differ_in_sign(b, rest, divisor))
@@ -66,27 +65,40 @@ def _differ_in_sign(b: FunctionBuilder, x: Value, y: Value) -> Value:
 
 def _is_negative(b: FunctionBuilder, type: ScalarType, x: Value) -> Value:
     """Return whether a float is below zero, or the zero with a minus."""
-    behind = b.cmp("lt", b.div(constant(b, 1, type), x), 0)
-    return b.arith("or", b.cmp("lt", x, 0), b.arith("and", b.cmp("eq", x, 0), behind))
+    return b.cmp("lt", b.math("copysign", constant(b, 1.0, type), x), 0)
 
 
-def _truncated(b: FunctionBuilder, type: ScalarType, x: Value) -> Value:
-    """Return a float without its fraction."""
-    whole = converted(b, b.cast(x, _I64 if type.bits == 64 else _I32), type)
-    small = b.cmp("lt", b.math("abs", x), constant(b, float(1 << _PRECISION[type.bits]), type))
-    return select(b, type, small, whole, x)
+def left_shift(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    """Write ``x[0] << x[1]``."""
+    return _shifted(b, "shl", type, x, constant(b, 0, type))
 
 
-def _floor(b: FunctionBuilder, type: ScalarType, x: Value) -> Value:
-    whole = _truncated(b, type, x)
-    lower = select(b, type, b.cmp("gt", whole, x), b.sub(whole, 1), whole)
-    return select(b, type, b.cmp("eq", whole, x), x, lower)  # zeros keep their sign
+def right_shift(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    """Write ``x[0] >> x[1]``."""
+    result = zero = constant(b, 0, type)
+    if type.kind == "signed":
+        result = select(b, type, b.cmp("ge", x[1], 0), b.arith("shr", x[0], type.bits - 1), zero)
+    return _shifted(b, "shr", type, x, result)
+
+
+def _shifted(b: FunctionBuilder, kind: str, type: ScalarType, x: list[Value], beyond: Value) -> Value:
+    value, count = x
+    within = b.arith("and", b.cmp("ge", count, 0), b.cmp("lt", count, type.bits))
+    safe = select(b, type, within, count, constant(b, 0, type))
+    return select(b, type, within, b.arith(kind, value, safe), beyond)
+
+
+def log_add_exp(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    """Write ``log(exp(x[0]) + exp(x[1]))``, relative to the larger one."""
+    larger, smaller = (select(b, type, b.cmp("gt", x[0], x[1]), *pair) for pair in (x, x[::-1]))
+    distance = select(b, type, b.cmp("eq", x[0], x[1]), constant(b, 0.0, type), b.sub(smaller, larger))
+    return b.add(larger, b.math("log1p", b.math("exp", distance)))
 
 
 def power(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     """Write ``x[0] ** x[1]`` of floats, computed in f64: exactly where a small whole exponent gives an exact result."""
     base, exponent = (converted(b, value, _F64) for value in x)
-    size, whole = b.math("abs", base), _truncated(b, _F64, exponent)
+    size, whole = b.math("abs", base), b.math("trunc", exponent)
     one, zero = constant(b, 1.0, _F64), constant(b, 0.0, _F64)
 
     near = b.cmp("le", b.math("abs", exponent), float(1 << _PRODUCTS))
@@ -98,7 +110,7 @@ def power(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     result = b.mul(product, factor)
 
     is_whole = b.cmp("eq", whole, exponent)
-    halved = _truncated(b, _F64, b.mul(exponent, 0.5))
+    halved = b.math("trunc", b.mul(exponent, 0.5))
     odd = b.arith("and", is_whole, b.cmp("ne", b.add(halved, halved), exponent))
     result = select(b, _F64, b.arith("and", odd, _is_negative(b, _F64, base)), b.neg(result), result)
     below = b.arith("and", b.cmp("lt", base, 0.0), b.cmp("gt", base, float("-inf")))

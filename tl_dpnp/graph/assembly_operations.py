@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import dpnp
+import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Assemble, Map, Node, Position
-from tl_dpnp.graph.recorders import RECORDERS, array_axis, only_defaults, records, result_array
+from tl_dpnp.graph.recorders import RECORDERS, array_axis, only_defaults, records, result_array, static_integer
 from tl_dpnp.graph.trace import Trace, fusable
+from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import slice_axes
 
 __all__: list[str] = []
@@ -126,3 +128,73 @@ def _stacking(name: str) -> Any:
 for _name in _NEW_AXES:
     RECORDERS[_name] = _stacking(_name)
 RECORDERS["row_stack"] = RECORDERS["vstack"]
+
+
+# --- parts of one array, or it several times --------------------------------------------------------------------------
+
+
+@records("roll")
+def _roll(trace: Trace, x: Any, shift: Any, axis: Any = None) -> Any:
+    operand = trace.operand(x)
+    node = operand[0]
+    if operand[2] is None:
+        raise NotFused("the operand is no array")
+    if axis is None:
+        flat = _roll(trace, RECORDERS["reshape"](trace, x, -1), shift, 0)
+        return RECORDERS["reshape"](trace, flat, node.shape)
+    axes, shifts = (value if isinstance(value, tuple | list) else (value,) for value in (axis, shift))
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    if len(axes) != len(shifts):
+        raise NotFused("the shifts do not fit the axes")
+    for place, distance in zip(axes, shifts, strict=True):
+        place = array_axis(place, len(node.shape))
+        size = node.shape[place]
+        moved = static_integer(distance) % max(size, 1)
+        parts = [_part(node, place, start, stop) for start, stop in ((size - moved, size), (0, size - moved))]
+        node = _concatenation(parts, place, node.dtype)
+    if node is operand[0]:
+        node = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
+    return result_array(trace, node, [operand])
+
+
+def _part(node: Node, axis: int, start: int, stop: int) -> Node:
+    """Return some of what a node has along an axis."""
+    whole = [(0, 1, size) for size in node.shape]
+    return slice_axes(node, [*whole[:axis], (start if start < stop else 0, 1, stop - start), *whole[axis + 1 :]])
+
+
+@records("tile")
+def _tile(trace: Trace, A: Any, reps: Any, /) -> Any:
+    counts = list(map(_count, reps if isinstance(reps, tuple) else (reps,)))
+    shape = list(getattr(A, "shape", ()))
+    ndim = max(len(counts), len(shape))
+    counts, shape = [1] * (ndim - len(counts)) + counts, [1] * (ndim - len(shape)) + shape
+    return _repeated(trace, A, shape, counts, inner=False)
+
+
+@records("repeat")
+def _repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
+    if axis is None:
+        a, axis = RECORDERS["reshape"](trace, a, -1), 0
+    shape = list(getattr(a, "shape", ()))
+    counts = [1] * len(shape)
+    counts[array_axis(axis, len(shape))] = _count(repeats)
+    return _repeated(trace, a, shape, counts, inner=True)
+
+
+def _count(value: Any) -> int:
+    if isinstance(plain(value), np.generic):
+        raise NotFused("dpnp takes no NumPy number for a count")
+    return static_integer(value)
+
+
+def _repeated(trace: Trace, x: Any, shape: Sequence[int], counts: Sequence[int], inner: bool) -> Any:
+    """Return an array seen as `shape` so many times along each axis, each element at once if `inner`."""
+    if min(counts, default=0) < 0:
+        raise NotFused("a count is negative")
+    pairs = list(zip(shape, counts, strict=True))
+    spread = [size for pair in pairs for size in ((pair[0], 1) if inner else (1, pair[0]))]
+    full = [size for pair in pairs for size in (pair if inner else pair[::-1])]
+    result = RECORDERS["broadcast_to"](trace, RECORDERS["reshape"](trace, x, spread), full)
+    return RECORDERS["reshape"](trace, RECORDERS["copy"](trace, result), [size * count for size, count in pairs])

@@ -52,6 +52,14 @@ def _only(kind: tuple[type, ...], **arguments: Any) -> None:
             raise NotFused(f"{name}= is a {type(value).__name__}")
 
 
+def _where(trace: Trace, condition: Any, x: Any, number: float) -> Any:
+    """Record the choice between an array and a number, in the type of the array."""
+    operands = [trace.operand(condition), trace.operand(x)]
+    node = operands[1][0]
+    chosen = Map(node.shape, node.dtype, "where", (operands[0][0], node, number_node(number)), node.dtype)
+    return result_array(trace, chosen, operands)
+
+
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
@@ -82,6 +90,57 @@ def _written(trace: Trace, result: Any, out: Any) -> Any:
 
 
 RECORDERS["std"], RECORDERS["var"] = _deviation(root=True), _deviation(root=False)
+
+
+@records("average")
+def _average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, returned: Any = False,
+             **keywords: Any) -> Any:
+    if weights is not None or returned:
+        raise NotFused("dpnp looks whether the sum of the weights is zero", "write it with sum")
+    return _call(trace, "mean", a, axis=axis, **keywords)
+
+
+@records("count_nonzero")
+def _count_nonzero(trace: Trace, a: Any, axis: Any = None, **keywords: Any) -> Any:
+    return _call(trace, "sum", _call(trace, "astype", a, bool), axis=axis, dtype=np.dtype(np.intp), **keywords)
+
+
+@records("ptp")
+def _ptp(trace: Trace, a: Any, /, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    if out is not None:
+        raise NotFused("the argument out= is not fused")
+    extremes = [_call(trace, name, a, axis=axis, keepdims=keepdims) for name in ("max", "min")]
+    return _call(trace, "subtract", *extremes)
+
+
+@records("logsumexp")
+def _logsumexp(trace: Trace, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False,
+               out: Any = None) -> Any:
+    """Record the logarithm of a sum of exponentials, relative to the largest one where that is finite."""
+    only_defaults({"dtype": dtype}, dtype=None)
+    x = as_floating(trace, x)
+    largest = _call(trace, "max", x, axis=axis, keepdims=True)
+    origin = _where(trace, _call(trace, "isfinite", largest), largest, 0.0)
+    total = _call(trace, "sum", _call(trace, "exp", _call(trace, "subtract", x, origin)), axis=axis, keepdims=True)
+    result = _call(trace, "add", _call(trace, "log", total), origin)
+    if not keepdims:
+        result = _call(trace, "squeeze", result, axis=tuple(range(x.ndim)) if axis is None else axis)
+    return result if out is None else _written(trace, result, out)
+
+
+def _without_nan(reduction: str, neutral: float) -> Recorder:
+    """Return the recorder of a reduction for which NaN is its neutral element."""
+
+    def record(trace: Trace, a: Any, *arguments: Any, **keywords: Any) -> Any:
+        node = trace.operand(a)[0]
+        if node.dtype is not None and node.dtype.kind == "f":
+            a = _where(trace, _call(trace, "logical_not", _call(trace, "isnan", a)), a, neutral)
+        return _call(trace, reduction, a, *arguments, **keywords)
+
+    return record
+
+
+RECORDERS["nansum"], RECORDERS["nanprod"] = _without_nan("sum", 0.0), _without_nan("prod", 1.0)
 
 
 # --- extremes --------------------------------------------------------------------------------------------------------

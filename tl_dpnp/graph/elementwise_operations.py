@@ -23,6 +23,7 @@ from tl_dpnp.graph.recorders import (
     only_defaults,
     records,
     result_array,
+    static_integer,
 )
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import TRACED, plain
@@ -98,9 +99,10 @@ def _check_number(value: Any, type: np.dtype[Any]) -> None:
 
 
 for _kind in FUNCTIONS:
-    if _kind not in ("where", "astype", "clip", "pow") and hasattr(dpnp, _kind):
+    if _kind not in ("where", "astype", "clip", "pow", "round") and hasattr(dpnp, _kind):
         RECORDERS[_kind] = _elementwise(_kind, getattr(dpnp, _kind))
-for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert", "mod": "remainder"}.items():
+for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert", "mod": "remainder",
+                      "conj": "conjugate"}.items():
     RECORDERS[_alias] = RECORDERS[_name]
 
 
@@ -161,6 +163,14 @@ def _product_of(node: Node, halves: int, dtype: np.dtype[Any]) -> Node:
     return result if result is not node else apply("positive", node)
 
 
+@records("round", "around")
+def _round(trace: Trace, x: Any, /, decimals: Any = 0, out: Any = None, **keywords: Any) -> Any:
+    """Record rounding to whole numbers; dpnp scales by powers of ten in its own way."""
+    only_defaults({**keywords, "decimals": static_integer(decimals)}, decimals=0, dtype=None)
+    operand = trace.operand(x)
+    return result_array(trace, _map("round", dpnp.round, [operand[0]], [x], operand[2]), [operand], out)
+
+
 @records("where")
 def _where(trace: Trace, *values: Any, out: Any = None, **keywords: Any) -> Any:
     only_defaults(keywords, order="K")
@@ -176,12 +186,14 @@ def _where(trace: Trace, *values: Any, out: Any = None, **keywords: Any) -> Any:
 @records("clip")
 def _clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **keywords: Any) -> Any:
     only_defaults(keywords, order="K", dtype=None)
-    values = [a, a_min, a_max]
-    if a_min is None or a_max is None:
-        raise NotFused("clip with one limit is not fused", "use maximum or minimum")
+    values = [value for value in (a, a_min, a_max) if value is not None]
+    if len(values) == 1:
+        raise NotFused("there is no limit")
+    kind, function = ("clip", dpnp.clip) if len(values) == 3 else (
+        ("minimum", dpnp.minimum) if a_min is None else ("maximum", dpnp.maximum))
     operands = [trace.operand(value) for value in values]
     nodes = [node for node, _, _ in operands]
-    node = _map("clip", dpnp.clip, nodes, values, trace.placed(operands)[1])
+    node = _map(kind, function, nodes, values, trace.placed(operands)[1])
     if node.shape != nodes[0].shape or node.dtype != nodes[0].dtype:
         raise NotFused("clip changes the shape or the dtype")
     return result_array(trace, node, operands, out)

@@ -6,15 +6,16 @@ for one element.  Names are dpnp's.  Source of the dtypes: dpnp itself, which is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from tl_dpnp.graph import arithmetic
-from tl_dpnp.graph.scalars import select
+from tl_dpnp.graph.scalars import constant, select
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["FUNCTIONS", "REDUCTIONS", "TAKE_NUMBERS", "Function"]
 
@@ -86,6 +87,26 @@ def _reciprocal(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     return b.arith("div", 1, x[0], type=type)
 
 
+def _rounded(kind: str) -> Emitter:
+    return lambda b, type, x: b.math(kind, x[0]) if type.is_float else x[0]
+
+
+def _is_finite(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.cmp("lt", b.math("abs", x[0]), math.inf) if type.is_float else constant(b, True, I1)
+
+
+def _is_infinite(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.cmp("eq", b.math("abs", x[0]), math.inf) if type.is_float else constant(b, False, I1)
+
+
+def _has_minus(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.cmp("lt", b.math("copysign", constant(b, 1.0, type), x[0]) if type.is_float else x[0], 0)
+
+
+def _times(factor: float) -> Emitter:
+    return lambda b, type, x: b.mul(x[0], constant(b, factor, type))
+
+
 def _clip(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     return _extreme("min", True)(b, type, [_extreme("max", True)(b, type, x[:2]), x[2]])
 
@@ -114,14 +135,38 @@ FUNCTIONS: dict[str, Function] = {
     "fmin": Function(2, _extreme("min", False)),
     "clip": Function(3, _clip, only=_NUMBERS, cost=2),
     "where": Function(3, _where),
-    **{name: Function(1, _math(name), only=_FLOAT, cost=20) for name in ("exp", "log", "sin", "cos", "tanh")},
-    "sqrt": Function(1, _math("sqrt"), only=_FLOAT, cost=8),
+    **{
+        name: Function(1, _math(kind), only=_FLOAT, cost=20)
+        for name, kind in {
+            **{name: name
+               for name in "exp exp2 expm1 log log2 log10 log1p cbrt erf sin cos tan sinh cosh tanh".split()},
+            "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
+            "arctanh": "atanh",
+        }.items()
+    },
+    **{name: Function(1, _math(name), only=_FLOAT, cost=8) for name in ("sqrt", "rsqrt")},
+    "arctan2": Function(2, _math("atan2"), only=_FLOAT, cost=30),
+    "hypot": Function(2, _math("hypot"), only=_FLOAT, cost=20),
+    "logaddexp": Function(2, arithmetic.log_add_exp, only=_FLOAT, cost=50, code=5),
+    "copysign": Function(2, _math("copysign"), only=_FLOAT),
+    "fmod": Function(2, _arith("rem"), only=_FLOAT, cost=16),
+    **{name: Function(1, _rounded(name), only=_NUMBERS) for name in ("floor", "ceil", "trunc", "rint")},
+    "round": Function(1, _rounded("rint"), only=_NUMBERS),
+    **{name: Function(1, _times(math.pi / 180), only=_FLOAT) for name in ("radians", "deg2rad")},
+    **{name: Function(1, _times(180 / math.pi), only=_FLOAT) for name in ("degrees", "rad2deg")},
+    "fabs": Function(1, _absolute, only=_FLOAT),
+    "conjugate": Function(1, lambda b, type, x: x[0]),
     **{
         name: Function(2, _compare(kind), computes="operands")
         for name, kind in {
             "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
         }.items()
     },
+    "isfinite": Function(1, _is_finite, computes="operands"),
+    "isinf": Function(1, _is_infinite, computes="operands"),
+    "signbit": Function(1, _has_minus, computes="operands"),
+    "left_shift": Function(2, arithmetic.left_shift, only=("signed", "unsigned"), code=2),
+    "right_shift": Function(2, arithmetic.right_shift, only=("signed", "unsigned"), code=2),
     "isnan": Function(1, lambda b, type, x: b.cmp("ne", x[0], x[0]), computes="operands"),
     "logical_and": Function(2, _arith("and"), only=("boolean",)),
     "logical_or": Function(2, _arith("or"), only=("boolean",)),

@@ -264,6 +264,15 @@ def _folded(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 for _name, _value in vars(dpnp.ndarray).items():
     if callable(_value) and not _name.startswith("_") and _name not in vars(LazyArray):
         setattr(LazyArray, _name, _method(_name))
+
+
+def _conjugate(self: LazyArray) -> Any:
+    """Return the array itself where it has no imaginary parts, as dpnp's method does and its function does not."""
+    return self if self.dtype.kind != "c" else _left_conjugate(self)
+
+
+_left_conjugate = LazyArray.conj
+LazyArray.conj = LazyArray.conjugate = _conjugate
 LazyArray.__copy__ = LazyArray.copy
 LazyArray.__getitem__ = _method("__getitem__")
 

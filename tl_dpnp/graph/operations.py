@@ -13,6 +13,7 @@ from tl_dpnp.graph import (  # noqa: F401  # they fill the table
     elementwise_operations,
     linalg_operations,
     product_operations,
+    vector_operations,
     view_operations,
 )
 from tl_dpnp.graph.recorders import RECORDERS, Recorder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from types import EllipsisType
 from typing import Any
@@ -11,8 +12,9 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Map, Node, Number, Reshape, Take, View
+from tl_dpnp.graph.nodes import Array, AxisMap, Map, Node, Number, Reshape, Take, View
 from tl_dpnp.graph.recorders import (
+    RECORDERS,
     array_axis,
     only_defaults,
     records,
@@ -21,9 +23,9 @@ from tl_dpnp.graph.recorders import (
     viewed,
 )
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes
+from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes, view
 
-__all__ = ["basic_entries"]
+__all__ = ["basic_entries", "diagonal_axes"]
 
 
 # --- views -----------------------------------------------------------------------------------------------------------
@@ -162,6 +164,61 @@ def _flip(trace: Trace, m: Any, axis: Any = None) -> Any:
                                  for place, size in enumerate(node.shape)])
 
     return viewed(trace, m, make)
+
+
+for _name, _axis in {"flipud": 0, "fliplr": 1}.items():
+    RECORDERS[_name] = functools.partial(lambda axis, trace, m: _flip(trace, m, axis), _axis)
+
+
+@records("rollaxis")
+def _rollaxis(trace: Trace, x: Any, axis: Any, start: Any = 0) -> Any:
+    ndim = getattr(x, "ndim", 0)
+    origin, place = array_axis(axis, ndim), static_integer(start)
+    place += ndim if place < 0 else 0
+    if not 0 <= place <= ndim:
+        raise NotFused("the start is out of bounds")
+    order = [other for other in range(ndim) if other != origin]
+    order.insert(place - (origin < place), origin)
+    return x if order == list(range(ndim)) else _transpose(trace, x, order)
+
+
+@records("diagonal")
+def _diagonal(trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    return viewed(trace, a, lambda node: view(node, *diagonal_axes(node.shape, offset, axis1, axis2)))
+
+
+def diagonal_axes(
+    shape: tuple[int, ...], offset: Any, axis1: Any, axis2: Any
+) -> tuple[tuple[int, ...], tuple[AxisMap, ...]]:
+    """Return the shape of a diagonal of matrices, its own axis last, and the index map to what it is seen of."""
+    ndim, distance = len(shape), static_integer(offset)
+    row, column = array_axis(axis1, ndim), array_axis(axis2, ndim)
+    if row == column:
+        raise NotFused("the axes are one")
+    starts = {row: max(-distance, 0), column: max(distance, 0)}
+    length = max(0, min(shape[axis] - start for axis, start in starts.items()))
+    others = [axis for axis in range(ndim) if axis not in starts]
+    axes = [(starts[axis] if length else 0, 1, ndim - 2) if axis in starts else (0, 1, others.index(axis))
+            for axis in range(ndim)]
+    return (*(shape[axis] for axis in others), length), tuple(axes)
+
+
+#: By the axes that there are to be and those that there are: the index that adds the others.
+_MORE_AXES: dict[int, dict[int, tuple[Any, ...]]] = {
+    1: {0: (None,)}, 2: {0: (None, None), 1: (None, ...)},
+    3: {0: (None, None, None), 1: (None, ..., None), 2: (..., None)},
+}
+
+
+def _at_least(index: dict[int, tuple[Any, ...]], trace: Trace, *arrays: Any) -> Any:
+    if not all(isinstance(array, dpnp.ndarray) for array in arrays):
+        raise NotFused("an operand is no array")
+    results = [_getitem(trace, array, index[array.ndim]) if array.ndim in index else array for array in arrays]
+    return results[0] if len(results) == 1 else results
+
+
+for _least, _index in _MORE_AXES.items():
+    RECORDERS[f"atleast_{_least}d"] = functools.partial(_at_least, _index)
 
 
 @records("__getitem__")
