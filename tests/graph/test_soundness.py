@@ -573,3 +573,26 @@ def test_numbers_in_containers_of_arguments_that_the_function_changes(kind, new)
             compare("after", found[1], plain[1])
             for numbers, expected in ((found[2], plain[2]), (found[3], plain[3]), (one, other)):
                 assert repr(numbers) == repr(expected)
+
+
+def test_arrays_that_are_met_after_an_assignment_in_place():
+    """They are captured, which writes what is waiting: operands asked for before must not compute it again."""
+    values = [np.arange(12, dtype="f4").reshape(3, 4), np.ones((3, 4), "f4")]
+    arrays, other = [dpnp.asarray(value) for value in values], dpnp.asarray(values[1])
+
+    @tl_dpnp.fuse
+    def joined():
+        arrays[0] -= 1.5
+        return dpnp.concatenate(arrays)
+
+    @tl_dpnp.fuse
+    def added(x):
+        x -= 1.5
+        return x + other
+
+    for step in range(1, 3):
+        expected = values[0] - 1.5 * step
+        np.testing.assert_array_equal(joined().asnumpy(), np.concatenate([expected, values[1]]))
+    x = dpnp.asarray(values[0])
+    for step in range(1, 3):
+        np.testing.assert_array_equal(added(x).asnumpy(), values[0] - 1.5 * step + values[1])

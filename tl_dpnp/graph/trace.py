@@ -198,6 +198,8 @@ class Trace:
         if name not in TAKE_NUMBERS:  # sizes, axes and exponents: a plan is made for their values
             kinds = TRACED_INTEGERS if name in _TAKE_FLOATS else SILENT
             arguments, keywords = self.settled(arguments, kinds), self.settled(keywords, kinds)
+        if self._dirty:  # what is captured later writes back what a node that was asked for before still reads
+            self._capture_all((*arguments, *keywords.values()))
         if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
             return recorder(self, *arguments, **keywords)
         found = self.cache.key_of(self.tape, name, arguments, keywords)
@@ -212,6 +214,13 @@ class Trace:
         result = recorder(self, *arguments, **keywords)
         self._remember(key, arguments, result, before)
         return result
+
+    def _capture_all(self, value: Any) -> None:
+        if isinstance(value, list | tuple):
+            for part in value:
+                self._capture_all(part)
+        elif isinstance(value, dpnp.ndarray) and type(value) is not LazyArray:
+            self.capture(value)
 
     def settled(self, value: Any, kinds: Collection[type] = SILENT) -> Any:
         """Return arguments with plain numbers in the place of traced ones of some kinds."""
