@@ -11,23 +11,28 @@ import numpy as np
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Assemble, Map, Node, Position
-from tl_dpnp.graph.recorders import RECORDERS, array_axis, only_defaults, records, result_array, static_integer
+from tl_dpnp.graph.recorders import (
+    RECORDERS,
+    Operand,
+    array_axis,
+    array_operands,
+    only_defaults,
+    recorded,
+    records,
+    result_array,
+    static_integer,
+)
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import slice_axes
 
 __all__: list[str] = []
 
-Operand = tuple[Node, str | None, Any]
-
 
 def _operands(trace: Trace, arrays: Any) -> list[Operand]:
     if not isinstance(arrays, list | tuple) or not arrays:
         raise NotFused("the arrays are not in a list or tuple")
-    operands = [trace.operand(array) for array in arrays]
-    if any(queue is None for _, _, queue in operands):
-        raise NotFused("an operand is no array")
-    return operands
+    return array_operands(trace, *arrays)
 
 
 def _common_dtype(nodes: Sequence[Node], queue: Any) -> Any:
@@ -65,7 +70,7 @@ def _concatenation(nodes: Sequence[Node], axis: int, dtype: Any) -> Node:
 def _concatenate(trace: Trace, arrays: Any, /, *, axis: Any = 0, out: Any = None, **keywords: Any) -> Any:
     only_defaults(keywords, dtype=None, casting="same_kind")
     if axis is None:
-        arrays, axis = [RECORDERS["reshape"](trace, array, -1) for array in _checked(trace, arrays)], 0
+        arrays, axis = [recorded(trace, "reshape", array, -1) for array in _checked(trace, arrays)], 0
     operands = _operands(trace, arrays)
     nodes = [node for node, _, _ in operands]
     dtype = _common_dtype(nodes, trace.placed(operands)[1])
@@ -135,13 +140,11 @@ RECORDERS["row_stack"] = RECORDERS["vstack"]
 
 @records("roll")
 def _roll(trace: Trace, x: Any, shift: Any, axis: Any = None) -> Any:
-    operand = trace.operand(x)
+    [operand] = array_operands(trace, x)
     node = operand[0]
-    if operand[2] is None:
-        raise NotFused("the operand is no array")
     if axis is None:
-        flat = _roll(trace, RECORDERS["reshape"](trace, x, -1), shift, 0)
-        return RECORDERS["reshape"](trace, flat, node.shape)
+        flat = _roll(trace, recorded(trace, "reshape", x, -1), shift, 0)
+        return recorded(trace, "reshape", flat, node.shape)
     axes, shifts = (value if isinstance(value, tuple | list) else (value,) for value in (axis, shift))
     if len(shifts) == 1:
         shifts = shifts * len(axes)
@@ -176,7 +179,7 @@ def _tile(trace: Trace, A: Any, reps: Any, /) -> Any:
 @records("repeat")
 def _repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     if axis is None:
-        a, axis = RECORDERS["reshape"](trace, a, -1), 0
+        a, axis = recorded(trace, "reshape", a, -1), 0
     shape = list(getattr(a, "shape", ()))
     counts = [1] * len(shape)
     counts[array_axis(axis, len(shape))] = _count(repeats)
@@ -196,5 +199,5 @@ def _repeated(trace: Trace, x: Any, shape: Sequence[int], counts: Sequence[int],
     pairs = list(zip(shape, counts, strict=True))
     spread = [size for pair in pairs for size in ((pair[0], 1) if inner else (1, pair[0]))]
     full = [size for pair in pairs for size in (pair if inner else pair[::-1])]
-    result = RECORDERS["broadcast_to"](trace, RECORDERS["reshape"](trace, x, spread), full)
-    return RECORDERS["reshape"](trace, RECORDERS["copy"](trace, result), [size * count for size, count in pairs])
+    result = recorded(trace, "broadcast_to", recorded(trace, "reshape", x, spread), full)
+    return recorded(trace, "reshape", recorded(trace, "copy", result), [size * count for size, count in pairs])

@@ -17,7 +17,7 @@ import numpy as np
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
-from tl_dpnp.graph.recorders import RECORDERS
+from tl_dpnp.graph.recorders import recorded
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import basic_entries
 from tl_dpnp.graph.views import broadcast, broadcasts, slice_axes
@@ -51,7 +51,7 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
             trace.assign(target, whole)
             return
     trace.materialize([target])
-    part = RECORDERS["__getitem__"](trace, target, key)
+    part = recorded(trace, "__getitem__", target, key)
     if not _is_itself(part, value):  # ``a[key] += b`` ends with ``a[key] = a[key]``
         trace.assign(part, _converted(trace, target, value, shape))
 

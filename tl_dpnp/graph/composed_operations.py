@@ -18,7 +18,9 @@ from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
     array_axis,
+    array_operands,
     only_defaults,
+    recorded,
     records,
     result_array,
     static_integer,
@@ -29,20 +31,13 @@ from tl_dpnp.graph.views import broadcast, c_strides
 __all__ = ["as_floating"]
 
 
-def _call(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
-    """Record one function of dpnp."""
-    return RECORDERS[name](trace, *arguments, **keywords)
-
-
 def as_floating(trace: Trace, x: Any) -> Any:
     """Return an array as dpnp's statistics convert it: integers in the default floating-point type."""
-    node, _, queue = trace.operand(x)
-    if queue is None:
-        raise NotFused("the operand is no array")
+    [(node, _, queue)] = array_operands(trace, x)
     dtype = result_dtype(dpnp.var, (node.dtype,), queue)
     if dtype is None:
         raise NotFused(f"{node.dtype} is not converted to floating point")
-    return _call(trace, "astype", x, dtype, copy=False)
+    return recorded(trace, "astype", x, dtype, copy=False)
 
 
 def _only(kind: tuple[type, ...], **arguments: Any) -> None:
@@ -71,13 +66,13 @@ def _deviation(root: bool) -> Recorder:
         only_defaults({**keywords, "dtype": dtype}, where=True, dtype=None)
         _only((int, float), ddof=ddof)
         x = as_floating(trace, a)
-        centre = _call(trace, "mean", x, axis=axis, keepdims=True)
-        squares = _call(trace, "square", _call(trace, "subtract", x, centre))
-        total = _call(trace, "sum", squares, axis=axis, keepdims=keepdims)
+        centre = recorded(trace, "mean", x, axis=axis, keepdims=True)
+        squares = recorded(trace, "square", recorded(trace, "subtract", x, centre))
+        total = recorded(trace, "sum", squares, axis=axis, keepdims=keepdims)
         count = x.size // max(centre.size, 1) - ddof
-        result = _call(trace, "divide", total, count if count > 0 else math.nan)
+        result = recorded(trace, "divide", total, count if count > 0 else math.nan)
         if root:
-            result = _call(trace, "sqrt", result)
+            result = recorded(trace, "sqrt", result)
         return result if out is None else _written(trace, result, out)
 
     return record
@@ -97,20 +92,20 @@ def _average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, return
              **keywords: Any) -> Any:
     if weights is not None or returned:
         raise NotFused("dpnp looks whether the sum of the weights is zero", "write it with sum")
-    return _call(trace, "mean", a, axis=axis, **keywords)
+    return recorded(trace, "mean", a, axis=axis, **keywords)
 
 
 @records("count_nonzero")
 def _count_nonzero(trace: Trace, a: Any, axis: Any = None, **keywords: Any) -> Any:
-    return _call(trace, "sum", _call(trace, "astype", a, bool), axis=axis, dtype=np.dtype(np.intp), **keywords)
+    return recorded(trace, "sum", recorded(trace, "astype", a, bool), axis=axis, dtype=np.dtype(np.intp), **keywords)
 
 
 @records("ptp")
 def _ptp(trace: Trace, a: Any, /, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     if out is not None:
         raise NotFused("the argument out= is not fused")
-    extremes = [_call(trace, name, a, axis=axis, keepdims=keepdims) for name in ("max", "min")]
-    return _call(trace, "subtract", *extremes)
+    extremes = [recorded(trace, name, a, axis=axis, keepdims=keepdims) for name in ("max", "min")]
+    return recorded(trace, "subtract", *extremes)
 
 
 @records("logsumexp")
@@ -119,12 +114,13 @@ def _logsumexp(trace: Trace, x: Any, /, *, axis: Any = None, dtype: Any = None, 
     """Record the logarithm of a sum of exponentials, relative to the largest one where that is finite."""
     only_defaults({"dtype": dtype}, dtype=None)
     x = as_floating(trace, x)
-    largest = _call(trace, "max", x, axis=axis, keepdims=True)
-    origin = _where(trace, _call(trace, "isfinite", largest), largest, 0.0)
-    total = _call(trace, "sum", _call(trace, "exp", _call(trace, "subtract", x, origin)), axis=axis, keepdims=True)
-    result = _call(trace, "add", _call(trace, "log", total), origin)
+    largest = recorded(trace, "max", x, axis=axis, keepdims=True)
+    origin = _where(trace, recorded(trace, "isfinite", largest), largest, 0.0)
+    shifted = recorded(trace, "subtract", x, origin)
+    total = recorded(trace, "sum", recorded(trace, "exp", shifted), axis=axis, keepdims=True)
+    result = recorded(trace, "add", recorded(trace, "log", total), origin)
     if not keepdims:
-        result = _call(trace, "squeeze", result, axis=tuple(range(x.ndim)) if axis is None else axis)
+        result = recorded(trace, "squeeze", result, axis=tuple(range(x.ndim)) if axis is None else axis)
     return result if out is None else _written(trace, result, out)
 
 
@@ -134,8 +130,8 @@ def _without_nan(reduction: str, neutral: float) -> Recorder:
     def record(trace: Trace, a: Any, *arguments: Any, **keywords: Any) -> Any:
         node = trace.operand(a)[0]
         if node.dtype is not None and node.dtype.kind == "f":
-            a = _where(trace, _call(trace, "logical_not", _call(trace, "isnan", a)), a, neutral)
-        return _call(trace, reduction, a, *arguments, **keywords)
+            a = _where(trace, recorded(trace, "logical_not", recorded(trace, "isnan", a)), a, neutral)
+        return recorded(trace, reduction, a, *arguments, **keywords)
 
     return record
 
@@ -158,12 +154,12 @@ def _first_extreme(extreme: str) -> Recorder:
         counted = c_strides([node.shape[place] if place in axes else 1 for place in range(ndim)])
         strides = tuple(stride if place in axes else 0 for place, stride in enumerate(counted))
         numbers = Arange(node.shape, np.dtype(np.int64), strides)
-        found = _call(trace, "equal", a, _call(trace, extreme, a, axis=axes, keepdims=True))
+        found = recorded(trace, "equal", a, recorded(trace, extreme, a, axis=axes, keepdims=True))
         if node.dtype.kind == "f":
-            found = _call(trace, "logical_or", found, _call(trace, "isnan", a))
+            found = recorded(trace, "logical_or", found, recorded(trace, "isnan", a))
         behind = number_node(math.prod(node.shape[place] for place in axes))
         places = Map(node.shape, numbers.dtype, "where", (trace.operand(found)[0], numbers, behind), numbers.dtype)
-        result = _call(trace, "min", trace.lazy(places, str(usm_type), queue), axis=axes, keepdims=keepdims)
+        result = recorded(trace, "min", trace.lazy(places, str(usm_type), queue), axis=axes, keepdims=keepdims)
         return result if out is None else _written(trace, result, out)
 
     return record
@@ -231,24 +227,24 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     if whole or (len(axes) == 1 and ord in (None, 2)) or (
         len(axes) == 2 and axes[0] != axes[1] and ord in (None, "f", "fro")
     ):
-        total = _call(trace, "sum", _call(trace, "multiply", x, x), axis=axes, keepdims=keepdims)
-        return _call(trace, "sqrt", total)
+        total = recorded(trace, "sum", recorded(trace, "multiply", x, x), axis=axes, keepdims=keepdims)
+        return recorded(trace, "sqrt", total)
     if len(axes) == 1:
         return _vector_norm(trace, x, ord, axes[0], keepdims)
     if len(axes) == 2 and axes[0] != axes[1] and ord in (1, -1, math.inf, -math.inf):
         summed, other = axes if abs(ord) == 1 else axes[::-1]
-        sums = _call(trace, "sum", _call(trace, "abs", x), axis=summed, keepdims=True)
-        result = _call(trace, "max" if ord > 0 else "min", sums, axis=other, keepdims=True)
-        return result if keepdims else _call(trace, "squeeze", result, axis=axes)
+        sums = recorded(trace, "sum", recorded(trace, "abs", x), axis=summed, keepdims=True)
+        result = recorded(trace, "max" if ord > 0 else "min", sums, axis=other, keepdims=True)
+        return result if keepdims else recorded(trace, "squeeze", result, axis=axes)
     raise NotFused(f"the norm {ord!r} over {len(axes)} axes is not fused")
 
 
 def _vector_norm(trace: Trace, x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     if ord == 0:
-        terms, reduction = _call(trace, "astype", _call(trace, "not_equal", x, 0), x.dtype), "sum"
+        terms, reduction = recorded(trace, "astype", recorded(trace, "not_equal", x, 0), x.dtype), "sum"
     elif ord in (1, math.inf, -math.inf):
-        terms = _call(trace, "abs", x)
+        terms = recorded(trace, "abs", x)
         reduction = {1: "sum", math.inf: "max", -math.inf: "min"}[ord]
     else:
         raise NotFused(f"the norm {ord!r} of vectors is not fused", "write it with abs, ** and sum")
-    return _call(trace, reduction, terms, axis=axis, keepdims=keepdims)
+    return recorded(trace, reduction, terms, axis=axis, keepdims=keepdims)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from tl_dpnp.graph.memrefs import lies_evenly
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.language.ops import Value, memref_type
@@ -40,7 +40,7 @@ def write_contraction(
     if out.letters and out.letters[0] in rhs.letters and out.letters[0] not in lhs.letters:
         lhs, rhs = rhs, lhs
     allowed = [c for c in out.letters if c not in rhs.letters]
-    rows = _run(out, lhs, allowed, {}, 1 if lanes and out.letters.startswith(lanes) else None)
+    rows = _run(out, lhs, allowed, {}, from_first=bool(lanes) and out.letters.startswith(lanes))
     columns = _run(out, rhs, [c for c in out.letters if c not in lhs.letters], sizes)
     depth = _run(lhs, rhs, summed, sizes)
     batch = [c for c in out.letters if c not in rows + columns]
@@ -84,13 +84,13 @@ def is_matrix_product(lhs: str, rhs: str, out: str) -> bool:
 
 
 def _run(
-    first: Tensor, second: Tensor, allowed: Sequence[str], sizes: Mapping[str, Value | int], starts: int | None = None,
+    first: Tensor, second: Tensor, allowed: Sequence[str], sizes: Mapping[str, Value | int], *, from_first: bool = False
 ) -> str:
     """Return the run of allowed letters with the most elements that is one mode of both; of `sizes` that are not known
-    the one with the most letters, and the one that begins first if equal.  It begins with one of the first letters.
+    the one with the most letters, and the one that begins first if equal.  It begins with the first letter if asked to.
     """
     best, most = "", (0, 0)
-    for start in range(len(first.letters))[:starts]:
+    for start in range(1 if from_first else len(first.letters)):
         run = ""
         for letter in first.letters[start:]:
             if letter not in allowed or not (_is_one_mode(first, run + letter) and _is_one_mode(second, run + letter)):
@@ -105,12 +105,7 @@ def _run(
 def _is_one_mode(tensor: Tensor, run: str) -> bool:
     """Return whether the modes with these letters follow one another, evenly spaced in memory."""
     start = tensor.letters.find(run)
-    type = memref_type(tensor.memref)
-    modes = [(type.shape[mode], type.strides[mode]) for mode in range(start, start + len(run))]
-    return start >= 0 and all(
-        stride is not None and size is not None and stride * size == following
-        for (size, stride), (_, following) in pairwise(modes)
-    )
+    return start >= 0 and lies_evenly(memref_type(tensor.memref), start, start + len(run) - 1)
 
 
 def _write_product(

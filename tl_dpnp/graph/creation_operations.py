@@ -9,7 +9,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.nodes import Arange, Map, Node, number_node
-from tl_dpnp.graph.recorders import RECORDERS, Recorder, only_defaults, records, static_integer
+from tl_dpnp.graph.recorders import RECORDERS, Recorder, array_operands, only_defaults, records, static_integer
 from tl_dpnp.graph.trace import Trace, fusable
 
 __all__: list[str] = []
@@ -42,9 +42,7 @@ def _filled_like(value: int) -> Recorder:
     def record(trace: Trace, a: Any, /, *, dtype: Any = None, order: Any = "C", **keywords: Any) -> Any:
         only_defaults({**keywords, "order": order}, order="C", subok=False, shape=None, device=None, usm_type=None,
                       sycl_queue=None)
-        node, usm_type, queue = trace.operand(a)
-        if queue is None:
-            raise NotFused("the operand is no array")
+        [(node, usm_type, queue)] = array_operands(trace, a)
         like = dpnp.empty(0, dtype=node.dtype if dtype is None else dtype, usm_type=usm_type, sycl_queue=queue)
         return _made(trace, node.shape, value, like)
 

@@ -19,8 +19,10 @@ from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
     array_axis,
+    array_operands,
     descriptor,
     only_defaults,
+    recorded,
     records,
     result_array,
     static_integer,
@@ -238,10 +240,8 @@ def _reduction(kind: str, function: Any) -> Recorder:
         only_defaults(keywords, where=True, initial=None)
         if (dtype is not None and kind in ("max", "min", "any", "all")) or not isinstance(keepdims, bool):
             raise NotFused("the arguments are not fused")
-        operand = trace.operand(a)
-        node, _, queue = operand
-        if queue is None:
-            raise NotFused("the operand is no array")
+        operands = array_operands(trace, a)
+        [(node, _, queue)] = operands
         ndim = len(node.shape)
         axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         places = tuple(sorted(array_axis(place, ndim) for place in axes))
@@ -265,7 +265,7 @@ def _reduction(kind: str, function: Any) -> Recorder:
         if keepdims:
             old = iter(shape)
             reduced = slice_axes(reduced, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
-        return result_array(trace, reduced, [operand], out)
+        return result_array(trace, reduced, operands, out)
 
     return record
 
@@ -279,7 +279,7 @@ def _accumulation(kind: str, function: Any) -> Recorder:
         if queue is None or not node.shape:
             raise NotFused("the operand has no axis")
         if axis is None and len(node.shape) > 1:
-            operand = trace.operand(RECORDERS["reshape"](trace, a, -1))
+            operand = trace.operand(recorded(trace, "reshape", a, -1))
             node = operand[0]
         place = 0 if axis is None else array_axis(axis, len(node.shape))
         if not node.size or node.shape[place] > _MOST_REDUCED:

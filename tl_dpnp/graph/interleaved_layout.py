@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
+from tl_dpnp.graph.memrefs import lies_evenly
 from tl_dpnp.graph.nodes import Node
 from tl_dpnp.graph.placement import Placement, Places
 from tl_dpnp.graph.work_group import Buffer
@@ -54,9 +54,4 @@ def _with_one_mode(b: FunctionBuilder, memref: Value, first: int, last: int) -> 
     """Return a memref with some modes as one, None where they do not lie evenly."""
     if first == last:
         return memref
-    type_ = memref_type(memref)
-    modes = list(zip(type_.shape, type_.strides, strict=True))[first : last + 1]
-    if all(size is not None and stride is not None and size * stride == following
-           for (size, stride), (_, following) in pairwise(modes)):
-        return b.fuse(memref, first, last)
-    return None
+    return b.fuse(memref, first, last) if lies_evenly(memref_type(memref), first, last) else None

@@ -11,7 +11,7 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.composed_operations import as_floating
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
-from tl_dpnp.graph.recorders import RECORDERS, records, result_array
+from tl_dpnp.graph.recorders import recorded, records, result_array
 from tl_dpnp.graph.trace import Trace
 
 __all__: list[str] = []
@@ -51,18 +51,18 @@ def _solve(trace: Trace, a: Any, b: Any) -> Any:
     is_vector = y.ndim == x.ndim - 1
     if y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
         raise NotFused("the right-hand sides do not fit")
-    columns = RECORDERS["expand_dims"](trace, y, -1) if is_vector else y
+    columns = recorded(trace, "expand_dims", y, -1) if is_vector else y
     solution = trace.record("solution", _solution, (x, columns), {})
     singular = trace.record("singular", _singular, (x,), {})
     trace.note("linalg.solve", "a singular matrix is an error, so a kernel ends here", "multiply by linalg.inv")
     trace.materialize([solution, singular])
     trace.call(_raise_if_any, "linalg.solve", (singular,), {})
-    return RECORDERS["squeeze"](trace, solution, -1) if is_vector else solution
+    return recorded(trace, "squeeze", solution, -1) if is_vector else solution
 
 
 def _solution(trace: Trace, x: Any, y: Any) -> Any:
     dtype = np.promote_types(x.dtype, y.dtype)
-    operands = [trace.operand(RECORDERS["astype"](trace, array, dtype, copy=False)) for array in (x, y)]
+    operands = [trace.operand(recorded(trace, "astype", array, dtype, copy=False)) for array in (x, y)]
     nodes = tuple(node for node, _, _ in operands)
     return result_array(trace, Eliminate(nodes[1].shape, dtype, "solve", nodes), operands)
 

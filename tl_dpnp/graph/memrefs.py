@@ -23,7 +23,7 @@ from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, actual
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["Bound", "Mode", "bind_arrays", "fits_memref", "scalar_type_of"]
+__all__ = ["Bound", "Mode", "bind_arrays", "fits_memref", "lies_evenly", "scalar_type_of"]
 
 _SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values()
             if t.name not in ("bf16", "index") and not t.is_subbyte}
@@ -32,6 +32,13 @@ _SCALARS = {np.dtype(t.storage): t for t in SCALAR_TYPES.values()
 def scalar_type_of(dtype: np.dtype[Any]) -> ScalarType:
     """Return the scalar type of a NumPy dtype; raises KeyError where there is none."""
     return _SCALARS[dtype]
+
+
+def lies_evenly(type_: MemrefType, first: int, last: int) -> bool:
+    """Return whether modes of a memref can be fused: each, up to `last`, begins where the one before it ends."""
+    modes = list(zip(type_.shape, type_.strides, strict=True))[first : last + 1]
+    return all(size is not None and stride is not None and size * stride == following
+               for (size, stride), (_, following) in pairwise(modes))
 
 
 @dataclass(frozen=True)

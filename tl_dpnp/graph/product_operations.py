@@ -18,6 +18,7 @@ from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
     array_axis,
+    array_operands,
     only_defaults,
     records,
     result_array,
@@ -45,9 +46,7 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
         extra = {name: keywords.pop(name) for name in list(keywords) if name == "axes" and function is dpnp.tensordot}
         only_defaults(keywords, casting="same_kind", order="K", dtype=None, subok=True, signature=None, extobj=None,
                        axes=None, axis=None)
-        operands = [trace.operand(a), trace.operand(b)]
-        if any(queue is None for _, _, queue in operands):
-            raise NotFused("an operand is no array")
+        operands = array_operands(trace, a, b)
         nodes = [node for node, _, _ in operands]
         queue = trace.placed(operands)[1]
         dtype = result_dtype(dpnp.matmul, (nodes[0].dtype, nodes[1].dtype), queue)
@@ -165,9 +164,7 @@ def _einsum(trace: Trace, *operands: Any, out: Any = None, **keywords: Any) -> A
     only_defaults(keywords, dtype=None, order="K", casting="safe", optimize=keywords.get("optimize", False))
     if not operands or not isinstance(operands[0], str):
         raise NotFused("only subscripts as text are fused", 'write them as text: "ij,jk->ik"')
-    given = [trace.operand(value) for value in operands[1:]]
-    if any(queue is None for _, _, queue in given):
-        raise NotFused("an operand is no array")
+    given = array_operands(trace, *operands[1:])
     nodes = [node for node, _, _ in given]
     queue = trace.placed(given)[1]
     dtype = nodes[0].dtype

@@ -16,11 +16,14 @@ from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import plain
 
 __all__ = [
-    "RECORDERS", "Recorder", "array_axis", "descriptor", "only_defaults", "records", "result_array", "static_integer",
-    "viewed",
+    "RECORDERS", "Operand", "Recorder", "array_axis", "array_operands", "check_arrays", "descriptor", "only_defaults",
+    "recorded", "records", "result_array", "static_integer", "viewed",
 ]
 
 Recorder = Callable[..., Any]
+
+#: What `Trace.operand` returns: the node, the USM type and the queue of an operand, the last two None for a number.
+Operand = tuple[Node, str | None, Any]
 
 #: The recorders by dpnp's names; ``linalg.`` in front for those of that module.
 RECORDERS: dict[str, Recorder] = {}
@@ -32,6 +35,25 @@ def records(*names: str) -> Callable[[Recorder], Recorder]:
         return recorder
 
     return register
+
+
+def recorded(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
+    """Record one function of dpnp, for recorders of functions that consist of others, and return its result."""
+    return RECORDERS[name](trace, *arguments, **keywords)
+
+
+def array_operands(trace: Trace, *values: Any) -> list[Operand]:
+    """Return the operands that values are; raises `NotFused` where one is no array."""
+    operands = [trace.operand(value) for value in values]
+    if any(queue is None for _, _, queue in operands):
+        raise NotFused("an operand is no array")
+    return operands
+
+
+def check_arrays(*values: Any) -> None:
+    """Raise `NotFused` where a value is no array of dpnp's; unlike `array_operands`, ask for no node."""
+    if not all(isinstance(value, dpnp.ndarray) for value in values):
+        raise NotFused("an operand is no array")
 
 
 def only_defaults(keywords: dict[str, Any], **defaults: Any) -> None:
@@ -49,9 +71,7 @@ def _is_same(value: Any, default: Any) -> bool:
     return isinstance(value, bool | int | float | str | None) and value in same
 
 
-def result_array(
-    trace: Trace, node: Node, operands: Sequence[tuple[Node, str | None, Any]], out: Any = None
-) -> Any:
+def result_array(trace: Trace, node: Node, operands: Sequence[Operand], out: Any = None) -> Any:
     """Return the lazy array of a new node, or `out` after assigning to it."""
     usm_type, queue = trace.placed(operands)
     if not fusable(node.dtype):
@@ -101,7 +121,7 @@ def viewed(trace: Trace, x: Any, make: Callable[[Node], Node]) -> Any:
     """Return the view of an array that `make` gives for its node."""
     lazy = x if type(x) is LazyArray else trace.capture(x) if isinstance(x, dpnp.ndarray) else None
     if lazy is None:
-        raise NotFused("the operand is no array")
+        raise NotFused("an operand is no array")
     if trace.is_dirty(lazy):
         trace.write_back()
     node, usm_type, queue = trace.operand(lazy)

@@ -10,27 +10,17 @@ import numpy as np
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import View
-from tl_dpnp.graph.recorders import RECORDERS, array_axis, records, static_integer
+from tl_dpnp.graph.recorders import array_axis, array_operands, check_arrays, recorded, records, static_integer
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import diagonal_axes
 
 __all__: list[str] = []
 
 
-def _call(trace: Trace, name: str, *arguments: Any, **keywords: Any) -> Any:
-    """Record one function of dpnp."""
-    return RECORDERS[name](trace, *arguments, **keywords)
-
-
-def _checked(*arrays: Any) -> None:
-    if not all(isinstance(array, dpnp.ndarray) for array in arrays):
-        raise NotFused("an operand is no array")
-
-
 @records("diff")
 def _diff(trace: Trace, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
     """Record differences of neighbours; with one axis more in front, numbers are put beside as arrays are."""
-    _checked(a, *(part for part in (prepend, append) if part is not None))
+    check_arrays(a, *(part for part in (prepend, append) if part is not None))
     order, place = static_integer(n), array_axis(axis, a.ndim)
     if order < 0:
         raise NotFused("the order is negative")
@@ -39,16 +29,16 @@ def _diff(trace: Trace, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None,
     parts = []
     for part in (prepend, a, append):
         if part is not None and part.ndim == 0:
-            part = _call(trace, "broadcast_to", part, tuple(1 if other == place else size
+            part = recorded(trace, "broadcast_to", part, tuple(1 if other == place else size
                                                             for other, size in enumerate(a.shape)))
         parts += [] if part is None else [part]
-    result = a if len(parts) == 1 else _call(trace, "concatenate", parts, axis=place)
+    result = a if len(parts) == 1 else recorded(trace, "concatenate", parts, axis=place)
     name = "not_equal" if result.dtype == bool else "subtract"
     for _ in range(order):
         before = (slice(None),) * place
-        later, earlier = (_call(trace, "__getitem__", result, (*before, part))
+        later, earlier = (recorded(trace, "__getitem__", result, (*before, part))
                           for part in (slice(1, None), slice(None, -1)))
-        result = _call(trace, name, later, earlier)
+        result = recorded(trace, name, later, earlier)
     return result
 
 
@@ -56,45 +46,42 @@ def _diff(trace: Trace, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None,
 def _trace(trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
            out: Any = None) -> Any:
     """Record the sums of diagonals, which may lie in memory as no memref says: the index map stays with the sum."""
-    node, usm_type, queue = trace.operand(a)
-    if queue is None:
-        raise NotFused("the operand is no array")
+    [(node, usm_type, queue)] = array_operands(trace, a)
     shape, axes = diagonal_axes(node.shape, offset, axis1, axis2)
     diagonal = trace.lazy(View(shape, node.dtype, node, axes), str(usm_type), queue)
-    return _call(trace, "sum", diagonal, axis=-1, dtype=dtype, out=out)
+    return recorded(trace, "sum", diagonal, axis=-1, dtype=dtype, out=out)
 
 
 @records("cross")
 def _cross(trace: Trace, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
     """Record the cross products of vectors of three elements."""
-    _checked(a, b)
+    check_arrays(a, b)
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     dtype = result_dtype(dpnp.add, (a.dtype, b.dtype), a.sycl_queue)
     if dtype is None or dtype.kind == "b":
         raise NotFused("there is no cross product of these dtypes")
-    x, y = (
-        _call(trace, "astype", _call(trace, "moveaxis", array, array_axis(place, array.ndim), -1), dtype, copy=False)
-        for array, place in ((a, axes[0]), (b, axes[1]))
-    )
+    moved = [recorded(trace, "moveaxis", array, array_axis(place, array.ndim), -1)
+             for array, place in ((a, axes[0]), (b, axes[1]))]
+    x, y = (recorded(trace, "astype", vectors, dtype, copy=False) for vectors in moved)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise NotFused("a vector has another number of elements than 3", "write out the product")
     (x0, x1, x2), (y0, y1, y2) = (
-        [_call(trace, "__getitem__", vector, (..., place)) for place in range(3)] for vector in (x, y))
+        [recorded(trace, "__getitem__", vector, (..., place)) for place in range(3)] for vector in (x, y))
     components = [
-        _call(trace, "subtract", _call(trace, "multiply", p, q), _call(trace, "multiply", r, s))
+        recorded(trace, "subtract", recorded(trace, "multiply", p, q), recorded(trace, "multiply", r, s))
         for p, q, r, s in ((x1, y2, x2, y1), (x2, y0, x0, y2), (x0, y1, x1, y0))
     ]
-    return _call(trace, "stack", components, axis=array_axis(axes[2], components[0].ndim + 1))
+    return recorded(trace, "stack", components, axis=array_axis(axes[2], components[0].ndim + 1))
 
 
 @records("kron")
 def _kron(trace: Trace, a: Any, b: Any) -> Any:
     """Record the Kronecker product: each element of one times all of the other, seen as a block."""
     if not (isinstance(a, dpnp.ndarray) and isinstance(b, dpnp.ndarray) and a.ndim and b.ndim):
-        return _call(trace, "multiply", a, b)
+        return recorded(trace, "multiply", a, b)
     ndim = max(a.ndim, b.ndim)
     shapes = [(1,) * (ndim - array.ndim) + array.shape for array in (a, b)]
-    blocks = _call(trace, "reshape", a, tuple(size for place in range(ndim) for size in (shapes[0][place], 1)))
-    within = _call(trace, "reshape", b, tuple(size for place in range(ndim) for size in (1, shapes[1][place])))
-    product = _call(trace, "multiply", blocks, within)
-    return _call(trace, "reshape", product, tuple(int(np.prod(sizes)) for sizes in zip(*shapes, strict=True)))
+    blocks = recorded(trace, "reshape", a, tuple(size for place in range(ndim) for size in (shapes[0][place], 1)))
+    within = recorded(trace, "reshape", b, tuple(size for place in range(ndim) for size in (1, shapes[1][place])))
+    product = recorded(trace, "multiply", blocks, within)
+    return recorded(trace, "reshape", product, tuple(int(np.prod(sizes)) for sizes in zip(*shapes, strict=True)))

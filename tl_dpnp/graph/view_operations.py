@@ -16,6 +16,7 @@ from tl_dpnp.graph.nodes import Array, AxisMap, Map, Node, Number, Reshape, Take
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     array_axis,
+    check_arrays,
     only_defaults,
     records,
     result_array,
@@ -211,8 +212,7 @@ _MORE_AXES: dict[int, dict[int, tuple[Any, ...]]] = {
 
 
 def _at_least(index: dict[int, tuple[Any, ...]], trace: Trace, *arrays: Any) -> Any:
-    if not all(isinstance(array, dpnp.ndarray) for array in arrays):
-        raise NotFused("an operand is no array")
+    check_arrays(*arrays)
     results = [_getitem(trace, array, index[array.ndim]) if array.ndim in index else array for array in arrays]
     return results[0] if len(results) == 1 else results
 
