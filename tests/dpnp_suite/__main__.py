@@ -47,7 +47,7 @@ class FileReport:
     stock: Result
     passed: dict[str, int] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)
-    unsteady: list[str] = field(default_factory=list)
+    unsteady: list[Lost] = field(default_factory=list)
     unfinished: bool = False
     kernels: Counter[str] = field(default_factory=Counter)
 
@@ -66,10 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reports = []
         for report in pool.map(lambda path: run_ways(path, options.way or WAYS, chosen), files):
             print(_line(report, folder), flush=True)
-            for lost in report.lost:
-                if lost.difference is None:
-                    print(f"  lost, {lost.way}: {lost.name}\n" + "\n".join(
-                        f"    {line}" for line in lost.text.splitlines()[-options.lines:]), flush=True)
+            for word, tests in (("lost", report.lost), ("unsteady", report.unsteady)):
+                for one in tests:
+                    if one.difference is None:
+                        print(f"  {word}, {one.way}: {one.name}\n" + "\n".join(
+                            f"    {line}" for line in one.text.splitlines()[-options.lines:]), flush=True)
             reports.append(report)
     _print_kernels(reports, options.kernels)
     return summary(reports)
@@ -93,9 +94,9 @@ def run_ways(path: Path, ways: Sequence[str], options: Options) -> FileReport:
         unsteady = set(run_file(path, "stock", options, result.failed).failed) if result.failed else set()
         doubtful = set(result.failed) - unsteady
         unsteady |= run_file(path, way, options, doubtful).passed if doubtful else set()
-        report.unsteady += [f"{stock.names[number]} ({way})" for number in sorted(unsteady)]
-        report.lost += [Lost(stock.names[number], way, text)
-                        for number, text in result.failed.items() if number not in unsteady]
+        for number, text in sorted(result.failed.items()):
+            found = report.unsteady if number in unsteady else report.lost
+            found.append(Lost(stock.names[number], way, text))
     return report
 
 
@@ -117,7 +118,7 @@ def _line(report: FileReport, folder: Path) -> str:
     counts = [f"{len(stock.passed)} of {len(stock.chosen)} pass in plain dpnp"]
     counts += [f"{passed} {way}" for way, passed in report.passed.items()]
     counts += [f"{len(report.lost)} lost"] if report.lost else []
-    counts += [f"unsteady: {', '.join(report.unsteady)}"] if report.unsteady else []
+    counts += [f"{len(report.unsteady)} unsteady"] if report.unsteady else []
     kernels = f"{len(report.kernels)} kernels, {report.kernels.total()} launches"
     return f"{name}: {', '.join(counts)}; {kernels}{'; the time was over' if report.unfinished else ''}"
 
