@@ -82,6 +82,8 @@ class Diagnostic:
 
 
 _EXCERPT_WIDTH = 160
+#: Diagnostics that the text of an error shows; clang shows as many (-ferror-limit).
+_MOST_SHOWN = 20
 
 
 def _excerpt(span: Span, source_line: str) -> list[str]:
@@ -103,7 +105,8 @@ def _excerpt(span: Span, source_line: str) -> list[str]:
 class TLError(Exception):
     """Base of every error that tl_dpnp raises.
 
-    `diagnostics` holds what is wrong, in source order; the exception's text renders all of them.
+    `diagnostics` holds what is wrong, in source order; the exception's text renders the first 20 of them and says how
+    many more there are.
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
@@ -122,7 +125,11 @@ class TLError(Exception):
     def __str__(self) -> str:
         if not self.diagnostics:
             return self.message
-        return "\n".join(diagnostic.render() for diagnostic in self.diagnostics)
+        shown = [diagnostic.render() for diagnostic in self.diagnostics[:_MOST_SHOWN]]
+        hidden = len(self.diagnostics) - len(shown)
+        if hidden:
+            shown.append(f"and {hidden} more, in the error's attribute diagnostics")
+        return "\n".join(shown)
 
 
 class TLSyntaxError(TLError, SyntaxError):

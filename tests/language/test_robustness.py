@@ -128,3 +128,14 @@ def test_many_errors() -> None:
     with pytest.raises(TLVerifyError) as caught:
         parse(text)
     assert len(caught.value.diagnostics) == 2000
+
+
+@pytest.mark.parametrize("wrong", [1, 20, 21, 500])
+def test_the_text_of_an_error_shows_the_first_twenty_mistakes(wrong: int) -> None:
+    lines = "".join(f"  %x{number} = arith.neg %a : f64\n" for number in range(wrong))
+    with pytest.raises(TLVerifyError) as caught:
+        parse(f"func @f(%a: f32) {{\n{lines}}}\n")
+    text = str(caught.value)
+    assert len(caught.value.diagnostics) == wrong
+    assert text.count("error:") == min(wrong, 20)
+    assert text.endswith(f"\nand {wrong - 20} more, in the error's attribute diagnostics") == (wrong > 20)
