@@ -182,7 +182,7 @@ LATER = [
     "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
     "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
     "cumsum 1.0, %v, 0, 0.0, %w",
-    "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32", "%r = bitcast %a : i32",
+    "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
     "%t = alloca {alignment=64} : memref<f32x4,local>",
 ]
@@ -193,6 +193,18 @@ def test_what_is_missing_is_named(text):
     with pytest.raises(TLError, match="not supported yet") as caught:
         parse(f"func @f({PARAMETERS}) {{\n{text}\n}}")
     assert caught.value.diagnostics[0].span.line == 2
+
+
+@pytest.mark.parametrize(("source", "target", "hint"), [
+    ("f32", "f32", "the bits of f32 are those of i32"), ("i16", "f32", "the bits of i16 are those of f16 and bf16"),
+    ("u32", "f32", None), ("index", "f64", None), ("f64", "i32", "those of i64"), ("c64", "i64", None),
+    ("i64", "i64", "those of f64 and c32"), ("i1", "i16", None),
+])
+def test_bits_of_other_types_are_refused(source, target, hint):
+    with pytest.raises(TLError, match=f"there is no bitcast from {source} to {target}") as caught:
+        parse(f"func @f(%a: {source}) {{ %b = bitcast %a : {target} }}")
+    given = caught.value.diagnostics[0].hint
+    assert given is None if hint is None else hint in given
 
 
 def test_carried_values():

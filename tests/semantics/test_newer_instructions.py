@@ -147,3 +147,60 @@ def test_variables_are_for_texts():
         tl_dpnp.compile(tl_dpnp.parse("func @f() { }"), define={"n": 8})
     with pytest.raises(TLTypeError, match="define= takes a mapping"):
         tl_dpnp.compile("func @f() { }", define=[("n", 8)])
+
+
+#: Types whose bits are those of an integer, with the dtypes of both and the kind of float that NumPy sees them as.
+_BITS = [("i16", "f16", "int16", "float16"), ("i16", "bf16", "int16", "uint16"), ("i32", "f32", "int32", "float32"),
+         ("i64", "f64", "int64", "float64")]
+
+
+def _bits(integer: str, seed: int) -> np.ndarray:
+    """Return all integers of 16 bits, or drawn ones with those of zeros, infinities, subnormals and NaN."""
+    info = np.iinfo(integer)
+    if info.bits == 16:
+        return np.arange(info.min, info.max + 1).astype(integer)
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(info.min, info.max, 8180, dtype=integer, endpoint=True)
+    floats = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-45, 1.0, -1.0, np.pi, -1e30, 1e-310],
+                      f"f{info.bits // 8}")
+    return np.concatenate([drawn, floats.view(integer)])
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize(("integer", "other", "integer_dtype", "dtype"), _BITS, ids=lambda value: value)
+def test_bits_of_floats(target, integer, other, integer_dtype, dtype):
+    bits = _bits(integer_dtype, seed=len(other))
+    size = len(bits)
+    floats, back, given = np.zeros(size, dtype), np.zeros(size, integer_dtype), bits.copy()
+    target.run(f"""func @f(%x: memref<{integer}x{size}>, %y: memref<{other}x{size}>, %z: memref<{integer}x{size}>) {{
+        foreach (%i) = (0), ({size}) {{
+            %v = load %x[%i] : {integer}
+            %f = bitcast %v : {other}
+            store %f, %y[%i]
+            %w = bitcast %f : {integer}
+            store %w, %z[%i]
+        }}
+    }}""", given, floats, back)
+    single = (floats.astype(np.uint32) << 16).view(np.float32) if other == "bf16" else floats
+    narrow = np.isnan(single) & (other in ("f16", "bf16"))  # a NaN stays one, of some bits
+    np.testing.assert_array_equal(floats.view(integer_dtype)[~narrow], bits[~narrow])
+    np.testing.assert_array_equal(back[~narrow], bits[~narrow])
+    again = back.view(dtype)
+    again = (again.astype(np.uint32) << 16).view(np.float32) if other == "bf16" else again
+    assert np.isnan(again[narrow]).all()
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+def test_bits_of_what_is_computed(target):
+    """Outside of loops, of constants too: the exponent of 48 is 5."""
+    out = np.zeros(2, np.int32)
+    target.run("""func @f(%a: f32, %out: memref<i32x2>) {
+        %b = bitcast %a : i32
+        %s = shr %b, 23 : i32
+        %e = sub %s, 127 : i32
+        store %e, %out[0]
+        %c = constant 1.5 : f32
+        %d = bitcast %c : i32
+        store %d, %out[1]
+    }""", 48.0, out)
+    assert out.tolist() == [5, np.float32(1.5).view(np.int32)]

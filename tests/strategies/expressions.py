@@ -10,7 +10,7 @@ from typing import Literal
 from tests.strategies.abstract import Magnitude, Retry, Scalar, exact_limit, magnitude_of
 from tests.strategies.writer import Writer
 from tl_dpnp.language import ops
-from tl_dpnp.scalars import I1, ScalarType
+from tl_dpnp.scalars import F16, I1, ScalarType
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,14 @@ class Expressions(Writer):
 
     def _integer(self, scalar_type: ScalarType, depth: int) -> Scalar:
         kinds = ["add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor", "neg", "not"]
-        kind = self.pick(kinds + ["abs", "min", "max"] * self.features.mathematics)
+        others = [other for other in self.features.types if other.is_float and ops.is_bitcast(scalar_type, other)]
+        kind = self.pick(kinds + ["abs", "min", "max"] * self.features.mathematics + ["bits"] * bool(others))
         lhs = self.expression(scalar_type, depth)
         match kind:
             case "neg" | "not":
                 return self.unary(kind, lhs)
+            case "bits":
+                return self._through_bits(lhs, self.pick(others))
             case "abs":
                 return self.math(kind, lhs)
             case "min" | "max":
@@ -148,6 +151,14 @@ class Expressions(Writer):
             case "shl" | "shr":
                 return self.arith(kind, lhs, self._shift(scalar_type, depth))
         return self.arith(kind, lhs, self.expression(scalar_type, depth))
+
+    def _through_bits(self, value: Scalar, other: ScalarType) -> Scalar:
+        """Return an integer, as the bits of a float and back; of f16 and bf16 not the bits of a NaN."""
+        if value.type.bits == 16:
+            value = self.arith("and", value, self._number(value.type, 0x7BFF if other == F16 else 0x7F7F))
+        bits = ops.Value(self.name(), other)  # of any magnitude: nothing else may use it
+        self.emit(ops.Bitcast(operand=value.operand, result=bits))
+        return self.scalar(lambda r: ops.Bitcast(operand=bits, result=r), value.type)
 
     def _divisor(self, scalar_type: ScalarType, depth: int) -> Scalar:
         """Return a value that is not 0, and not −1 either, whose quotient may overflow."""

@@ -29,8 +29,8 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
     "arithmetic", "barrier", "check", "comparison", "configure_tiles", "conversion", "element_load", "element_store",
-    "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles", "trip_count",
-    "unary", "work_item",
+    "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles",
+    "reinterpretation", "trip_count", "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -69,6 +69,12 @@ def conversion(source: ScalarType, target: ScalarType) -> Intrinsic:
     """``<target>_from_<source>(a)``; with equal types it gives a literal its type."""
     name = f"{target}_from_{source}" if source != target else f"{target}"
     return Intrinsic(name, (source,), target, lambda b, a: scalar_ops.convert(b, source, target, a[0]))
+
+
+def reinterpretation(source: ScalarType, target: ScalarType) -> Intrinsic:
+    """``<target>_of_bits_<source>(a)``."""
+    name = f"{target}_of_bits_{source}"
+    return Intrinsic(name, (source,), target, lambda b, a: scalar_ops.reinterpret(b, source, target, a[0]))
 
 
 def mathematics(kind: str, scalar: ScalarType, arity: int) -> Intrinsic:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
-from tl_dpnp.kernels.llvm import constant, lanes, value_type, vector_of
-from tl_dpnp.kernels.narrow_floats import NARROW, from_double, rounded
+from tl_dpnp.kernels.llvm import constant, lanes, storage_type, value_type, vector_of
+from tl_dpnp.kernels.narrow_floats import NARROW, from_double, narrowed, rounded, widened
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "is_in_range", "mathematics", "unary"]
+__all__ = ["arithmetic", "compare", "convert", "fused_multiply_add", "is_in_range", "mathematics", "reinterpret",
+           "unary"]
 
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "shl": "shl", "and": "and_", "or": "or_", "xor": "xor"}
@@ -102,6 +103,16 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
     if source.is_boolean:
         return builder.zext(value, type_)
     return target_of(builder).extend(builder, value, type_, source.kind == "signed")
+
+
+def reinterpret(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
+    """Emit ``bitcast``, between an integer and a float of its size."""
+    if source in NARROW:
+        value = narrowed(builder, source, value)
+    width = lanes(value.type)
+    if target in NARROW:
+        return widened(builder, target, builder.bitcast(value, vector_of(storage_type(target), width)))
+    return builder.bitcast(value, vector_of(value_type(target), width))
 
 
 def is_in_range(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:

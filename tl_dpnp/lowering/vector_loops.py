@@ -316,7 +316,7 @@ class _Analysis:
 
 
 def _is_scalar(operation: ops.Operation) -> bool:
-    return isinstance(operation, ops.Arith | ops.Unary | ops.Math | ops.Compare | ops.Cast)
+    return isinstance(operation, ops.ScalarOperation)
 
 
 def _data(operation: ops.Operation) -> Sequence[ops.Operand]:

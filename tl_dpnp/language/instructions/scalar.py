@@ -18,7 +18,7 @@ from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, V
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
-from tl_dpnp.scalars import I1, INDEX, ScalarType
+from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseTree
@@ -120,7 +120,14 @@ def _named(kinds: Iterable[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Arith(Spelled):
+class ScalarOperation(Spelled):
+    """Base of the instructions that compute a scalar of scalars and do nothing else, on each lane of vectors alike."""
+
+    pure = True
+
+
+@dataclass(frozen=True)
+class Arith(ScalarOperation):
     """``arith.<kind> a, b : type`` — both operands and the result have one scalar type; `kind` is in `ARITHMETIC`."""
 
     spelling = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
@@ -128,7 +135,6 @@ class Arith(Spelled):
     example = "%c = arith.add %a, %b : f32"
     kinds = tuple(ARITHMETIC)
     words = _named(ARITHMETIC)
-    pure = True
 
     kind: Kind
     lhs: Operand
@@ -150,7 +156,7 @@ class Arith(Spelled):
 
 
 @dataclass(frozen=True)
-class Unary(Spelled):
+class Unary(ScalarOperation):
     """``arith.neg`` and ``arith.not``; `kind` is in `UNARY`."""
 
     spelling = "arith{kind} {operand} : {result.scalar_type}"
@@ -158,7 +164,6 @@ class Unary(Spelled):
     example = "%b = arith.neg %a : f32"
     kinds = tuple(UNARY)
     words = _named(UNARY)
-    pure = True
 
     kind: Kind
     operand: Operand
@@ -173,7 +178,7 @@ class Unary(Spelled):
 
 
 @dataclass(frozen=True)
-class Math(Spelled):
+class Math(ScalarOperation):
     """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`.
 
     The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.
@@ -184,7 +189,6 @@ class Math(Spelled):
     example = "%b = math.exp %a : f32"
     kinds = tuple(MATHEMATICS)
     words = _named((*_ALONE, *_NATIVE))
-    pure = True
 
     kind: Kind
     arguments: Arguments
@@ -210,13 +214,12 @@ class Math(Spelled):
 
 
 @dataclass(frozen=True)
-class Cast(Spelled):
+class Cast(ScalarOperation):
     """``cast a : from -> to``; a cast to i1 asks whether the value differs from zero."""
 
     spelling = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
     newer_spelling = "cast {operand} : {result.scalar_type}"
     example = "%b = cast %a : i32 -> f32"
-    pure = True
     takes_subbyte = True
 
     operand: Operand
@@ -236,7 +239,46 @@ class Cast(Spelled):
 
 
 @dataclass(frozen=True)
-class Compare(Spelled):
+class Bitcast(ScalarOperation):
+    """``bitcast a : from -> to`` — the bits of an integer as a float of its size, or the other way round.
+
+    Source: language 0.5, which annotates the result alone; to write it as 0.3 writes a cast is an extension.  The bits
+    of a NaN of f16 or bf16 may become those of another NaN: both are computed with in f32.
+    """
+
+    spelling = "bitcast {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    newer_spelling = "bitcast {operand} : {result.scalar_type}"
+    example = "%b = bitcast %a : f32 -> i32"
+
+    operand: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        source, target = self.operand.type, self.result.type
+        if not isinstance(source, ScalarType) or not isinstance(target, ScalarType):
+            yield RuleError(f"bitcast works on scalars, not on {describe(source)}", None, 0)
+        elif not is_bitcast(source, target):
+            others = [to.name for to in SCALAR_TYPES.values() if is_bitcast(source, to)]
+            hint = f"the bits of {source} are those of {' and '.join(others)}" if others else None
+            yield RuleError(f"there is no bitcast from {source} to {target}", hint, 0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        source, target = scalar_type(self.operand), scalar_type(self.result)
+        return (group.scalar.reinterpret(group.value(self.operand), source, target),)
+
+
+def is_bitcast(source: ScalarType, target: ScalarType) -> bool:
+    """Return whether one of two types is a signed integer of 16 to 64 bits and the other a float of its size.
+
+    Source: language 0.5, section "What 0.5 adds"; the complex type c32 besides, whose real part is in the low bits.
+    """
+    integer, other = (source, target) if source.is_integer else (target, source)
+    return (integer.kind == "signed" and integer != INDEX and other.bits == integer.bits
+            and (other.is_float or other.is_complex))
+
+
+@dataclass(frozen=True)
+class Compare(ScalarOperation):
     """``cmp.<kind> a, b : type``; the result is i1; `kind` is in `COMPARISONS`."""
 
     spelling = "cmp{kind} {lhs}, {rhs} : {lhs.scalar_type}"
@@ -245,7 +287,6 @@ class Compare(Spelled):
     newer_example = "%c = less_than %a, %b : bool"
     kinds = tuple(COMPARISONS)
     words = COMPARISONS
-    pure = True
 
     kind: Kind
     lhs: Operand
@@ -376,6 +417,13 @@ class ScalarMethods(Building):
         """``cast`` to `type`; `source` is the type of the operand, needed where that is a number."""
         value = self._operand(operand, self._scalar_type(source, operand))
         return self._add_value(Cast(operand=value, result=self._result(self._checked_type(type), name)))
+
+    def bitcast(
+        self, operand: Argument, type: ScalarType, *, source: ScalarType | None = None, name: str = ""
+    ) -> Value:
+        """``bitcast`` to `type`; `source` is the type of the operand, needed where that is a number."""
+        value = self._operand(operand, self._scalar_type(source, operand))
+        return self._add_value(Bitcast(operand=value, result=self._result(self._checked_type(type), name)))
 
     def group_id(self, *, name: str = "") -> Value:
         """``group_id``"""

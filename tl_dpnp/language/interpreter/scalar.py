@@ -17,7 +17,7 @@ from tl_dpnp.language.interpreter.fault import Fault
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
 __all__ = ["Array", "Scalar", "arith", "compare", "compute_dtype", "convert", "decode", "encode", "from_python",
-           "is_in_range", "mathematics", "unary", "unpacked"]
+           "is_in_range", "mathematics", "reinterpret", "unary", "unpacked"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A NumPy scalar; NumPy's own scalar types do not describe arithmetic well enough to say more.
@@ -115,6 +115,11 @@ def convert(value: Scalar, source: ScalarType, target: ScalarType, strict: bool 
     if np.isinf(value):
         return _wrapped(target.maximum if value > 0 else target.minimum, target)
     return _wrapped(min(max(int(value), target.minimum), target.maximum), target)
+
+
+def reinterpret(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
+    """Return the bits of a scalar as a scalar of another type of the same size."""
+    return decode(np.asarray(encode(value, source)).view(target.storage)[()], target)
 
 
 _WRAPPING: dict[str, Callable[[Any, Any], Any]] = {

@@ -128,7 +128,7 @@ class BodyWriter(MemrefWriter):
 
     def operation(self, operation: ops.Operation) -> None:
         match operation:
-            case ops.Arith() | ops.Unary() | ops.Math() | ops.Cast() | ops.Compare():
+            case ops.ScalarOperation():
                 self.values[operation.results[0].name] = self.define(self.scalar(operation))
             case ops.GroupId(result=result):
                 self.values[result.name] = GROUP

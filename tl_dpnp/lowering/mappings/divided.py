@@ -23,7 +23,7 @@ from tl_dpnp.target.device import Device
 __all__ = ["Divided", "divide"]
 
 #: What may stand beside the product: nothing that writes, and nothing that runs in regions.
-_BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.Arith, ops.Cast, ops.Math)
+_BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.ScalarOperation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,7 +103,7 @@ def find_operands(function: ops.Function) -> list[PipelinedOperand] | None:
     for operation in function.body:
         match operation:
             case (ops.GroupId() | ops.GroupSize() | ops.SizeOf() | ops.Alloca() | ops.LifetimeStop() | ops.Barrier()
-                  | ops.Arith() | ops.Unary() | ops.Math() | ops.Cast() | ops.Compare() | ops.Expand() | ops.Fuse()):
+                  | ops.ScalarOperation() | ops.Expand() | ops.Fuse()):
                 pass
             case ops.LinearAlgebra(inputs=inputs, output=output):
                 types = [ops.memref_type(value) for value in (*inputs, output)]
