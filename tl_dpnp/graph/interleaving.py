@@ -17,6 +17,7 @@ from tl_dpnp.graph.placement import GridAxis, Placement, Places, local_shape, pl
 from tl_dpnp.graph.storage import staged_arrays, stored_nodes
 from tl_dpnp.graph.sums import VECTOR_BYTES
 from tl_dpnp.graph.symbols import PartSize, is_dynamic
+from tl_dpnp.target.catalog import FUSION
 
 __all__ = ["LANES", "LEAST_MATRICES", "can_be_interleaved", "interleaved_axis", "is_better_interleaved", "overlapped"]
 
@@ -26,10 +27,6 @@ LANES = 16
 LEAST_MATRICES = 256
 #: The most terms of a sum that is written without a loop.
 _DEEPEST = 32
-#: The steps that keep something, in all and for each vector that is transposed of a matrix, from which on the layout is
-#: better.  Measured with 89 programs of 2 to 20 rows and columns, in f32 and f64, on a Xeon of the Sapphire Rapids
-#: class.
-_LEAST_STEPS, _STEPS_OF_A_VECTOR = 4, 0.7
 
 
 def interleaved_axis(root: Node) -> GridAxis | None:
@@ -61,7 +58,7 @@ def is_better_interleaved(placement: Placement, roots: Sequence[Node]) -> bool:
     steps = len(stored_nodes(placement, roots))
     moved = [(root, placement.places[root]) for root in roots] + staged_arrays(placement)
     vectors = sum(_matrix_size(node, places, placement) * node.dtype.itemsize / VECTOR_BYTES for node, places in moved)
-    return steps >= max(_LEAST_STEPS, _STEPS_OF_A_VECTOR * vectors)
+    return steps >= max(FUSION.least_steps, FUSION.steps_of_a_vector * vectors)
 
 
 def overlapped(placement: Placement, roots: Sequence[Node], outputs: Sequence[Array]) -> Placement:

@@ -8,14 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reduce, Reshape, View, operands_of
 from tl_dpnp.graph.sums import VECTOR_BYTES, filled_lanes, has_short_rows, terms_of
+from tl_dpnp.target.catalog import FUSION
 
 __all__ = ["preferred_layouts"]
 
-#: Operations of whole vectors that it takes to transpose as many elements as a vector has lanes, or to collect them
-#: where they are used, and how much longer a multiply-add takes in a tile that is one vector high, for which most
-#: operands are loaded.  Measured on a Xeon of the Sapphire Rapids class with one to six products of f32, with rows of 4
-#: to 23 elements and columns of 20 to 125, and with cells of recurrent networks.
-_TRANSPOSING, _COLLECTING, _LOADS = 10, 4, 1.75
 #: Elements from which on an axis fills vectors well enough.
 _SHORT = 8
 
@@ -72,8 +68,8 @@ def _gain(short: Collection[Node], shapes: Mapping[Node, tuple[int, ...]], store
         if isinstance(node, Contract):
             # Where so many rows fill a vector, columns share it.
             shared = 1.0 if (1 / rows).is_integer() else rows
-            loads = _LOADS if max(shapes[node]) * node.dtype.itemsize <= VECTOR_BYTES else 1.0
-            gain += _matrix_size(node) * _depth(node) * (_LOADS / shared - loads / columns)
+            loads = FUSION.short_tile if max(shapes[node]) * node.dtype.itemsize <= VECTOR_BYTES else 1.0
+            gain += _matrix_size(node) * _depth(node) * (FUSION.short_tile / shared - loads / columns)
         else:
             gain += _matrix_size(node) * _cost(node, stored) * (1 / rows - 1 / columns)
     return gain
@@ -111,15 +107,15 @@ def _crossings(
     """
     total = 0.0
     for node in short:
-        total += _TRANSPOSING * _matrix_size(node) if node in roots else 0
+        total += FUSION.transposing * _matrix_size(node) if node in roots else 0
         if isinstance(node, Contract):
             rows = next(letter for letter, size in zip(node.letters, shapes[node], strict=True) if size > 1)
             read = [(operand, _matrix_size(operand))
                     for operand, letters in zip(node.operands, node.operand_letters, strict=True) if rows in letters]
-            each = _TRANSPOSING
+            each = FUSION.transposing
         else:
             read = [(operand, _matrix_size(node)) for operand in operands_of(node)]
-            each = _COLLECTING if terms_of(node, stored) is None else _TRANSPOSING
+            each = FUSION.collecting if terms_of(node, stored) is None else FUSION.transposing
         total += each * _elements_read(read, short, stored)
     return total
 

@@ -26,6 +26,7 @@ from tl_dpnp.graph.recorders import (
 )
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.views import c_strides, reshape
+from tl_dpnp.target.catalog import FUSION
 
 __all__: list[str] = []
 
@@ -68,15 +69,6 @@ def _check_c_order(out: Any) -> None:
         raise NotFused("out= is not in C order")
 
 
-#: Bytes of a matrix that all work-groups read from which dpnp's own product is faster: it blocks for caches, and
-#: kernels here do not.  Measured with one batch element on a CPU with 2 cores, f32 and f64.  Square matrices of 256 to
-#: 2048: kernels are 1.4 to 5 times as fast up to 8 MiB, equal at 9 MiB, and half as fast at 16 MiB and above.
-#: Tall times small, 20 000 x 64 to 100 000 x 64: 5 to 6 times as fast; small times wide, from 24 MiB: 0.6 to 1.4 times.
-_LARGE_MATRIX = 8 << 20
-#: A product has to have so many rows and columns for that; with fewer it is bound by memory.
-_LARGE_SIDE = 16
-
-
 def _leave_large_products(node: Node) -> None:
     """Raise `NotFused` for a product whose matrices are so large that dpnp's is faster."""
     while isinstance(node, View):
@@ -90,7 +82,7 @@ def _leave_large_products(node: Node) -> None:
     rows = node.letters[-2:-1]  # work-groups have rows of their own
     shared = max((math.prod(sizes[c] for c in letters if c not in batch)
                   for letters in node.operand_letters if rows not in letters), default=0)
-    if min(sides) >= _LARGE_SIDE and shared * node.dtype.itemsize > _LARGE_MATRIX:
+    if min(sides) >= FUSION.large_side and shared * node.dtype.itemsize > FUSION.large_matrix:
         raise NotFused("dpnp multiplies matrices of this size faster")
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from tl_dpnp.target.core import Core, TileNumbers
 from tl_dpnp.target.device import Device
+from tl_dpnp.target.fusion import FusionNumbers
 from tl_dpnp.target.launches import ShortCallNumbers
 from tl_dpnp.target.matrix_units import AmxNumbers, DpasNumbers
 from tl_dpnp.target.multiprocessor import BlockedNumbers, Multiprocessor, TileSpeed
 
 __all__ = [
-    "AMX", "AVX2", "CORES", "DPAS", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS", "SSE",
-    "ZEN4", "ZEN5", "core_of",
+    "AMX", "AVX2", "CORES", "DPAS", "FUSION", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS",
+    "SSE", "TENSOR_CORES", "ZEN4", "ZEN5", "core_of",
 ]
 
 #: Zen 4 has vectors of 512 bits in two halves: one multiply-add and one load a cycle; shuffles have ports of their own
@@ -63,6 +64,15 @@ AMX = AmxNumbers(
 SHORT_CALLS = ShortCallNumbers(
     longest=160e-6, worth_help=8e-6, worth_releasing=20_000, worth_sharing=5_000, worth_waking=20_000, least_work=1_000)
 
+#: The sizes of matrices were measured with one batch element on a CPU with 2 cores, f32 and f64.  Square matrices of
+#: 256 to 2048: kernels are 1.4 to 5 times as fast up to 8 MiB, equal at 9 MiB, and half as fast at 16 MiB and above.
+#: Tall times small, 20 000 x 64 to 100 000 x 64: 5 to 6 times as fast; small times wide, from 24 MiB: 0.6 to 1.4 times.
+#: The other numbers are from a Xeon of the Sapphire Rapids class: the steps from 89 programs of 2 to 20 rows and
+#: columns, in f32 and f64, the operations from one to six products of f32 with rows of 4 to 23 elements and columns of
+#: 20 to 125, and from cells of recurrent networks.
+FUSION = FusionNumbers(large_matrix=8 << 20, large_side=16, least_steps=4, steps_of_a_vector=0.7, transposing=10,
+                       collecting=4, short_tile=1.75)
+
 #: A work-item of a GPU: vectors are its loads of 16 bytes.
 GPU = Core("work-item", vector_bytes=16, registers=16)
 
@@ -104,6 +114,9 @@ HOPPER = Multiprocessor(
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
         )),
 )
+#: The first compute capability whose tensor cores compute single large products by tiles of loop nests: those tiles
+#: were chosen on an H200, and not measured on earlier devices.
+TENSOR_CORES = (9, 0)
 #: An NVIDIA H200 as CUDA's driver describes it (compute capability 9.0; CUDA C++ Programming Guide, section "Technical
 #: Specifications per Compute Capability"), so that kernels can be compiled where there is none.
 H200 = Device(

@@ -19,6 +19,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedule.loops import Split
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
+from tl_dpnp.target.catalog import TENSOR_CORES
 from tl_dpnp.target.device import Device
 
 __all__ = ["Blocks", "blocks_of"]
@@ -67,8 +68,6 @@ class Block:
         return self.buffers * sum(_DEPTH * side + padding(side) for side in (self.rows, self.columns))
 
 
-#: Compute capability of the tensor cores that the tiles were measured on; those of earlier devices were not.
-_MEASURED_TENSOR_CORES = (9, 0)
 #: The tiles by what the operands are rounded to, the best first.  The sums of a lane take 128 registers.
 _BLOCKS = {
     "f32": (Block(256, 128, 64, 64), Block(128, 128, 64, 64, is_short=True)),
@@ -93,7 +92,7 @@ def blocks_of(contraction: Contraction, device: Device, engine: MatrixEngine) ->
     if not (device.asynchronous_copies and alike) or k % (_DEPTH // element.bytes):
         return []
     name = element.name
-    if device.capability >= _MEASURED_TENSOR_CORES:
+    if device.capability >= TENSOR_CORES:
         rounded = rounding([name] * 3, engine.precision, "mma.sync")
         on_tensor_cores = f"{rounded.a} on tensor cores" if rounded is not None and rounded.terms <= 1 else ""
         name = on_tensor_cores if on_tensor_cores in _BLOCKS else name
