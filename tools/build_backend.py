@@ -1,4 +1,4 @@
-"""Build backend: setuptools, plus one file at the root of the wheel.
+"""Build backend: setuptools, plus one file at the root of the wheel, and the parser's tables in the package.
 
 `tl_dpnp.pth` must lie next to the installed packages, in ordinary and in editable installs alike; setuptools has no
 declaration for that.  So each wheel that setuptools made is written again with the file and its RECORD entry added.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import sys
 import zipfile
 from typing import Any
 
@@ -38,14 +39,24 @@ PATH_FILE = "tl_dpnp.pth"
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """Build the wheel and add `PATH_FILE`; return the wheel's file name (PEP 517)."""
+    _write_tables()
     name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     return _add_path_file(wheel_directory, name)
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """Build the editable wheel and add `PATH_FILE`; return the wheel's file name (PEP 660)."""
+    _write_tables()
     name = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
     return _add_path_file(wheel_directory, name)
+
+
+def _write_tables() -> None:
+    """Write the parser's tables into the package; see `tl_dpnp.language.tables`."""
+    sys.path.insert(0, os.getcwd())
+    from tl_dpnp.language.parser import write_tables
+
+    write_tables()
 
 
 def _add_path_file(wheel_directory: str, name: str) -> str:

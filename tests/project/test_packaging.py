@@ -14,6 +14,8 @@ import zipfile
 
 import pytest
 
+from tl_dpnp.language import tables
+
 ROOT = pathlib.Path(__file__).parents[2]
 PINNED = re.compile(r'"([\w-]+)==([\d.]+)[;"]')
 
@@ -51,6 +53,13 @@ def test_the_wheel_gets_the_path_file(tmp_path, monkeypatch):
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     assert rows["tl_dpnp.pth"] == [f"sha256={digest}", str(len(content))]
     assert content == (ROOT / "tl_dpnp.pth").read_bytes()
+
+
+def test_the_build_writes_the_tables_of_the_parser(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(tables, "FILE", tmp_path / "tensor.tables")
+    build_backend()._write_tables()
+    assert tables.FILE.stat().st_size > 100_000
 
 
 def test_the_path_file_survives_a_missing_hook():

@@ -15,9 +15,9 @@ from lark import Lark, Token, UnexpectedInput
 from lark.lark import PostLex
 
 from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLTypeError, TLVerifyError
+from tl_dpnp.language import tables
 from tl_dpnp.language.definitions import Definitions, definition_text
 from tl_dpnp.language.elaborate import Elaborator
-from tl_dpnp.language.grammar import grammar_text
 from tl_dpnp.language.ops import Module
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.source import Source
@@ -25,7 +25,7 @@ from tl_dpnp.language.syntax import syntax_errors
 from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
-__all__ = ["parse"]
+__all__ = ["parse", "write_tables"]
 
 
 class _Resolution(PostLex):
@@ -46,13 +46,18 @@ _lock = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _load_grammar() -> Lark:
-    return Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_Resolution(), propagate_positions=True)
+    return tables.read(_Resolution())
 
 
 def _grammar() -> Lark:
-    """Return the parser of the grammar, built at the first use, once for all threads."""
+    """Return the parser of the grammar, loaded at the first use, once for all threads."""
     with _lock:
         return _load_grammar()
+
+
+def write_tables() -> None:
+    """Make the parser's tables ready for all that will parse; for the build of the package."""
+    tables.write(_Resolution())
 
 
 def parse(
