@@ -6,9 +6,9 @@ product and sum.  `tensorize` matches loop nests against that; the engine's modu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["INSTRUCTIONS", "MatrixInstruction"]

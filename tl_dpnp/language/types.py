@@ -5,8 +5,7 @@ Source: tensor language reference, section "Types".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["DYNAMIC", "GroupType", "MemrefType", "Size", "Type", "canonical_strides"]

@@ -6,8 +6,6 @@ work-group, that on the tiles of a processor for one work-item.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel, tile_kernel_named
 from tl_dpnp.kernels.amx.product import work_memory
 from tl_dpnp.kernels.amx.rows import Palette
@@ -15,6 +13,7 @@ from tl_dpnp.kernels.dpas.local_tiles import needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "NestProduct", "keeps_packed", "lies_along", "micro_kernel_of", "multiplies_by_zero", "palette_of",

@@ -8,8 +8,6 @@ memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes
 from tl_dpnp.lowering.accumulators import place_accumulators
@@ -20,6 +18,7 @@ from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
 from tl_dpnp.lowering.nest_products import whole_micro_kernel, whole_tile_kernel
 from tl_dpnp.lowering.synchronization import synchronize
+from tl_dpnp.records import dataclass
 
 __all__ = ["Realized", "realize"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
@@ -20,6 +20,7 @@ from tl_dpnp.lowering.tactics.choice import ENGINES, choose
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
 from tl_dpnp.lowering.tiling import vector_operations
 from tl_dpnp.lowering.warp_tile import row_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 __all__ = ["GivenSchedule", "Scheduled", "registers_of", "resolve_schedules", "schedule_instructions", "work_of"]

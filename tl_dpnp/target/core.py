@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["CACHE_LINE", "Core", "TileNumbers"]
 

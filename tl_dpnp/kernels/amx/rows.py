@@ -9,7 +9,7 @@ rows of A.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tl_dpnp.records import dataclass
 
 __all__ = ["MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
 

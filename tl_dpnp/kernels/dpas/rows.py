@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["ACCUMULATOR_BITS", "DEPTH", "EXECUTION_SIZES", "PRECISIONS", "DpasRow", "Precision", "find_row", "rows"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Node, Number, Stage, Total, leaves, map_assigns
 from tl_dpnp.lowering.schedule.draft import Draft
+from tl_dpnp.records import dataclass
 
 __all__ = ["Decomposed", "decompose_reduction", "rfactor"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.amx import Amx
@@ -13,6 +11,7 @@ from tl_dpnp.lowering.tactics.lanes import Lanes
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic, TiledTactic
 from tl_dpnp.lowering.tactics.threads import Threads
 from tl_dpnp.lowering.tactics.vectors import Vectors
+from tl_dpnp.records import dataclass
 
 __all__ = ["ENGINES", "TACTICS", "choose", "tunable"]
 

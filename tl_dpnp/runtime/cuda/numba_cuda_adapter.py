@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -32,6 +31,7 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of
 from tl_dpnp.target.device import Device
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.nest_products import whole_micro_kernel
 from tl_dpnp.lowering.pipeline import LoweredKernel
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime import bootstrap
 
 bootstrap.install()
