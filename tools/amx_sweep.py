@@ -27,7 +27,7 @@ __all__ = ["TYPES", "Mode", "Product", "available", "check", "kernel_of", "produ
 
 #: The name of a micro-kernel, the types of A, B and C.
 TYPES: dict[str, tuple[str, str, str, str]] = {
-    **{f"{row.a}-{row.b}": (row.name, row.a, row.b, row.total) for row in ROWS},
+    **{"-".join(row.types[:2]): (row.name, *row.types) for row in ROWS},
     "bf16-bf16-bf16": ("amx_f32_bf16_bf16", "bf16", "bf16", "bf16"),
     "f32-default": ("amx_f32_bf16_bf16_from_f32_by_1", "f32", "f32", "f32"),
     "f32-high": ("amx_f32_bf16_bf16_from_f32_by_3", "f32", "f32", "f32"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tl_dpnp
-from tl_dpnp.lowering.nest_products import whole_micro_kernel
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.scalars import SCALAR_TYPES, Precision
 
 _SHAPE = (256, 192, 512)
@@ -75,7 +76,7 @@ def _given(
 def _default(device: str, element: str, transposes: str, precision: Precision | None) -> str:
     """Return the row of a product as it is by default."""
     kernel = tl_dpnp.compile(_gemm(element, transposes), precision=precision)
-    micro_kernel = whole_micro_kernel(kernel.lower(device).schedules[0].nest)
+    micro_kernel = whole_instruction(kernel.lower(device).schedules[0].nest, MicroKernel)
     assert micro_kernel is not None
     size = f"{micro_kernel.tile_rows} x {micro_kernel.tile_columns} x {micro_kernel.depth}"
     return _row(device, kernel, " ".join([element, *([precision] if precision else []), transposes]), size)

@@ -138,7 +138,7 @@ def warpgroup_probe(row: WarpgroupRow, a: Panel, b: Panel, start: int) -> Compil
             base = builder.add(base, index(panel.bytes))
         asm(builder, "fence.proxy.async.shared::cta;", "~{memory}", ir.VoidType(), [])
         target_of(builder).barrier(builder)
-        type_ = ir.FloatType() if row.d.name == "f32" else I32
+        type_ = ir.FloatType() if row.c.name == "f32" else I32
         sums = [builder.load(pointer) for pointer in _words(builder, before, type_, row.words)]
         results = emit.warpgroup_mma(builder, row, *descriptors, sums, a.along_k, b.along_k)
         for result, pointer in zip(results, _words(builder, after, type_, row.words), strict=True):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tl_dpnp.kernels.dpas.rows import DpasRow, Precision
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.instructions import Element
 
 _NUMPY = {"f32": np.float32, "i32": np.int32, "f16": np.float16}
 
@@ -29,7 +30,7 @@ def _bits(data: np.ndarray, first: int, count: int) -> np.ndarray:
     return (word >> np.uint64(shift)) & np.uint64((1 << count) - 1)
 
 
-def _value(precision: Precision, bits: np.ndarray) -> np.ndarray:
+def _value(precision: Element, bits: np.ndarray) -> np.ndarray:
     if precision.name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if precision.name == "f16":

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.kernels.mma.rows import LANES, Element, MmaRow, Operand
+from tl_dpnp.kernels.instructions import Element
+from tl_dpnp.kernels.mma.rows import LANES, MmaRow, Operand
 from tl_dpnp.kernels.mma.sparse import unpack
 
 __all__ = ["decode", "encode", "fragments", "matrix", "model", "random_operands"]

@@ -10,8 +10,8 @@ from tl_dpnp.kernels.amx.rows import MOST, ROWS, WORD, cut
 def test_instructions_name_the_signs_of_the_factor_in_rows_first():
     letters = {"i8": "s", "u8": "u"}
     for row in ROWS:
-        if row.total == "i32":
-            assert row.instruction == f"tdpb{letters[row.b]}{letters[row.a]}d"
+        if row.c.name == "i32":
+            assert row.instruction == f"tdpb{letters[row.b.name]}{letters[row.a.name]}d"
 
 
 @pytest.mark.parametrize("kinds", [1, 2])

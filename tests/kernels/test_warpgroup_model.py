@@ -14,7 +14,7 @@ LAYOUTS = [(True, True), (False, True), (True, False), (False, False)]
 def test_the_table_has_all_forms():
     kinds = {}
     for row in WARPGROUP_ROWS.values():
-        kinds.setdefault((row.k, row.a.name, row.b.name, row.d.name), []).append(row.n)
+        kinds.setdefault((row.k, row.a.name, row.b.name, row.c.name), []).append(row.n)
     assert len(kinds) == 4 + 8 + 4
     for (_, a, _, _), columns in kinds.items():
         assert sorted(columns) == ([8, 16, 24, *range(32, 257, 16)] if a in ("s8", "u8") else [*range(8, 257, 8)])

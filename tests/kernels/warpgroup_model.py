@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.kernels.mma_model import decode, encode
-from tl_dpnp.kernels.mma.rows import Element
+from tl_dpnp.kernels.instructions import Element
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow
 
 __all__ = ["fragments", "image", "matrix", "model", "panels", "random_operands", "values"]
@@ -44,22 +44,22 @@ def values(panel: Panel, element: Element, memory: Array, rows: int, start: int,
 
 def fragments(row: WarpgroupRow, matrix: Array) -> Array:
     """Return the words of each thread (128, words) for a D."""
-    codes = encode(row.d, matrix)
+    codes = encode(row.c, matrix)
     words = np.zeros((THREADS, row.words), np.uint64)
     for thread, word in np.ndindex(*words.shape):
         for part in range(row.parts):
-            words[thread, word] |= codes[row.place(thread, word, part)] << np.uint64(row.d.bits * part)
+            words[thread, word] |= codes[row.place(thread, word, part)] << np.uint64(row.c.bits * part)
     return words
 
 
 def matrix(row: WarpgroupRow, words: Array) -> Array:
     """Return the D that the words of the threads hold."""
     codes = np.zeros((row.m, row.n), np.uint64)
-    mask = np.uint64((1 << row.d.bits) - 1)
+    mask = np.uint64((1 << row.c.bits) - 1)
     for thread, word in np.ndindex(*words.shape):
         for part in range(row.parts):
-            codes[row.place(thread, word, part)] = words[thread, word] >> np.uint64(row.d.bits * part) & mask
-    return decode(row.d, codes)
+            codes[row.place(thread, word, part)] = words[thread, word] >> np.uint64(row.c.bits * part) & mask
+    return decode(row.c, codes)
 
 
 def model(row: WarpgroupRow, panels: tuple[Panel, Panel], images: list[Array], words: Array, start: int) -> Array:
@@ -77,4 +77,4 @@ def random_operands(row: WarpgroupRow, seed: int = 0) -> tuple[Array, Array, Arr
         low, high = {"signed": (-4, 5), "unsigned": (0, 8), "float": (-2, 3)}[element.kind]
         return random.integers(low, high, shape).astype(np.float64)
 
-    return draw(row.a, (row.m, row.k)), draw(row.b, (row.k, row.n)), draw(row.d, (row.m, row.n))
+    return draw(row.a, (row.m, row.k)), draw(row.b, (row.k, row.n)), draw(row.c, (row.m, row.n))

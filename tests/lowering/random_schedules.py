@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from tl_dpnp.errors import ScheduleError
-from tl_dpnp.kernels.instructions import INSTRUCTIONS
+from tl_dpnp.kernels.simd_rows import ROWS
 from tl_dpnp.lowering.nest import stages_of, variables_of
 from tl_dpnp.lowering.schedule import Schedule
 
@@ -81,7 +81,7 @@ def _move(data: st.DataObject, schedule: Schedule) -> None:
 
 
 def _tensorize(data: st.DataObject, schedule: Schedule) -> None:
-    schedule.tensorize(_loop(data, schedule), data.draw(st.sampled_from(sorted(INSTRUCTIONS)), label="instruction"))
+    schedule.tensorize(_loop(data, schedule), data.draw(st.sampled_from(sorted(ROWS)), label="instruction"))
 
 
 _PRIMITIVES: dict[str, Callable[[st.DataObject, Schedule], object]] = {

@@ -8,12 +8,12 @@ import pytest
 
 from asv_bench.benchmarks.programs import gemm
 from tests.cuda.tensorized import scheduled, source
-from tl_dpnp.errors import ScheduleError, UnsupportedError
+from tl_dpnp.errors import ScheduleError
+from tl_dpnp.kernels import simd_rows
 from tl_dpnp.kernels.amx import rows as amx
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.dpas import rows as dpas
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.instructions import INSTRUCTIONS
 from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.kernels.mma.sparse import SPARSE_ROWS
 from tl_dpnp.kernels.mma.warpgroup import WARPGROUP_ROWS
@@ -61,20 +61,20 @@ def test_rows_of_dpas(lanes):
     "row", [row for row in dpas.rows(16) if row.repeat == 8 and row.unused and not row.unreachable], ids=str)
 def test_rows_of_dpas_that_no_nest_means_are_refused(row):
     """They sum in 16 bits: the compiler has functions for them, the language no such sums."""
-    with pytest.raises(UnsupportedError, match=row.unused):
+    with pytest.raises(ScheduleError, match=row.unused):
         schedule_on_dpas(row)
 
 
 @pytest.mark.parametrize("row", amx.ROWS, ids=str)
 def test_rows_of_amx(row):
-    schedule = plain(product(32, 32, 64, row.a, row.b, row.total))
+    schedule = plain(product(32, 32, 64, *row.types))
     schedule.tensorize("m", TileKernel(row).name)
     assert row.name in str(schedule)
 
 
-@pytest.mark.parametrize("row", INSTRUCTIONS.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", simd_rows.ROWS.values(), ids=lambda row: row.name)
 def test_rows_of_vectors(row):
-    schedule = plain(gemm(2 * row.m, 2 * row.n, 3, str(row.element)))
+    schedule = plain(gemm(2 * row.m, 2 * row.n, 3, row.c.name))
     rows, columns = schedule.split("m", row.m), schedule.split("n", row.n)
     schedule.reorder(rows.outer, columns.outer, rows.inner, columns.inner)
     schedule.decompose_reduction("k", above=rows.inner)

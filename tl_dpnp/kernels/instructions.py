@@ -1,7 +1,8 @@
-"""The instructions of the engines, as data: what each computes and how its operands lie in registers.
+"""What all instructions of matrix engines have in common, as data.
 
-An instruction means ``C[m, n] := C[m, n] + Σ_k A[m, k] · B[k, n]`` for the extents in its row, one rounding for each
-product and sum.  `tensorize` matches loop nests against that; the engine's module computes it.
+An instruction means ``C[m, n] := C[m, n] + Σ_k A[m, k] · B[k, n]`` for the sizes and the types in its row.  Each engine
+has a table of rows beside what emits them: vectors (`tl_dpnp.kernels.simd_rows`), DPAS, AMX, ``mma.sync`` and
+``wgmma``; their classes add how operands lie in registers.
 """
 
 from __future__ import annotations
@@ -9,36 +10,59 @@ from __future__ import annotations
 from typing import Literal
 
 from tl_dpnp.records import dataclass
-from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["INSTRUCTIONS", "MatrixInstruction"]
+__all__ = ["Element", "MatrixInstruction"]
+
+
+@dataclass(frozen=True)
+class Element:
+    """The type of the elements of an operand, by the engine's name for it.
+
+    `type` is the name of the language's type that is loaded for it and stored of it, where that is another; `text` is
+    the name in assembly, where that is another.
+    """
+
+    name: str
+    bits: int
+    kind: Literal["signed", "unsigned", "float", "bit"]
+    type: str = ""
+    text: str = ""
+
+    @property
+    def is_float(self) -> bool:
+        """True for floating-point types."""
+        return self.kind == "float"
 
 
 @dataclass(frozen=True)
 class MatrixInstruction:
-    """One row.
+    """One row: sizes, and the elements of A, of B and of the sums, C.
 
-    `element` is the type of all three operands.  Engine ``simd``: a column of A and of C is a vector of `m` lanes in
-    one work-item, an element of B is broadcast.
+    The matrices are the language's, whatever the engine calls them.
     """
 
-    engine: Literal["simd"]
-    element: ScalarType
     m: int
     n: int
-    k: int = 1
+    k: int
+    a: Element
+    b: Element
+    c: Element
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def name(self) -> str:
-        """Engine, type and shape: ``simd_f32_16x8x1``."""
-        return f"{self.engine}_{self.element}_{self.m}x{self.n}x{self.k}"
+        """What `tensorize` knows the row by."""
+        raise NotImplementedError
 
+    @property
+    def unused(self) -> str | None:
+        """Why no nest means this row, None where some do."""
+        return None
 
-_ROWS = [
-    MatrixInstruction("simd", element, lanes, columns)
-    for element, widths in ((F32, (8, 16)), (F64, (4, 8)))
-    for lanes in widths
-    for columns in (1, 2, 4, 6, 8, 12)
-]
-#: All instructions by name.
-INSTRUCTIONS = {row.name: row for row in _ROWS}
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """The language's types of A, of B and of the sums."""
+        a, b, c = (element.type or element.name for element in (self.a, self.b, self.c))
+        return a, b, c

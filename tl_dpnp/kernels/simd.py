@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.instructions import MatrixInstruction
 from tl_dpnp.kernels.llvm import I32, lanes, shuffle, splat
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.kernels.simd_rows import SimdRow
+from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 __all__ = ["outer_product", "total_of_lanes", "transpose"]
 
@@ -19,13 +19,13 @@ _BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 
 
 
 def outer_product(
-    builder: ir.IRBuilder, instruction: MatrixInstruction, a: ir.Value, b: Sequence[ir.Value], c: Sequence[ir.Value]
+    builder: ir.IRBuilder, instruction: SimdRow, a: ir.Value, b: Sequence[ir.Value], c: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Emit an instruction with k = 1: `a` is a column of A, `b` a row of B, `c` the columns of C before."""
     assert len(b) == len(c) == instruction.n
     return [
         scalar_ops.fused_multiply_add(
-            builder, instruction.element, a, splat(builder, factor, instruction.m), column
+            builder, SCALAR_TYPES[instruction.c.name], a, splat(builder, factor, instruction.m), column
         )
         for factor, column in zip(b, c, strict=True)
     ]

@@ -14,6 +14,8 @@ from functools import partial
 from itertools import combinations
 
 from tl_dpnp.errors import ScheduleError
+from tl_dpnp.kernels.simd_rows import SimdRow
+from tl_dpnp.lowering.instructions import instruction_of
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import (
     Access,
@@ -30,7 +32,6 @@ from tl_dpnp.lowering.nest import (
     map_assigns,
     stages_of,
 )
-from tl_dpnp.lowering.warp_tile import row_of
 
 __all__ = ["place_accumulators"]
 
@@ -277,8 +278,7 @@ def _vectors(leaf: Leaf, access: Access) -> tuple[tuple[tuple[object, object], .
 
 
 def _is_vector(loop: Loop) -> bool:
-    is_vector = loop.kind == "tensorized" and loop.instruction is not None and row_of(loop) is None
-    return loop.kind == "vectorized" or is_vector
+    return loop.kind == "vectorized" or instruction_of(loop, SimdRow) is not None
 
 
 def _owners(leaf: Leaf, index: Index) -> Counter[object]:

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
@@ -17,11 +18,12 @@ from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
+from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Nest, loops_of
-from tl_dpnp.lowering.nest_products import palette_of, whole_tile_kernel
+from tl_dpnp.lowering.nest_products import palette_of
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
@@ -72,7 +74,7 @@ class MicroKernels:
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefDescriptor]) -> KernelCall:
         kernel = self.by_operation[id(operation)]
-        contraction, on_tiles = kernel.contraction, whole_tile_kernel(kernel.realized.nest) is not None
+        contraction, on_tiles = kernel.contraction, whole_instruction(kernel.realized.nest, TileKernel) is not None
         fetched = {
             buffer: size_in_bytes(memref.type)
             for buffer, memref in zip(_buffer_names(operation), memrefs, strict=True)
@@ -155,7 +157,7 @@ class _MicroKernel:
         every: dict[str, Fetched] = {}
         if self.fetched:
             ahead, every = self._ahead(builder, given)
-            if whole_tile_kernel(realized.nest) is not None:
+            if whole_instruction(realized.nest, TileKernel) is not None:
                 fetch_whole(builder, every, pointers, OUTPUT)
                 ahead = None
         constant = frozenset(

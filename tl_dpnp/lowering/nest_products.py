@@ -6,19 +6,19 @@ work-group, that on the tiles of a processor for one work-item.
 
 from __future__ import annotations
 
-from tl_dpnp.kernels.amx.micro_kernel import TileKernel, tile_kernel_named
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import work_memory
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.dpas.local_tiles import needed_for_words, piece_words
-from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel, micro_kernel_named
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
+from tl_dpnp.lowering.instructions import multiplication_in, whole_instruction
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "NestProduct", "keeps_packed", "lies_along", "micro_kernel_of", "multiplies_by_zero", "palette_of",
-    "product_in", "refusal", "stores_sums", "strides_along", "tile_kernel_of", "whole_micro_kernel", "whole_product",
-    "whole_tile_kernel",
+    "NestProduct", "keeps_packed", "lies_along", "multiplies_by_zero", "palette_of", "product_in", "refusal",
+    "stores_sums", "strides_along", "whole_product",
 ]
 
 #: Bytes that a product on the tiles of a processor may take of the work-item's own memory.
@@ -65,24 +65,16 @@ class NestProduct:
 
 def product_in(m: Loop) -> NestProduct | None:
     """Return the parts of a nest of which `m` is the outermost loop, or None if it is no plain product."""
-    match m.body:
-        case (Loop(body=(Assign(part="init"), Loop(body=(Assign() as update,)) as k, Assign() as finish)) as n,):
-            match update.value:
-                case MultiplyAdd(lhs, rhs, Access() as total) if total == update.target:
-                    a, b = _element(lhs, total), _element(rhs, total)
-                    plain = all(loop.start == 0 and loop.step == 1 and not loop.guards for loop in (m, n, k))
-                    if a is not None and b is not None and plain:
-                        return NestProduct(m, n, k, a, b, total, finish)
-    return None
-
-
-def _element(operand: Expression, total: Access) -> Access | None:
-    match operand:
-        case Access():
-            return operand
-        case Convert(Access() as access, type_) if type_ == total.buffer.element:
-            return access
-    return None
+    found = multiplication_in(m)
+    if found is None or found.finish is None:
+        return None
+    n, k = found.n, found.k
+    plain = all(loop.start == 0 and loop.step == 1 and not loop.guards for loop in found.loops)
+    rounded = any(isinstance(factor, Convert) and factor.type != found.target.buffer.element
+                  for factor in (found.left, found.right))
+    if n is None or k is None or found.loops != (found.m, n, k) or not plain or rounded:
+        return None
+    return NestProduct(m, n, k, found.a, found.b, found.target, found.finish)
 
 
 def whole_product(nest: Nest) -> NestProduct | None:
@@ -114,35 +106,9 @@ def multiplies_by_zero(product: NestProduct) -> bool:
     return product.total.buffer.element.is_integer and holds(product.finish.value)
 
 
-def micro_kernel_of(loop: Loop) -> MicroKernel | None:
-    """Return the micro-kernel that a loop is tensorized to, if it is one."""
-    return None if loop.instruction is None else micro_kernel_named(loop.instruction)
-
-
-def whole_micro_kernel(nest: Nest) -> MicroKernel | None:
-    """Return the micro-kernel that computes a whole nest, if one does."""
-    match nest.body:
-        case (Loop() as loop,):
-            return micro_kernel_of(loop)
-    return None
-
-
-def tile_kernel_of(loop: Loop) -> TileKernel | None:
-    """Return the micro-kernel on tiles that a loop is tensorized to, if it is one."""
-    return None if loop.instruction is None else tile_kernel_named(loop.instruction)
-
-
-def whole_tile_kernel(nest: Nest) -> TileKernel | None:
-    """Return the micro-kernel on tiles that computes a whole nest, if one does."""
-    match nest.body:
-        case (Loop() as loop,):
-            return tile_kernel_of(loop)
-    return None
-
-
 def palette_of(nest: Nest) -> Palette | None:
     """Return the shapes of the tiles that compute a nest, None where none do."""
-    kernel, product = whole_tile_kernel(nest), whole_product(nest)
+    kernel, product = whole_instruction(nest, TileKernel), whole_product(nest)
     if kernel is None or product is None:
         return None
     sizes = product.sizes
@@ -174,7 +140,7 @@ def _dpas_refusal(product: NestProduct, kernel: MicroKernel) -> str | None:
 
 
 def _tile_refusal(product: NestProduct, kernel: TileKernel) -> str | None:
-    if product.types != (*kernel.operands, kernel.row.total):
+    if product.types != (*kernel.operands, kernel.row.c.name):
         return "it sums products of {} and {} in {}".format(*product.types)
     sizes = product.sizes
     if sizes is None:

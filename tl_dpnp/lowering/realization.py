@@ -9,14 +9,16 @@ memory.
 from __future__ import annotations
 
 from tl_dpnp.errors import ScheduleError
+from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.accumulators import place_accumulators
+from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.integer_loads import use_integer_loads
 from tl_dpnp.lowering.interleave import interleave
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
-from tl_dpnp.lowering.nest_products import whole_micro_kernel, whole_tile_kernel
 from tl_dpnp.lowering.synchronization import synchronize
 from tl_dpnp.records import dataclass
 
@@ -41,7 +43,7 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
     Raises ScheduleError where the loops are not bound as `layout` needs it, where work-items would need the
     registers of others, and for copies of unknown size.
     """
-    kernel = whole_micro_kernel(nest)
+    kernel = whole_instruction(nest, MicroKernel)
     if kernel is not None:
         if kernel.row.execution_size != layout.lanes:
             raise ScheduleError(
@@ -49,7 +51,7 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"has sub-groups of {layout.lanes}"
             )
         return Realized(nest, {}, packed_bytes(kernel, layout.rows, layout.columns) if kernel.packed else 0)
-    if whole_tile_kernel(nest) is not None:
+    if whole_instruction(nest, TileKernel) is not None:
         if layout.lanes * layout.subgroups > 1:
             raise ScheduleError(f"{nest.name}: tiles are for one work-item, and the work-group has "
                                 f"{layout.lanes * layout.subgroups}")

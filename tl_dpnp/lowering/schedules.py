@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
+from tl_dpnp.kernels.mma.rows import MmaRow
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
+from tl_dpnp.lowering.instructions import instruction_of, whole_instruction
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.nest import loops_of, stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.choice import ENGINES, choose
-from tl_dpnp.lowering.tactics.tactic import Place, Tactic
+from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic
 from tl_dpnp.lowering.tiling import vector_operations
-from tl_dpnp.lowering.warp_tile import row_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
@@ -62,7 +63,8 @@ def schedule_instructions(analysis: Analysis, mapping: LoopMapping, moving: Cont
             realized = realize(schedule.nest, mapping.layout)
         except ScheduleError as error:
             raise _located(error, operation) from None
-        remarks = (engine.remark(contraction.nest, place.engine, schedule.nest) for engine in ENGINES)
+        remarks = (engine.remark(contraction.nest, place.engine, whole_instruction(schedule.nest, engine.kind))
+                   for engine in ENGINES)
         remark = next(filter(None, remarks), None)
         result.append(Scheduled(operation, contraction, schedule, realized, remark, _out_of_cache(operation, tactic)))
     return result
@@ -81,7 +83,7 @@ def _out_of_cache(operation: ops.Contraction, tactic: Tactic) -> Scheduled | Non
 def work_of(kernels: Sequence[Scheduled], core: Core) -> int:
     """Return the work of a work-group as `tl_dpnp.lowering.plan.LaunchPlan` has it."""
     def work(kernel: Scheduled) -> int:
-        found = (engine.work(kernel.schedule.nest) for engine in ENGINES)
+        found = (engine.work(used, kernel.schedule.nest) for engine, used in _engines_of(kernel.schedule))
         return next(filter(None, found), None) or vector_operations(kernel.contraction, core)
 
     return sum(map(work, kernels))
@@ -90,14 +92,23 @@ def work_of(kernels: Sequence[Scheduled], core: Core) -> int:
 def registers_of(kernels: Sequence[Scheduled]) -> int:
     """Return the size of a GPU thread's register file that the instructions are made for, 0 where it does not matter.
     """
-    return max((engine.registers(kernel.schedule.nest) for kernel in kernels for engine in ENGINES), default=0)
+    return max((engine.registers(used) for kernel in kernels for engine, used in _engines_of(kernel.schedule)),
+               default=0)
+
+
+def _engines_of(schedule: Schedule) -> Iterator[tuple[type[EngineTactic[Any]], Any]]:
+    """Yield the engine that computes a whole nest, if one does, and what it uses for it."""
+    for engine in ENGINES:
+        used = whole_instruction(schedule.nest, engine.kind)
+        if used is not None:
+            yield engine, used
 
 
 def _check(schedule: Schedule, place: Place) -> None:
     """Raise ScheduleError where a schedule needs what the device has not."""
     device = place.device
-    for engine in ENGINES:
-        missing = engine.missing(schedule.nest, place.engine)
+    for engine, used in _engines_of(schedule):
+        missing = engine.missing(used, place.engine)
         if missing is not None:
             raise ScheduleError(f"{schedule.name}: {missing}")
     copy = next((stage.buffer for stage in stages_of(schedule.nest.body) if stage.asynchronous), None)
@@ -105,7 +116,7 @@ def _check(schedule: Schedule, place: Place) -> None:
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
-        row = row_of(loop)
+        row = instruction_of(loop, MmaRow)
         if row is not None and device.capability < row.capability:
             needed = ".".join(map(str, row.capability))
             raise ScheduleError(f"{schedule.name}: {row.name} is an instruction that the device does not have; "

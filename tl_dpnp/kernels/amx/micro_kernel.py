@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from tl_dpnp.kernels.amx.rows import MOST, ROWS, AmxRow, Cut, Palette, cut
 from tl_dpnp.records import dataclass
@@ -18,6 +19,7 @@ class TileKernel:
     three terms one tile of C is, in two sums, and each factor takes three.
     """
 
+    engine: ClassVar[str] = "AMX"
     row: AmxRow
     terms: int = 0
 
@@ -29,7 +31,7 @@ class TileKernel:
     @property
     def operands(self) -> tuple[str, str]:
         """The types of A and B in memory."""
-        return ("f32", "f32") if self.terms else (self.row.a, self.row.b)
+        return ("f32", "f32") if self.terms else self.row.types[:2]
 
     @property
     def together(self) -> int:
@@ -85,6 +87,6 @@ def tile_kernel_named(name: str) -> TileKernel | None:
     """Return the micro-kernel of a name, or None for a name that is none."""
     match = _NAME.fullmatch(name)
     row = next((row for row in ROWS if match is not None and row.name == match[1]), None)
-    if match is None or row is None or (match[2] and row.a != "bf16"):
+    if match is None or row is None or (match[2] and row.a.name != "bf16"):
         return None
     return TileKernel(row, int(match[2] or 0))

@@ -9,6 +9,7 @@ rows of A.
 
 from __future__ import annotations
 
+from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 from tl_dpnp.records import dataclass
 
 __all__ = ["MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
@@ -18,37 +19,37 @@ MOST, WORD = 16, 4
 
 
 @dataclass(frozen=True)
-class AmxRow:
-    """One product: the types of A, B and the sums, the instruction, and the flag of processors that have it."""
+class AmxRow(MatrixInstruction):
+    """One product of the largest tiles: `instruction` is its name, `flag` that of processors that have it."""
 
-    a: str
-    b: str
-    total: str
     instruction: str
     flag: str
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def name(self) -> str:
         """``amx_<sums>_<A>_<B>``."""
-        return f"amx_{self.total}_{self.a}_{self.b}"
+        return f"amx_{self.c.name}_{self.a.name}_{self.b.name}"
 
     @property
     def per_word(self) -> int:
         """Elements along k in a word."""
-        return 2 if self.total == "f32" else 4
+        return 8 * WORD // self.a.bits
 
 
+_ELEMENTS = {element.name: element for element in (
+    Element("bf16", 16, "float"), Element("f16", 16, "float"), Element("i8", 8, "signed"), Element("u8", 8, "unsigned"),
+    Element("f32", 32, "float"), Element("i32", 32, "signed"))}
 #: All products.  Of two letters the first is that of the factor in rows, the language's B.
-ROWS = (
-    AmxRow("bf16", "bf16", "f32", "tdpbf16ps", "amx_bf16"),
-    AmxRow("f16", "f16", "f32", "tdpfp16ps", "amx_fp16"),
-    AmxRow("i8", "i8", "i32", "tdpbssd", "amx_int8"),
-    AmxRow("u8", "i8", "i32", "tdpbsud", "amx_int8"),
-    AmxRow("i8", "u8", "i32", "tdpbusd", "amx_int8"),
-    AmxRow("u8", "u8", "i32", "tdpbuud", "amx_int8"),
+ROWS = tuple(
+    AmxRow(MOST, MOST, MOST * 8 * WORD // _ELEMENTS[a].bits, _ELEMENTS[a], _ELEMENTS[b], _ELEMENTS[total], *names)
+    for a, b, total, *names in (
+        ("bf16", "bf16", "f32", "tdpbf16ps", "amx_bf16"),
+        ("f16", "f16", "f32", "tdpfp16ps", "amx_fp16"),
+        ("i8", "i8", "i32", "tdpbssd", "amx_int8"),
+        ("u8", "i8", "i32", "tdpbsud", "amx_int8"),
+        ("i8", "u8", "i32", "tdpbusd", "amx_int8"),
+        ("u8", "u8", "i32", "tdpbuud", "amx_int8"),
+    )
 )
 
 

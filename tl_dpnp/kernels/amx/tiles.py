@@ -107,7 +107,7 @@ class EmulatedTiles:
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         (rows, words), (b_rows, b_words), (a_rows, a_words) = (self.shapes[tile] for tile in (total, b, a))
         assert (rows, b_words, words) == (b_rows, a_rows, a_words), "the processor refuses tiles that do not fit"
-        emit = _emit_float_product if row.total == "f32" else _emit_integer_product
+        emit = _emit_float_product if row.c.is_float else _emit_integer_product
         self._call(f"tile_{row.name}", lambda builder, *tiles: emit(builder, row, *tiles),
                    *(self.registers[tile] for tile in (total, b, a)), *map(index, (rows, words, b_words)))
 
@@ -174,7 +174,7 @@ def _emit_integer_product(
         place = _word(builder, total, i, j)
         value = builder.load(place)
         for part in range(row.per_word):
-            factors = (_byte(builder, left, part, row.b), _byte(builder, right, part, row.a))
+            factors = (_byte(builder, left, part, row.b.name), _byte(builder, right, part, row.a.name))
             value = builder.add(value, builder.mul(*factors))
         builder.store(value, place)
 
@@ -195,7 +195,7 @@ def _emit_float_product(
             left, right = builder.load(_word(builder, b, i, p)), builder.load(_word(builder, a, p, j))
             result = []
             for part, value in enumerate(sums):
-                factors = [_half(builder, word, part, row.a) for word in (left, right)]
+                factors = [_half(builder, word, part, row.a.name) for word in (left, right)]
                 result.append(_flushed(builder, builtin(builder, "_Z3fmafff", _F32, [*factors, value])))
             return result
 

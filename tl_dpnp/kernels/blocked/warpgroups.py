@@ -14,7 +14,7 @@ from functools import cached_property
 
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
-from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow
+from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow, warpgroup_row
 from tl_dpnp.records import dataclass
 
 __all__ = ["WarpgroupProduct"]
@@ -58,8 +58,7 @@ class WarpgroupProduct(BlockedProduct):
 
     @property
     def _row(self) -> WarpgroupRow:
-        element = ELEMENTS[self.element]
-        return WarpgroupRow(self.columns, 256 // element.bits, element, element, ELEMENTS["f32"])
+        return warpgroup_row(self.element, self.columns)
 
     @property
     def depth(self) -> int:

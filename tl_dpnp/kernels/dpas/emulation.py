@@ -10,7 +10,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.functions import operand_types
-from tl_dpnp.kernels.dpas.rows import DpasRow, Precision
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.instructions import Element
 from tl_dpnp.kernels.llvm import I32, builtin, constant, lanes
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 
@@ -106,7 +107,7 @@ def _element(builder: ir.IRBuilder, value: ir.Value, number: int) -> ir.Value:
     return value if lanes(value.type) == 1 else builder.extract_element(value, ir.Constant(I32, number))
 
 
-def _decoded(builder: ir.IRBuilder, precision: Precision, word: ir.Value, offset: int) -> ir.Value:
+def _decoded(builder: ir.IRBuilder, precision: Element, word: ir.Value, offset: int) -> ir.Value:
     """Return the element that starts at bit `offset` of a 32-bit word, as i32 or f32."""
     rest = 32 - precision.bits
     if precision.name == "tf32":

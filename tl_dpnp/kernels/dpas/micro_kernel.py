@@ -7,6 +7,7 @@ the language's C and A, its rows (the repeat count) along the columns of C and B
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
 from tl_dpnp.records import dataclass
@@ -28,6 +29,7 @@ class MicroKernel:
     which users keep in schedules, ends in ``_staged`` then.
     """
 
+    engine: ClassVar[str] = "DPAS"
     row: DpasRow
     lane_blocks: int
     column_blocks: int

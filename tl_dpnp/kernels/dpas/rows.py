@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Literal
 
+from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 from tl_dpnp.records import dataclass
 
-__all__ = ["ACCUMULATOR_BITS", "DEPTH", "EXECUTION_SIZES", "PRECISIONS", "DpasRow", "Precision", "find_row", "rows"]
+__all__ = ["ACCUMULATOR_BITS", "DEPTH", "EXECUTION_SIZES", "PRECISIONS", "DpasRow", "find_row", "rows"]
 
 #: The systolic depth; the only one of the generations that have DPAS.
 DEPTH = 8
@@ -26,55 +26,62 @@ EXECUTION_SIZES = (8, 16)
 _DWORD = 32
 
 
-@dataclass(frozen=True)
-class Precision:
-    """The type of the elements of A or B; `text` is its name in assembly, `name` that in OpenCL's functions."""
-
-    name: str
-    text: str
-    bits: int
-    kind: Literal["signed", "unsigned", "float"]
-
-    @property
-    def is_float(self) -> bool:
-        """True for floating-point types."""
-        return self.kind == "float"
-
-
-#: All precisions of the specification, by name.
+#: All precisions of A and B in the specification, by their names in OpenCL's functions.
 PRECISIONS = {
     entry.name: entry
     for entry in (
-        *(Precision(f"i{bits}", f"s{bits}", bits, "signed") for bits in (1, 2, 4, 8)),
-        *(Precision(f"u{bits}", f"u{bits}", bits, "unsigned") for bits in (1, 2, 4, 8)),
-        Precision("bf16", "bf", 16, "float"),
-        Precision("f16", "hf", 16, "float"),
-        Precision("tf32", "tf32", 32, "float"),
-        Precision("bf8", "bf8", 8, "float"),
-        Precision("hf8", "hf8", 8, "float"),
+        *(Element(f"i{bits}", bits, "signed", text=f"s{bits}") for bits in (1, 2, 4, 8)),
+        *(Element(f"u{bits}", bits, "unsigned", text=f"u{bits}") for bits in (1, 2, 4, 8)),
+        Element("bf16", 16, "float", text="bf"),
+        Element("f16", 16, "float", text="hf"),
+        Element("tf32", 32, "float", text="tf32"),
+        Element("bf8", 8, "float", text="bf8"),
+        Element("hf8", 8, "float", text="hf8"),
     )
 }
 #: Accumulators of floats, by the precision of A and B.  Integers accumulate in i32; D and UD are the same bits there,
 #: because sums wrap.
 _FLOAT_ACCUMULATORS = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16"), "tf32": ("f32",), "bf8": ("f32",),
                        "hf8": ("f32",)}
-#: Bits of an accumulator's element.
-ACCUMULATOR_BITS = {"f32": 32, "i32": 32, "bf16": 16, "f16": 16}
+#: The elements of accumulators, and their bits.
+_ACCUMULATORS = {**PRECISIONS, "f32": Element("f32", 32, "float"), "i32": Element("i32", 32, "signed")}
+ACCUMULATOR_BITS = {name: _ACCUMULATORS[name].bits for name in ("f32", "i32", "bf16", "f16")}
 
 
 @dataclass(frozen=True)
-class DpasRow:
-    """One legal form: types of the four operands, repeat count, execution size."""
+class DpasRow(MatrixInstruction):
+    """One legal form; `source0` is the type of C where that is not the one of D.
 
-    destination: str
+    The language's matrices are column-major, so that DPAS computes the transposed product: the language's A is its
+    second factor, source 1, and B its first one, source 2.
+    """
+
     source0: str
-    source1: Precision
-    source2: Precision
-    repeat: int
-    execution_size: int
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def destination(self) -> str:
+        """The type of D."""
+        return self.c.name
+
+    @property
+    def source1(self) -> Element:
+        """The second factor."""
+        return self.a
+
+    @property
+    def source2(self) -> Element:
+        """The first factor."""
+        return self.b
+
+    @property
+    def repeat(self) -> int:
+        """The repeat count."""
+        return self.n
+
+    @property
+    def execution_size(self) -> int:
+        """The number of lanes."""
+        return self.m
 
     @property
     def name(self) -> str:
@@ -86,13 +93,7 @@ class DpasRow:
     @property
     def operations(self) -> int:
         """Products for each channel and stage: 1 for tf32, 2 for 16 bits, 4 for 8 bits, 8 below."""
-        widest = max(self.source1.bits, self.source2.bits)
-        return _DWORD // max(widest, 4)
-
-    @property
-    def k(self) -> int:
-        """The depth of the sum."""
-        return DEPTH * self.operations
+        return self.k // DEPTH
 
     @property
     def a_width(self) -> int:
@@ -158,9 +159,14 @@ def _unreachable(row: DpasRow) -> str | None:
 def rows(execution_size: int) -> tuple[DpasRow, ...]:
     """Return all legal forms for one execution size, 8 or 16, unreachable ones included."""
     return tuple(
-        DpasRow(destination, source0, PRECISIONS[b], PRECISIONS[a], repeat, execution_size)
+        DpasRow(execution_size, repeat, _depth(a, b), PRECISIONS[b], PRECISIONS[a], _ACCUMULATORS[destination], source0)
         for destination, source0, a, b in _types() for repeat in range(1, 9)
     )
+
+
+def _depth(a: str, b: str) -> int:
+    """Return the depth of the sum: all stages times what is multiplied for a channel in each."""
+    return DEPTH * _DWORD // max(PRECISIONS[a].bits, PRECISIONS[b].bits, 4)
 
 
 def _types() -> Iterator[tuple[str, str, str, str]]:

@@ -14,48 +14,35 @@ from __future__ import annotations
 from itertools import product
 from typing import Literal
 
+from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 from tl_dpnp.records import dataclass
 
-__all__ = ["ELEMENTS", "LANES", "ROWS", "Element", "MmaRow", "Operand"]
+__all__ = ["ELEMENTS", "LANES", "ROWS", "MmaRow", "Operand"]
 
 LANES = 32
 Operand = Literal["a", "b", "c", "d"]
 
 
-@dataclass(frozen=True)
-class Element:
-    """The type of an element, by its name in PTX."""
-
-    name: str
-    bits: int
-    kind: Literal["signed", "unsigned", "float", "bit"]
-
-
+#: The types of elements, by their names in PTX.
 ELEMENTS = {
     element.name: element
     for element in (
-        Element("f16", 16, "float"), Element("bf16", 16, "float"), Element("tf32", 32, "float"),
+        Element("f16", 16, "float"), Element("bf16", 16, "float"), Element("tf32", 32, "float", "f32"),
         Element("f64", 64, "float"), Element("e4m3", 8, "float"), Element("e5m2", 8, "float"),
-        Element("s8", 8, "signed"), Element("u8", 8, "unsigned"), Element("s4", 4, "signed"),
+        Element("s8", 8, "signed", "i8"), Element("u8", 8, "unsigned"), Element("s4", 4, "signed", "i4"),
         Element("u4", 4, "unsigned"), Element("b1", 1, "bit"), Element("f32", 32, "float"),
-        Element("s32", 32, "signed"),
+        Element("s32", 32, "signed", "i32"),
     )
 }
 
 
 @dataclass(frozen=True)
-class MmaRow:
-    """One form: the shape, the elements of A, of B, and of C and D; `operation` is how bits are multiplied.
+class MmaRow(MatrixInstruction):
+    """One form; `operation` is how bits are multiplied.
 
     A `sparse` A has two non-zero elements in each four along k, and only those are held.
     """
 
-    m: int
-    n: int
-    k: int
-    a: Element
-    b: Element
-    c: Element
     operation: Literal["", "xor", "and"] = ""
     sparse: bool = False
 
@@ -74,7 +61,6 @@ class MmaRow:
 
     @property
     def unused(self) -> str | None:
-        """Why no nest means this form, or None if some do."""
         if self.sparse:
             return "no nest has sparse operands"
         if self.a.bits < 16:

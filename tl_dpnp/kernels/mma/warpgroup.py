@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from itertools import product
 
-from tl_dpnp.kernels.mma.rows import ELEMENTS, Element
+from tl_dpnp.kernels.instructions import MatrixInstruction
+from tl_dpnp.kernels.mma.rows import ELEMENTS
 from tl_dpnp.records import dataclass
 
-__all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow"]
+__all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow", "warpgroup_row"]
 
 #: Threads of a warpgroup, and bytes after which the swizzle repeats along a row of memory.
 THREADS, SWIZZLE = 128, 128
+#: Rows of A.
+_ROWS = 64
 #: Bytes of what the swizzle moves, and rows of memory after which it repeats.
 _CHUNK, _PERIOD = 16, 8
 #: Columns of the tiles that there are; the last number is for elements of 16 bits.
@@ -26,33 +29,26 @@ _COLUMNS = (64, 128, 192, 256)
 
 
 @dataclass(frozen=True)
-class WarpgroupRow:
-    """One form: columns of B, depth, and the elements of A, of B, and of D.  A has 64 rows."""
-
-    n: int
-    k: int
-    a: Element
-    b: Element
-    d: Element
-    m: int = 64
+class WarpgroupRow(MatrixInstruction):
+    """One form; m is 64, and the sums are D."""
 
     @property
     def name(self) -> str:
         """Shape and types: ``m64n256k16_bf16_bf16_f32``."""
-        return f"m64n{self.n}k{self.k}_{self.a.name}_{self.b.name}_{self.d.name}"
+        return f"m{self.m}n{self.n}k{self.k}_{self.a.name}_{self.b.name}_{self.c.name}"
 
     @property
     def instruction(self) -> str:
         """The instruction with its modifiers, as in PTX."""
-        types = ".".join(element.name for element in (self.d, self.a, self.b))
-        return f"wgmma.mma_async.sync.aligned.m64n{self.n}k{self.k}.{types}"
+        types = ".".join(element.name for element in (self.c, self.a, self.b))
+        return f"wgmma.mma_async.sync.aligned.m{self.m}n{self.n}k{self.k}.{types}"
 
     @property
     def unused(self) -> str | None:
         """Why no product is computed by this form, or None if some are."""
         if self.a.bits < 16:
             return f"no mapping multiplies elements of {self.a.bits} bits so"
-        if self.d.name != "f32":
+        if self.c.name != "f32":
             return f"the language sums products of {self.a.name} in f32"
         if self.n not in _COLUMNS[: 4 if self.transposes else 3]:
             return f"tiles of {self.a.name} do not have {self.n} columns"
@@ -72,7 +68,7 @@ class WarpgroupRow:
     @property
     def parts(self) -> int:
         """Elements of D in a word."""
-        return 32 // self.d.bits
+        return 32 // self.c.bits
 
     @property
     def words(self) -> int:
@@ -153,8 +149,14 @@ def _rows() -> list[WarpgroupRow]:
     integers = [(a, b, "s32", 32) for a, b in product(("s8", "u8"), repeat=2)]
     forms = [(n, kind) for kind in floats for n in range(8, 257, 8)]
     forms += [(n, kind) for kind in integers for n in (8, 24, *range(16, 257, 16))]
-    return [WarpgroupRow(n, k, ELEMENTS[a], ELEMENTS[b], ELEMENTS[d]) for n, (a, b, d, k) in forms]
+    return [WarpgroupRow(_ROWS, n, k, ELEMENTS[a], ELEMENTS[b], ELEMENTS[d]) for n, (a, b, d, k) in forms]
 
 
 #: All forms by name.
 WARPGROUP_ROWS = {row.name: row for row in _rows()}
+
+
+def warpgroup_row(element: str, columns: int) -> WarpgroupRow:
+    """Return the form with so many columns that sums products of elements of one type in f32."""
+    k = 256 // ELEMENTS[element].bits
+    return WARPGROUP_ROWS[f"m{_ROWS}n{columns}k{k}_{element}_{element}_f32"]

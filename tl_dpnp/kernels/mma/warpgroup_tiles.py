@@ -5,9 +5,8 @@ Source: PTX ISA 9.0, section 9.7.15.
 
 from __future__ import annotations
 
-from tl_dpnp.kernels.mma.rows import ELEMENTS
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
-from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow
+from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, warpgroup_row
 from tl_dpnp.records import dataclass
 
 __all__ = ["WarpgroupTiles"]
@@ -23,8 +22,7 @@ class WarpgroupTiles(TileProduct):
 
     @property
     def row(self) -> WarpgroupRow:
-        element = ELEMENTS[self.element]
-        return WarpgroupRow(self.columns, 256 // element.bits, element, element, ELEMENTS["f32"])
+        return warpgroup_row(self.element, self.columns)
 
     @property
     def _groups(self) -> int:

@@ -21,7 +21,6 @@ from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.instructions import INSTRUCTIONS
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
     I1,
@@ -36,7 +35,9 @@ from tl_dpnp.kernels.llvm import (
     splat,
     value_type,
 )
+from tl_dpnp.kernels.mma.rows import MmaRow
 from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
+from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
@@ -45,6 +46,7 @@ from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
+from tl_dpnp.lowering.instructions import instruction_named, instruction_of, multiplication_in
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine
 from tl_dpnp.lowering.nest import (
@@ -71,8 +73,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
 )
-from tl_dpnp.lowering.nest_products import micro_kernel_of, product_in, tile_kernel_of
-from tl_dpnp.lowering.warp_tile import row_of
+from tl_dpnp.lowering.nest_products import product_in
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["emit_nest"]
@@ -121,7 +122,7 @@ def emit_nest(
     fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
     memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2, masks)
     copies = AsynchronousCopies.of(nest, memory, layout)
-    forms = {row for loop in loops_of(nest.body) if (row := row_of(loop)) is not None}
+    forms = {row for loop in loops_of(nest.body) if (row := instruction_of(loop, MmaRow)) is not None}
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), _stores_twice(nest), variables,
         memory, engine, streamed, copies, TensorCores.start(memory, forms) if forms else None,
@@ -268,37 +269,36 @@ class _Emitter:
         del values[near.variable], values[far.variable]
 
     def tensorized(self, loop: Loop) -> None:
-        """Emit an instruction of the engine: this loop runs over its rows, the one inside over its columns."""
+        """Emit an instruction of an engine."""
         assert loop.instruction is not None
-        kernel = micro_kernel_of(loop)
-        if kernel is not None:
-            self.product(loop, kernel)
-            return
-        tile_kernel = tile_kernel_of(loop)
-        if tile_kernel is not None:
-            self.product_on_tiles(loop, tile_kernel)
-            return
-        if self.tensor_cores is not None and row_of(loop) is not None:
-            self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
-            return
-        instruction = INSTRUCTIONS[loop.instruction]
-        (columns,) = loop.body
-        assert isinstance(columns, Loop)
-        (update,) = columns.body
-        assert isinstance(update, Assign)
-        assert isinstance(update.value, MultiplyAdd)
-        product = update.value
-        self.variables.values[loop.variable] = Lanes(tuple(range(instruction.m)))
+        match instruction_named(loop.instruction):
+            case MicroKernel() as kernel:
+                self.product(loop, kernel)
+            case TileKernel() as kernel:
+                self.product_on_tiles(loop, kernel)
+            case MmaRow():
+                assert self.tensor_cores is not None
+                self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
+            case SimdRow() as row:
+                self.outer_product(loop, row)
+
+    def outer_product(self, loop: Loop, instruction: SimdRow) -> None:
+        """Emit an outer product of vectors: this loop runs over its rows, the one inside over its columns."""
+        product = multiplication_in(loop)
+        assert product is not None
+        assert product.n is not None
+        columns, values = product.n.variable, self.variables.values
+        values[loop.variable] = Lanes(tuple(range(instruction.m)))
         rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
         for column in range(instruction.n):
-            self.variables.values[columns.variable] = column
-            a, b, c = (self.expression(entry) for entry in (product.lhs, product.rhs, product.addend))
+            values[columns] = column
+            a, b, c = (self.expression(entry) for entry in (product.left, product.right, product.target))
             rows.append((a, b, c))
         results = outer_product(self.builder, instruction, rows[0][0], [b for _, b, _ in rows], [c for *_, c in rows])
         for column, result in enumerate(results):
-            self.variables.values[columns.variable] = column
-            self.put(update.target, result)
-        del self.variables.values[loop.variable], self.variables.values[columns.variable]
+            values[columns] = column
+            self.put(product.target, result)
+        del values[loop.variable], values[columns]
 
     def product(self, loop: Loop, kernel: MicroKernel) -> None:
         """Emit a product on the matrix engine; the nest says how each sum is stored."""

@@ -14,8 +14,9 @@ from tl_dpnp.kernels.mma.rows import MmaRow, Operand
 from tl_dpnp.kernels.targets.nvvm import asm
 from tl_dpnp.lowering.emission.memory import Memory
 from tl_dpnp.lowering.emission.variables import PerLane
+from tl_dpnp.lowering.instructions import instruction_of
 from tl_dpnp.lowering.nest import Access, Expression, Loop, map_accesses
-from tl_dpnp.lowering.warp_tile import WarpTile, row_of, warp_tile_of
+from tl_dpnp.lowering.warp_tile import WarpTile, warp_tile_of
 
 __all__ = ["TensorCores"]
 
@@ -44,7 +45,7 @@ class TensorCores:
         only_loads: bool,
     ) -> None:
         """Emit an instruction; with `only_loads`, only what it reads from memory."""
-        row = row_of(loop)
+        row = instruction_of(loop, MmaRow)
         assert row is not None
         tile = warp_tile_of(loop, row)
         assert tile is not None
@@ -57,10 +58,10 @@ class TensorCores:
         places = [row.place("c", 0, number, 0) for number in range(row.words("c"))]
         for place in places:
             self._at(tile, *place)
-            sums.append(expression(tile.target))
+            sums.append(expression(tile.product.target))
         for place, total in zip(places, mma(self.memory.builder, row, left, right, sums), strict=True):
             self._at(tile, *place)
-            put(tile.target, total)
+            put(tile.product.target, total)
         for entry in (tile.blocks, tile.pair):
             if entry is not None:
                 del values[entry.variable]
@@ -77,8 +78,9 @@ class TensorCores:
     ) -> ir.Value:
         """Load the elements of a word."""
         values = self.memory.variables.values
-        factor, access, mode = (tile.left, tile.a, tile.a_mode) if operand == "a" else (
-            tile.right, tile.b, tile.b_mode)
+        product = tile.product
+        factor, access, mode = (product.left, product.a, tile.a_mode) if operand == "a" else (
+            product.right, product.b, tile.b_mode)
         place = f"{tile.depth.variable} of the lane"
 
         def spread(read: Access) -> Access:

@@ -7,7 +7,7 @@ from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import Nest
-from tl_dpnp.lowering.nest_products import lies_along, refusal, stores_sums, whole_product, whole_tile_kernel
+from tl_dpnp.lowering.nest_products import lies_along, refusal, stores_sums, whole_product
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.records import dataclass
@@ -20,8 +20,10 @@ _LANES = 16
 
 
 @dataclass(frozen=True)
-class Amx(EngineTactic):
+class Amx(EngineTactic[TileKernel]):
     """See the module."""
+
+    kind = TileKernel
 
     @classmethod
     def of(cls, contraction: Contraction, place: Place) -> Amx | None:
@@ -29,21 +31,19 @@ class Amx(EngineTactic):
         return None if kernel is None else cls(contraction, place, kernel)
 
     @classmethod
-    def remark(cls, plain: Nest, engine: MatrixEngine, scheduled: Nest) -> str | None:
-        return _remark(plain, engine, whole_tile_kernel(scheduled))
+    def remark(cls, plain: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | None:
+        return _remark(plain, engine, used)
 
     @classmethod
-    def missing(cls, scheduled: Nest, engine: MatrixEngine) -> str | None:
-        kernel = whole_tile_kernel(scheduled)
-        if kernel is None or kernel.row.flag in engine.tiles:
+    def missing(cls, used: TileKernel, engine: MatrixEngine) -> str | None:
+        if used.row.flag in engine.tiles:
             return None
-        return (f"{kernel.name} needs {kernel.row.flag}, which the device does not have or may not use, and none is "
+        return (f"{used.name} needs {used.row.flag}, which the device does not have or may not use, and none is "
                 "emulated")
 
     @classmethod
-    def work(cls, scheduled: Nest) -> int | None:
-        kernel = whole_tile_kernel(scheduled)
-        return None if kernel is None else max(1, round(_time(scheduled, kernel) / AMX.vector_time("f32")))
+    def work(cls, used: TileKernel, scheduled: Nest) -> int:
+        return max(1, round(_time(scheduled, used) / AMX.vector_time("f32")))
 
 
 def _candidate(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
@@ -56,7 +56,7 @@ def _candidate(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
         return None
     types = found.a, found.b, product.types[2]
     return next((TileKernel(row, found.terms) for row in ROWS
-                 if row.flag in engine.tiles and (row.a, row.b, row.total) == types), None)
+                 if row.flag in engine.tiles and row.types == types), None)
 
 
 def _default_kernel(nest: Nest, engine: MatrixEngine) -> TileKernel | None:

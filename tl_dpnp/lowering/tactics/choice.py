@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.amx import Amx
@@ -32,7 +34,7 @@ class Given(Tactic):
 
 
 #: The matrix engines that compute whole nests, and all tactics: the first that is for an instruction computes it.
-ENGINES: tuple[type[EngineTactic], ...] = (Dpas, Amx)
+ENGINES: tuple[type[EngineTactic[Any]], ...] = (Dpas, Amx)
 TACTICS: tuple[type[Tactic], ...] = (Given, *ENGINES, Vectors, Threads, Blocks, Lanes)
 
 

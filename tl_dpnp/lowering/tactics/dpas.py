@@ -18,7 +18,6 @@ from tl_dpnp.lowering.nest_products import (
     NestProduct,
     multiplies_by_zero,
     strides_along,
-    whole_micro_kernel,
     whole_product,
 )
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
@@ -35,8 +34,10 @@ _OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 
 
 @dataclass(frozen=True)
-class Dpas(EngineTactic):
+class Dpas(EngineTactic[MicroKernel]):
     """See the module."""
+
+    kind = MicroKernel
 
     @classmethod
     def of(cls, contraction: Contraction, place: Place) -> Dpas | None:
@@ -46,22 +47,19 @@ class Dpas(EngineTactic):
         return None if kernel is None else cls(contraction, place, kernel)
 
     @classmethod
-    def remark(cls, plain: Nest, engine: MatrixEngine, scheduled: Nest) -> str | None:
-        return _remark(plain, engine, whole_micro_kernel(scheduled))
+    def remark(cls, plain: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:
+        return _remark(plain, engine, used)
 
     @classmethod
-    def missing(cls, scheduled: Nest, engine: MatrixEngine) -> str | None:
-        kernel = whole_micro_kernel(scheduled)
-        if kernel is None or kernel.row.execution_size == engine.lanes:
+    def missing(cls, used: MicroKernel, engine: MatrixEngine) -> str | None:
+        if used.row.execution_size == engine.lanes:
             return None
         has = f"has DPAS of {engine.lanes} lanes" if engine.lanes else "has no DPAS"
-        return (f"{kernel.name} needs DPAS of {kernel.row.execution_size} lanes; the device {has}, and none is "
-                "emulated")
+        return f"{used.name} needs DPAS of {used.row.execution_size} lanes; the device {has}, and none is emulated"
 
     @classmethod
-    def registers(cls, scheduled: Nest) -> int:
-        kernel = whole_micro_kernel(scheduled)
-        return 0 if kernel is None else kernel.registers
+    def registers(cls, used: MicroKernel) -> int:
+        return used.registers
 
 
 def default_micro_kernel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -20,6 +20,8 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["EngineTactic", "Place", "Tactic", "TiledTactic"]
+
+Kernel = TypeVar("Kernel", MicroKernel, TileKernel)
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,14 @@ class TiledTactic(Tactic):
 
 
 @dataclass(frozen=True)
-class EngineTactic(Tactic):
-    """A matrix engine computes a whole nest by a micro-kernel.
+class EngineTactic(Tactic, Generic[Kernel]):
+    """A matrix engine computes a whole nest by a micro-kernel, which is of one `kind`.
 
-    The methods of the class ask of a scheduled nest, which may be the user's.
+    The methods of the class are about micro-kernels of schedules, which may be the user's.
     """
 
-    kernel: MicroKernel | TileKernel
+    kind: ClassVar[type[Any]]
+    kernel: Kernel
 
     def schedule(self) -> Schedule:
         schedule = Schedule(self.contraction.nest)
@@ -95,20 +98,20 @@ class EngineTactic(Tactic):
 
     @classmethod
     @abstractmethod
-    def remark(cls, plain: Nest, engine: MatrixEngine, scheduled: Nest) -> str | None:
+    def remark(cls, plain: Nest, engine: MatrixEngine, used: Kernel | None) -> str | None:
         """Return why the engine does, or does not, compute an instruction; None where nothing is to be said."""
 
     @classmethod
     @abstractmethod
-    def missing(cls, scheduled: Nest, engine: MatrixEngine) -> str | None:
-        """Return what a nest needs that the engine of the device is not, None where there is nothing."""
+    def missing(cls, used: Kernel, engine: MatrixEngine) -> str | None:
+        """Return what a micro-kernel needs that the engine of the device is not, None where there is nothing."""
 
     @classmethod
-    def work(cls, scheduled: Nest) -> int | None:
+    def work(cls, used: Kernel, scheduled: Nest) -> int | None:
         """Return the vector operations that take as long as a nest, None where the instruction says how many."""
         return None
 
     @classmethod
-    def registers(cls, scheduled: Nest) -> int:
-        """Return the size of a GPU thread's register file that a nest is made for, 0 where that does not matter."""
+    def registers(cls, used: Kernel) -> int:
+        """Return the size of a GPU thread's register file that is needed, 0 where that does not matter."""
         return 0

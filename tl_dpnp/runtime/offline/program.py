@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.lowering.nest_products import whole_micro_kernel
+from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
@@ -117,7 +117,8 @@ def compile_without_scratch(
     best = compile_offline(lowered, device, registers=registers, cache=cache, key=key)
     first = best.resources.scratch
     for halved in range(1, _MOST_HALVED + 1 if registers is None else 1):
-        if not best.resources.scratch or not any(whole_micro_kernel(entry.nest) for entry in lowered.schedules):
+        used = (whole_instruction(entry.nest, MicroKernel) for entry in lowered.schedules)
+        if not best.resources.scratch or not any(used):
             break
         before, lowered = lowered.schedule, lower(halved)
         if lowered.schedule == before:
@@ -139,7 +140,7 @@ def compile_offline(
     the compiler fails, drops a DPAS or leaves a call.  `key` is that of the kernel in `cache`: binaries are kept there.
     """
     target = target_named(device)
-    kernels = [kernel for schedule in lowered.schedules if (kernel := whole_micro_kernel(schedule.nest))]
+    kernels = [kernel for schedule in lowered.schedules if (kernel := whole_instruction(schedule.nest, MicroKernel))]
     lanes = lowered.plan.subgroup_size
     if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
         raise UnsupportedError(
