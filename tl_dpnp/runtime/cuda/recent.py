@@ -7,10 +7,10 @@ other memory.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tl_dpnp.runtime.call.recent import CallsByIdentity
 from tl_dpnp.runtime.platforms import Launch
 
 __all__ = ["RecentCudaCalls"]
@@ -30,37 +30,21 @@ class _RecentCall(NamedTuple):
     references: list[Any]
 
 
-class RecentCudaCalls:
-    """Recent calls by the identity of their arrays; `looks_function` gives the way to look at arrays of their types."""
-
-    MOST_CALLS = 256
+class RecentCudaCalls(CallsByIdentity[_RecentCall]):
+    """Recent calls; `looks_function` gives the way to look at arrays of their types."""
 
     def __init__(self, looks_function: Callable[[Sequence[Any]], Looks]) -> None:
+        super().__init__()
         self._looks_function = looks_function
-        self._calls: dict[tuple[int | None, ...], _RecentCall] = {}
 
     def get(self, arrays: Sequence[Any], group_size: int | None) -> _RecentCall | None:
         """Return the call with these arrays if they are as they were."""
-        call = self._calls.get((group_size, *map(id, arrays)))
+        call = self.known(arrays, group_size)
         return call if call is not None and call.looks == call.looks_of(arrays) else None
 
     def put(self, arrays: Sequence[Any], group_size: int | None, launch: Launch) -> _RecentCall:
         """Remember a call that passed all checks, until one of its arrays is gone."""
-        key = (group_size, *map(id, arrays))
-        if len(self._calls) >= self.MOST_CALLS:
-            self.clear()
         looks_of = self._looks_function(arrays)
         looks = looks_of(arrays)
-        forget = functools.partial(_forget, self._calls, key)
-        references = [weakref.ref(array, forget) for array in arrays]
-        call = _RecentCall(launch, [look[0] for look in looks], looks_of, looks, references)
-        self._calls[key] = call
-        return call
-
-    def clear(self) -> None:
-        """Forget all calls."""
-        self._calls.clear()
-
-
-def _forget(calls: dict[tuple[int | None, ...], _RecentCall], key: tuple[int | None, ...], _: object) -> None:
-    calls.pop(key, None)
+        return self.remember(arrays, group_size, functools.partial(
+            _RecentCall, launch, [look[0] for look in looks], looks_of, looks))
