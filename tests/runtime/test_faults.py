@@ -38,7 +38,7 @@ PLACES = {
     "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),
-    "Numba": (numba_dpex_adapter, "_compile", PRODUCT, 1),
+    "Numba": (numba_dpex_adapter, "_host", PRODUCT, 1),
     "linking": (numba_dpex_adapter, "_linked", PRODUCT, 1),
     "translation to SPIR-V": (numba_dpex_adapter, "translate", PRODUCT, 1),
 }
@@ -53,8 +53,8 @@ def test_a_fault_shows_the_instruction(place, error, monkeypatch):
     def fail(*_arguments, **_keywords):
         raise error
 
+    numba_dpex_adapter._host.cache_clear()  # what Numba compiles is kept for later kernels
     monkeypatch.setattr(module, name, fail)
-    monkeypatch.setattr(numba_dpex_adapter, "_hosts", {})  # what Numba compiles is kept for later kernels
     with pytest.raises(TLError, match="a planted fault") as raised:
         compiled(source)
     assert type(raised.value) is (type(error) if isinstance(error, TLError) else LoweringError)

@@ -16,8 +16,10 @@ from tl_dpnp.lowering.body.emission import BODY_NAME
 from tl_dpnp.lowering.body.tree import Argument
 from tl_dpnp.records import dataclass
 
-__all__ = ["DeviceCode", "call_body", "host_function", "signature_of"]
+__all__ = ["MOST_HOSTS", "DeviceCode", "call_body", "host_function", "signature_of"]
 
+#: Hosts that an adapter keeps, of 40 KB each.
+MOST_HOSTS = 256
 _NAMES = {"f16": "float32", "bf16": "float32", "f32": "float32", "f64": "float64", "index": "int64"}
 #: The most elements of a tuple that Python makes at once; of more it makes a list first, which Numba refuses.
 _MOST_ELEMENTS = 30

@@ -12,6 +12,7 @@ No GPU is needed.
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from typing import Any
@@ -32,7 +33,7 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of
+from tl_dpnp.runtime.device_code import MOST_HOSTS, DeviceCode, call_body, host_function, signature_of
 from tl_dpnp.target.device import Device
 
 __all__ = ["build"]
@@ -53,10 +54,6 @@ class _Host:
     name: str
 
 
-#: By the types of their arguments, the compute capability and the launch bounds.
-_hosts: dict[tuple[Any, ...], _Host] = {}
-
-
 @intrinsic  # type: ignore[untyped-decorator]
 def _body(_typing_context: Any, arguments: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -72,9 +69,7 @@ def build(lowered: LoweredKernel, device: Device) -> DeviceCode:
     capability = _capability(device)
     key = signature_of(lowered.arguments, types), capability, _launch_bounds(plan)
     with _lock, global_compiler_lock:
-        if key not in _hosts:
-            _hosts[key] = _compile(*key)
-        host = _hosts[key]
+        host = _host(*key)
         llvm = [*host.llvm, _with_version(lowered.llvm)]
         binary = nvvm.compile_ir(llvm, arch=nvrtc.get_arch_option(*capability), opt=_OPTIMIZATION)
     ptx = binary.decode().strip("\x00").strip()
@@ -84,7 +79,8 @@ def build(lowered: LoweredKernel, device: Device) -> DeviceCode:
     return DeviceCode(ptx.encode(), plan.entry, "\n\n".join(llvm))
 
 
-def _compile(
+@functools.lru_cache(MOST_HOSTS)
+def _host(
     signature: tuple[Any, ...], capability: tuple[int, int, str], launch_bounds: int | tuple[int, int]
 ) -> _Host:
     """Return the host for arguments of these types."""

@@ -23,6 +23,7 @@ is never used, is removed: SPIR-V does not allow it.
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from typing import Any
@@ -44,7 +45,7 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E
 
 from tl_dpnp.kernels.targets import target_for  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
-from tl_dpnp.runtime.device_code import DeviceCode, call_body, host_function, signature_of  # noqa: E402
+from tl_dpnp.runtime.device_code import MOST_HOSTS, DeviceCode, call_body, host_function, signature_of  # noqa: E402
 from tl_dpnp.runtime.sycl.spirv import translate  # noqa: E402
 
 __all__ = ["build"]
@@ -68,10 +69,6 @@ class _Host:
     name: str
 
 
-#: By the types of their arguments.
-_hosts: dict[tuple[Any, ...], _Host] = {}
-
-
 @intrinsic(target=SPIRV_TARGET_NAME)  # type: ignore[untyped-decorator]
 def _body(_typing_context: Any, arguments: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -85,14 +82,13 @@ def build(lowered: LoweredKernel) -> DeviceCode:
     """Compile a lowered kernel through numba-dpex; thread-safe."""
     signature = signature_of(lowered.arguments, types)
     with _lock, global_compiler_lock:
-        if signature not in _hosts:
-            _hosts[signature] = _compile(signature)
-        host = _hosts[signature]
+        host = _host(signature)
         text = _with_metadata(_linked(host, lowered.llvm), host.name, lowered)
     return DeviceCode(translate(text), lowered.plan.entry, text)
 
 
-def _compile(signature: tuple[Any, ...]) -> _Host:
+@functools.lru_cache(MOST_HOSTS)
+def _host(signature: tuple[Any, ...]) -> _Host:
     """Return the host for arguments of these types."""
     dispatcher = numba_dpex.kernel(host_function(len(signature), "item, ", _body))
     _register_once(dispatcher.targetctx)
