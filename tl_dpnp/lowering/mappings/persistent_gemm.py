@@ -22,6 +22,7 @@ from tl_dpnp.lowering.mappings.blocked import Blocked
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
+from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
@@ -103,7 +104,7 @@ def find_tiling(
     rounded = names == ["f32"] * 3
     if rounded:
         # Operands of tf32 have their sum along shared memory, where tensor maps put what goes along memory.
-        is_asked_for = (gemm.precision or precision) == "default"
+        is_asked_for = rounding(names, gemm.precision or precision, "wgmma") is not None
         if not (is_asked_for and gemm.transposes == (True, False) and device.warpgroup_products):
             return None
     elif names[0] not in _ELEMENTS or names[1] != names[0] or names[2] not in _RESULTS:

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 
+from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.runtime.bootstrap import processor
 
 __all__ = ["features", "refusal"]
@@ -18,15 +19,14 @@ __all__ = ["features", "refusal"]
 #: The system call, what to ask it for, and the number of the state that the tiles' contents are.
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 _TILES = "amx_tile"
-#: The flags for products of tiles, as Linux names them.
-_PRODUCTS = ("amx_bf16", "amx_int8", "amx_fp16")
 
 
 @functools.cache
 def features() -> tuple[str, ...]:
     """Return the flags of the processor for products of tiles, none for a processor without tiles."""
     flags = processor().get("flags", "").split()
-    return tuple(flag for flag in _PRODUCTS if flag in flags) if _TILES in flags else ()
+    products = dict.fromkeys(row.flag for row in ROWS)
+    return tuple(flag for flag in products if flag in flags) if _TILES in flags else ()
 
 
 @functools.cache
