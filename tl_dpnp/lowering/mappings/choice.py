@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.mappings.blocked import Blocked
-from tl_dpnp.lowering.mappings.divided import Divided
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.mappings.mapping import Mapping
-from tl_dpnp.lowering.mappings.persistent.staging import Persistent
-from tl_dpnp.lowering.mappings.persistent_gemm import PersistentGemm
 from tl_dpnp.lowering.mappings.sub_group import SubGroups
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 
 __all__ = ["base_mapping", "default_mapping", "mappings_of"]
 
-#: The mappings for programs of all kinds, and those for some, a later one of which comes before an earlier one.
+#: The mappings for programs of all kinds.
 BaseMapping = WorkItem | SubGroups
-_SPECIAL: tuple[type[Mapping], ...] = (Divided, Persistent, Blocked, PersistentGemm)
+
+
+@functools.cache
+def _special() -> tuple[type[Mapping], ...]:
+    """Return the mappings for some programs, a later one of which comes before an earlier one."""
+    homes = [frame.home.rpartition(".") for frame in FRAMES.values() if frame.home]
+    return tuple(getattr(importlib.import_module(f"{__package__}.{module}"), name) for module, _, name in homes)
 
 
 def base_mapping(analysis: Analysis) -> BaseMapping:
@@ -44,7 +48,7 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     base, options = base_mapping(analysis), analysis.options
     is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
     found: tuple[Mapping, ...] = (base,)
-    for kind in _SPECIAL:
+    for kind in _special():
         if is_open or options.form == kind.form:
             mapping = None if base.is_given else kind.over(found[-1], analysis)
             if mapping is not None:

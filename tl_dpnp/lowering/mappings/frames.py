@@ -20,6 +20,8 @@ class Frame:
     with `is_persistent`, as many blocks of threads as run at the same time compute all work-groups.  Else each
     work-group is one of the device.  `is_tunable` is whether schedules can be searched, `takes_every_call` whether any
     arguments will do.  `words` say what computes a work-group, with parts of the launch plan in braces.
+
+    `home` is the class of the mapping, by its module in this folder, where the mapping is for some programs only.
     """
 
     words: str = "{subgroups} sub-groups of {subgroup_size} work-items compute a work-group"
@@ -27,14 +29,17 @@ class Frame:
     is_persistent: bool = False
     is_tunable: bool = True
     takes_every_call: bool = True
+    home: str = ""
 
 
-#: The frames of the mappings: those of the modules work_item, divided, sub_group, persistent, blocked, persistent_gemm.
+#: The frames of the mappings: those that a program of any kind can have, of the modules work_item and sub_group, and
+#: those for some, a later one of which comes before an earlier one where a program has both.
 FRAMES: dict[Form, Frame] = {
     "vector": Frame("one work-item computes a work-group, with vectors", is_alone=True),
-    "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False),
     "subgroup": Frame(),
-    "staged": Frame(is_persistent=True, is_tunable=False),
-    "tiled": Frame(is_persistent=True, is_tunable=False, takes_every_call=False),
-    "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False),
+    "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False,
+                     home="divided.Divided"),
+    "staged": Frame(is_persistent=True, is_tunable=False, home="persistent.staging.Persistent"),
+    "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="blocked.Blocked"),
+    "tiled": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="persistent_gemm.PersistentGemm"),
 }
