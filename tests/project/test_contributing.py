@@ -156,9 +156,33 @@ assert names == ["n'"]
 """
 
 
+AMX = """
+text = ("func @f(%A: memref<f16x32x32>, %B: memref<f16x32x32>, %C: memref<f32x32x32>) {{ "
+        "gemm.n.n 1.0, %A, %B, 0.0, %C : f32, memref<f16x32x32>, memref<f16x32x32>, f32, memref<f32x32x32> }}")
+os.environ["TL_DPNP_AMX"] = "emulate"
+kernel = tl_dpnp.compile(text)
+A, B = (np.asfortranarray(rng.integers(-4, 5, (32, 32)).astype(np.float16)) for _ in range(2))
+C = dpnp.zeros((32, 32), dtype="float32", order="F")
+kernel(dpnp.asarray(A, order="F"), dpnp.asarray(B, order="F"), C)
+assert (dpnp.asnumpy(C) == A.astype(np.float32) @ B.astype(np.float32)).all()
+assert ("amx_f32_f16_f16" in str(kernel.inspect_schedule())) is {expected}, kernel.inspect_schedule()
+"""
+MAPPING = """
+text = "func @f(%m: memref<f32x37>) { foreach %i = 0, 37 { store 2.0, %m[%i] : memref<f32x37> } }"
+kernel = tl_dpnp.compile(text, form="unhurried")
+m = dpnp.zeros(37, dtype="float32")
+kernel(m)
+assert (dpnp.asnumpy(m) == 2).all()
+assert "unhurried form" in str(kernel.inspect_source()), kernel.inspect_source()
+kernel = tl_dpnp.compile(text)
+kernel(m)
+assert "unhurried" not in str(kernel.inspect_source())
+"""
+
+
 def files_of(diff):
     """Return the text of each file of a diff by the file's name."""
-    parts = re.split(r"^--- a/(\S+)\n\+\+\+ b/\S+\n", diff, flags=re.MULTILINE)
+    parts = re.split(r"^--- (?:a/\S+|/dev/null)\n\+\+\+ b/(\S+)\n", diff, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -166,12 +190,12 @@ def apply(diff, root):
     """Change the files under `root` as a diff says; a hunk goes where its lines are, wherever that is."""
     for name, hunks in files_of(diff).items():
         path = root / name
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
         for hunk in re.split(r"^@@.*@@.*\n", hunks, flags=re.MULTILINE)[1:]:
             lines = hunk.splitlines(keepends=True)
             before, after = ("".join(line[1:] or "\n" for line in lines if line[:1] != other) for other in "+-")
             assert text.count(before) == 1, f"{name} has not the lines that the guide shows:\n{before}"
-            text = text.replace(before, after)
+            text = text.replace(before, after, 1)
         path.write_text(text, encoding="utf-8")
 
 
@@ -189,10 +213,23 @@ def run(root, diffs, code, scalar=""):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMSUM), (2, ERFC), (3, PEEL)],
-                         ids=["contraction", "lowered", "function", "primitive"])
+@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMSUM), (2, ERFC), (3, PEEL), (5, MAPPING)],
+                         ids=["contraction", "lowered", "function", "primitive", "mapping"])
 def test_the_examples_of_the_guide_run(place, code, tmp_path):
     run(tmp_path, [DIFFS[place]], code)
+
+
+def reverted(diff):
+    """Return the diff that takes a change away again."""
+    return re.sub(r"^([+-])(?!--|\+\+)", lambda sign: "-" if sign[1] == "+" else "+", diff, flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_row_of_an_engine_is_all_that_it_takes(is_there, tmp_path):
+    """The row of the guide is in the package; without it vectors compute the products."""
+    back, again = reverted(DIFFS[4]), DIFFS[4]
+    run(tmp_path, [back, again] if is_there else [back], AMX.format(expected=is_there))
 
 
 @pytest.mark.slow
@@ -254,7 +291,8 @@ class {name.title()}(Contraction):
     text = (ROOT / "tl_dpnp/language/instructions/algebra.py").read_text(encoding="utf-8")
     before = text[:text.index(marker)].splitlines()[-1]
     shown = "".join(f"+{line}\n" for line in classes.splitlines()[1:])
-    diff = f"--- a/tl_dpnp/language/instructions/algebra.py\n+++ b/x\n@@ @@\n {before}\n{shown}"
+    name = "tl_dpnp/language/instructions/algebra.py"
+    diff = f"--- a/{name}\n+++ b/{name}\n@@ @@\n {before}\n{shown}"
     run(tmp_path, [diff], REFUSED.format({name: shapes for name, (shapes, _) in BEYOND_LOOPS.items()}))
 
 
@@ -267,7 +305,7 @@ def test_any_other_instruction_without_a_lowering_is_refused(tmp_path):
 def test_the_guide_counts_files_and_lines():
     """The table of the guide says what its examples have."""
     rows = re.findall(r"^\| (?:a|an) .*? \| (\d): .*? \| ([\d +]+) \|$", GUIDE, re.MULTILINE)
-    assert len(rows) == len(DIFFS) == 4
+    assert len(rows) == len(DIFFS) == 6
     for (files, lines), diff in zip(rows, DIFFS, strict=True):
         added = [len(re.findall(r"^\+", text, re.MULTILINE)) for text in files_of(diff).values()]
         assert (int(files), list(map(int, lines.split(" + ")))) == (len(added), added)
