@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from asv_bench.benchmarks.programs import gemm
 from tests.cuda.tensorized import scheduled, source
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels import simd_rows
@@ -74,7 +73,7 @@ def test_rows_of_amx(row):
 
 @pytest.mark.parametrize("row", simd_rows.ROWS.values(), ids=lambda row: row.name)
 def test_rows_of_vectors(row):
-    schedule = plain(gemm(2 * row.m, 2 * row.n, 3, row.c.name))
+    schedule = plain(product(2 * row.m, 2 * row.n, 3, *row.types))
     rows, columns = schedule.split("m", row.m), schedule.split("n", row.n)
     schedule.reorder(rows.outer, columns.outer, rows.inner, columns.inner)
     schedule.decompose_reduction("k", above=rows.inner)
@@ -89,7 +88,7 @@ def test_rows_of_mma(row):
         scheduled(row)(schedule)
         assert row.name in str(schedule)
     elif not row.sparse:
-        schedule = plain(gemm(16, 16, 16))
+        schedule = plain(product(16, 16, 16, "f32", "f32", "f32"))
         with pytest.raises(ScheduleError, match=row.unused):
             schedule.tensorize("m", row.name)
 
