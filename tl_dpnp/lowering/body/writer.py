@@ -27,6 +27,7 @@ from tl_dpnp.lowering.body.tree import (
     Expression,
     Name,
     add,
+    multiply,
     offset_of,
     subtract,
 )
@@ -36,12 +37,15 @@ from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.lowering.vector_loops import VectorLoop, vector_loop
-from tl_dpnp.scalars import INDEX, U64, ScalarType
+from tl_dpnp.scalars import INDEX, U32, U64, ScalarType
 
 if TYPE_CHECKING:
     pass
 
 __all__ = ["BodyWriter", "argument_type"]
+
+#: An index of a loop, and where it begins and ends.
+_Range = tuple[ops.Value, Expression, Expression]
 
 
 def argument_type(scalar: ScalarType) -> ScalarType:
@@ -266,9 +270,13 @@ class BodyWriter(MemrefWriter):
         if vectors is not None:
             ranges = list(vectors.ranges)
 
+        joined = 1 if self.mapping.frame.is_alone else self.joined(ranges)
+
         def write(left: int) -> None:
             if vectors is not None and left == vectors.modes:
                 self.vector_loop(vectors, ranges[:left])
+            elif left == joined > 1:
+                self.shared_together(ranges[:left], lambda: self.region(operation.body))
             elif left == 0:
                 self.region(operation.body)
             else:
@@ -310,6 +318,47 @@ class BodyWriter(MemrefWriter):
             start = call(intrinsics.arithmetic("add", INDEX), start, place)
         self.repeated(variable, start, trips, step, body)
 
+    def joined(self, ranges: Sequence[_Range]) -> int:
+        """Return how many of the first ranges work-items share as one, so that none of them is without work."""
+        layout = self.mapping.layout
+        items, size = layout.lanes * layout.subgroups, 1
+        for number, (_, start, stop) in enumerate(ranges):
+            if size % items == 0 and number:
+                return number
+            if not (isinstance(start, int) and isinstance(stop, int) and start < stop):
+                return number + 1
+            size *= stop - start
+        return len(ranges)
+
+    def shared_together(self, ranges: Sequence[_Range], body: Callable[[], None]) -> None:
+        """Write one loop over all indices of several ranges, the first of which runs fastest; work-items share it."""
+        layout = self.mapping.layout
+        *known, (_, start, stop) = ranges
+        total = subtract(stop, start)
+        for _, first, behind in known:
+            total = multiply(total, subtract(behind, first))
+        type_ = U32 if isinstance(total, int) and total < 1 << 31 else U64
+        counter = self.variable(call(intrinsics.work_item(layout.lanes)))
+        with self.loop(Comparison("<", counter, self.bind(total))), self.nested():
+            rest = self.define(call(intrinsics.conversion(INDEX, type_), counter)) if type_ != INDEX else counter
+            for number, (variable, first, behind) in enumerate(ranges):
+                place: Expression = rest
+                if number < len(known):
+                    size = subtract(behind, first)
+                    place = self.define(call(intrinsics.arithmetic("rem", type_), rest, size))
+                    rest = self.define(call(intrinsics.arithmetic("div", type_), rest, size))
+                place = self.define(call(intrinsics.conversion(type_, INDEX), place))
+                self.values[variable.name] = self.index_as(ops.scalar_type(variable), add(first, place))
+            self.loops += self.spmd
+            body()
+            self.loops -= self.spmd
+            self.count_up(counter, layout.lanes * layout.subgroups)
+        self.leave_if_failed()
+
+    def index_as(self, type_: ScalarType, index: Expression) -> Expression:
+        """Return an index in the type of its variable."""
+        return index if type_ == INDEX else self.define(call(intrinsics.conversion(INDEX, type_), index))
+
     def counted(
         self, variable: ops.Value, start: Expression, stop: Expression, step: Expression, body: Callable[[], None]
     ) -> None:
@@ -332,10 +381,7 @@ class BodyWriter(MemrefWriter):
         self.leave_if_failed()
 
     def iteration(self, variable: ops.Value, counter: Name, body: Callable[[], None]) -> None:
-        type_ = ops.scalar_type(variable)
-        self.values[variable.name] = counter
-        if type_ != INDEX:
-            self.values[variable.name] = self.define(call(intrinsics.conversion(INDEX, type_), counter))
+        self.values[variable.name] = self.index_as(ops.scalar_type(variable), counter)
         self.loops += self.spmd
         body()
         self.loops -= self.spmd
