@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.graph.support import with_source
+from tests.graph.source_text import with_source
 
 __all__ = ["EXPRESSIONS", "Expression", "arrays_for"]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 from collections.abc import Iterator
-from types import CodeType
 from typing import Any
 from unittest import mock
 
 import dpnp
 import numpy as np
+
+from tests.graph.source_text import with_source
 
 __all__ = ["compare", "interleaved_wherever_possible", "memory_of", "shares", "with_source"]
 
@@ -54,12 +54,6 @@ def compare(name: str, fused: Any, plain: Any) -> None:
     scale = 1 + np.max(np.abs(plain.asnumpy()[np.isfinite(plain.asnumpy())]), initial=0)
     np.testing.assert_allclose(fused.asnumpy(), plain.asnumpy(), rtol=tolerance, atol=tolerance * scale,
                                err_msg=name)
-
-
-def with_source(text: str, file: str, mode: str) -> CodeType:
-    """Return the code of a text that is in no file; its source can be found, as that of a notebook's cell can."""
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    return compile(text, file, mode, dont_inherit=True)
 
 
 @contextlib.contextmanager

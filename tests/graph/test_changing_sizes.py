@@ -13,6 +13,7 @@ from tl_dpnp.errors import FusionWarning
 from tl_dpnp.graph.kernels import request_kernel
 from tl_dpnp.graph.partition import partition
 from tl_dpnp.graph.repartition import Partitioning
+from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.sycl.devices import describe
 
 fuse = tl_dpnp.fuse
@@ -66,9 +67,9 @@ def test_graphs_of_one_structure_are_partitioned_alike(seed, monkeypatch):
 
     def applied(self, roots, new_array, renamed):
         regions = repeat(self, roots, new_array, renamed)
-        anew = partition(roots, new_array, MEMORY, renamed)
+        anew = partition(roots, new_array, WorkGroups(MEMORY), renamed)
         for region, other in zip(regions, anew, strict=True):
-            one, two = request_kernel(region), request_kernel(other)
+            one, two = request_kernel(region, WorkGroups(MEMORY)), request_kernel(other, WorkGroups(MEMORY))
             assert one.key == two.key, program.text
             assert (one.shapes, one.groups, one.fixed) == (two.shapes, two.groups, two.fixed), program.text
             compared.append(region)

@@ -11,6 +11,7 @@ from tests.graph.support import compare
 from tl_dpnp.graph.grids import common_placement, placement_of
 from tl_dpnp.graph.nodes import Array, Contract
 from tl_dpnp.graph.views import c_strides
+from tl_dpnp.graph.work_groups import WorkGroups
 
 F4 = np.dtype("f4")
 
@@ -109,15 +110,15 @@ def test_columns_of_matrices_do_not_make_one_work_group_do_everything():
     F = Array((4, 4), F4, 0, c_strides((4, 4)))
     x = Array((4000, 4, 1), F4, 1, c_strides((4000, 4, 1)))
     product = Contract((4000, 4, 1), F4, (F, x), ("xy", "ayz"), "axz")
-    assert placement_of(product, {}, 1 << 15).groups > 10
+    assert placement_of(product, {}, WorkGroups(1 << 15)).groups > 10
 
 
 def test_a_common_grid_is_that_of_all_results():
     arrays = [Array((size, 3, 3), F4, slot, c_strides((size, 3, 3))) for slot, size in enumerate((5, 2))]
     products = [Contract(a.shape, F4, (a, a), ("axy", "ayz"), "axz") for a in arrays]
-    placement = placement_of(products[0], {}, 1 << 15)
+    placement = placement_of(products[0], {}, WorkGroups(1 << 15))
     assert placement.groups == 5
-    common = common_placement(products, placement, {}, 1 << 15)
+    common = common_placement(products, placement, {}, WorkGroups(1 << 15))
     assert common is None or not common.grid
 
 

@@ -12,6 +12,7 @@ from tl_dpnp.graph.nodes import Array, Contract, Map
 from tl_dpnp.graph.partition import partition
 from tl_dpnp.graph.splitting import split
 from tl_dpnp.graph.views import c_strides
+from tl_dpnp.graph.work_groups import WorkGroups
 
 F4 = np.dtype("f4")
 
@@ -38,7 +39,7 @@ def _recurrence(steps):
 
 def _regions(root):
     slots = iter(range(10, 100_000))
-    return partition({root: _array(2, 100, 8)}, lambda node: _array(next(slots), *node.shape), 1 << 16)
+    return partition({root: _array(2, 100, 8)}, lambda node: _array(next(slots), *node.shape), WorkGroups(1 << 16))
 
 
 def test_small_graphs_stay_whole():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -9,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-import dpnp
-
 from tl_dpnp.errors import UnsupportedError
 
 __all__ = ["Break", "HINTS", "NotFused", "break_here", "listing", "reader", "refusal", "user_frame"]
 
-_DPNP = str(Path(dpnp.__file__).parent)
+_SPEC = importlib.util.find_spec("dpnp")  # there need not be one, and then there is no code of it to leave out
+_DPNP = str(Path(_SPEC.origin).parent) if _SPEC is not None and _SPEC.origin else str(Path(__file__).parent)
 _FOLDERS = (str(Path(__file__).parent), _DPNP)
 
 _BEFORE_OR_AFTER = "do it before or after the function"

@@ -30,6 +30,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
 from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
 from tl_dpnp.graph.symbols import is_dynamic
+from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
 
@@ -51,9 +52,9 @@ _CHEAP = 4096
 #: Multiply-adds of products with vectors that a work-group may do, where only another kernel could make matrices of the
 #: vectors.  They take two or three times as long; a kernel of their own reads and computes again what it shares.
 _VECTORS = 1024
-#: The rows of a tall matrix that a work-group does at most; at least, if its temporaries find room beside one another;
-#: and at least where they have to share it.
-_MOST_ROWS, _MANY_ROWS, _LEAST_ROWS = 128, 16, 4
+#: The rows of a tall matrix that a work-group does at least, if its temporaries find room beside one another; and where
+#: they have to share it.
+_MANY_ROWS, _LEAST_ROWS = 16, 4
 #: The chunks that an axis is cut into where its size is dynamic, or where no divisor of it is near.
 _CHUNKS = (4, 8, 16, 32, 64, 128)
 #: Elements of a vector, and multiply-adds in which an element is collected that does not lie beside the one before.
@@ -83,18 +84,18 @@ def is_elementwise(root: Node, before: Mapping[Node, str]) -> bool:
     return not any(isinstance(node, NOT_ELEMENTWISE) for node in reached((root,), before))
 
 
-def placement_of(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement:
+def placement_of(root: Node, before: Mapping[Node, str], device: WorkGroups) -> Placement:
     """Return the best placement for one result, where the nodes `before` are computed outside."""
-    interleaved = _interleaved(root, before, local_memory)
+    interleaved = _interleaved(root, before, device)
     if interleaved is not None:
         return interleaved
     best: tuple[float, Placement] | None = None
     for vectors in (0, _VECTORS):
-        for grid in _grids(root, before):
+        for grid in _grids(root, before, device):
             placement = _legal([root], grid, before, vectors)
             if root in placement.cuts:
                 continue
-            placement = _with_room(placement, root, before, vectors, local_memory)
+            placement = _with_room(placement, root, before, vectors, device)
             cost = sum(_cut_cost(cut) for cut in placement.cuts if cut not in before)
             if best is None or cost < best[0]:
                 best = cost, placement
@@ -104,20 +105,20 @@ def placement_of(root: Node, before: Mapping[Node, str], local_memory: int) -> P
     return best[1]
 
 
-def _interleaved(root: Node, before: Mapping[Node, str], local_memory: int) -> Placement | None:
+def _interleaved(root: Node, before: Mapping[Node, str], device: WorkGroups) -> Placement | None:
     """Return the placement of a result whose matrices are computed side by side, None where they are better apart."""
-    axis = interleaved_axis(root)
+    axis = interleaved_axis(root, device.interleaved)
     if axis is None:
         return None
     placement = _legal([root], (axis,), before, 0)
     is_whole = set(placement.cuts) <= set(before) and can_be_interleaved(placement)
-    if not is_whole or temporaries(placement, [root]) > local_memory:
+    if not is_whole or temporaries(placement, [root]) > device.local_memory:
         return None
     return placement if is_better_interleaved(placement, [root]) else None
 
 
 def common_placement(
-    roots: Sequence[Node], placement: Placement, before: Mapping[Node, str], local_memory: int
+    roots: Sequence[Node], placement: Placement, before: Mapping[Node, str], device: WorkGroups
 ) -> Placement | None:
     """Return the placement of several results in one region, None where they are better apart.
 
@@ -125,7 +126,7 @@ def common_placement(
     """
     outside = {**before, **placement.cuts}
     elementwise = is_elementwise(roots[0], before)
-    for grid, vectors in [(placement.grid, 0)] if elementwise else _common_grids(roots, placement.grid):
+    for grid, vectors in [(placement.grid, 0)] if elementwise else _common_grids(roots, placement.grid, device):
         sizes = tuple(axis.size for axis in grid)
         if any(root.shape[: len(grid)] != sizes for root in roots):
             continue
@@ -136,7 +137,7 @@ def common_placement(
         if legal.is_interleaved and not can_be_interleaved(legal):
             continue
         # Loops over elements keep nothing.
-        more = legal if elementwise else _fitted(legal, roots, outside, vectors, local_memory)
+        more = legal if elementwise else _fitted(legal, roots, outside, vectors, device)
         if more is not None and set(more.cuts) <= set(outside):
             return more
     return None
@@ -147,7 +148,7 @@ def _cut_cost(node: Node) -> float:
     return 1000 + 2 * node.size
 
 
-def _grids(root: Node, before: Mapping[Node, str]) -> list[Grid]:
+def _grids(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[Grid]:
     """Return the grids to try for a result, the likeliest first; the last one has no grid axis."""
     if is_elementwise(root, before):
         return [()]  # kernels of element-wise functions spread their loops themselves
@@ -155,15 +156,16 @@ def _grids(root: Node, before: Mapping[Node, str]) -> list[Grid]:
     likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
-    chunks = _row_grid(root)
-    return [*chunks, *whole, ()] if chunks and _has_short_rows(root, before) else [*whole, *chunks, ()]
+    chunks = _row_grid(root, device)
+    return [*chunks, *whole, ()] if chunks and _has_short_rows(root, before, device) else [*whole, *chunks, ()]
 
 
-def _has_short_rows(root: Node, before: Mapping[Node, str]) -> bool:
+def _has_short_rows(root: Node, before: Mapping[Node, str], device: WorkGroups) -> bool:
     """Return whether there is more to gain from vectors along the first axis of a result than from those of one row.
 
     So it is where rows are numbers, and where functions of rows that do not fill a vector take longer than to collect
-    elements from rows that lie one after another, and to put them back there.
+    elements from rows that lie one after another, and to put them back there.  Where lanes are work-items, they read
+    from anywhere, and rows are short that leave some of them without work.
     """
     nodes = reached((root,), before)
     if len(root.shape) == 1:
@@ -171,6 +173,10 @@ def _has_short_rows(root: Node, before: Mapping[Node, str]) -> bool:
     if not root.shape or any(isinstance(node, Contract | Eliminate | Accumulate | Take) for node in nodes):
         return False
     rows = root.shape[0]
+    if device.lanes:
+        computed = [node.operand if isinstance(node, Reduce) else node for node in nodes
+                    if isinstance(node, Map | Reduce)]
+        return all(node.size < device.lanes * rows for node in computed)
     saved = collected = 0.0
     for node in nodes:
         size = node.size // rows if node.shape[:1] == (rows,) else 0
@@ -183,7 +189,7 @@ def _has_short_rows(root: Node, before: Mapping[Node, str]) -> bool:
     return saved > _COLLECTED * collected
 
 
-def _common_grids(roots: Sequence[Node], current: Grid) -> list[tuple[Grid, int]]:
+def _common_grids(roots: Sequence[Node], current: Grid, device: WorkGroups) -> list[tuple[Grid, int]]:
     """Return the grids to try for several results, each with the multiply-adds that products with vectors may take.
 
     Where a result has matrices for each index of the first axis, that is better than chunks of it.
@@ -193,7 +199,7 @@ def _common_grids(roots: Sequence[Node], current: Grid) -> list[tuple[Grid, int]
         depth += 1
     whole = [_whole(roots[0], axes) for axes in range(depth, 0, -1)]  # the deepest first
     matrices = any(len(root.shape) > 2 for root in roots)
-    chunks = _row_grid(roots[0]) if depth or all(len(root.shape) == 1 for root in roots) else []
+    chunks = _row_grid(roots[0], device) if depth or all(len(root.shape) == 1 for root in roots) else []
     tried = [(grid, 0) for grid in (current, *whole)] + [(grid, _VECTORS) for grid in reversed(whole) if matrices]
     return [*tried, *((grid, 0) for grid in chunks)]
 
@@ -202,11 +208,11 @@ def _whole(root: Node, depth: int) -> Grid:
     return tuple(GridAxis(size) for size in root.shape[:depth])
 
 
-def _row_grid(root: Node) -> list[Grid]:
+def _row_grid(root: Node, device: WorkGroups) -> list[Grid]:
     """Return the grid that cuts the first axis, that of the rows of a tall matrix, into chunks."""
-    if not root.shape or root.shape[0] < 2 * _MOST_ROWS:
+    if not root.shape or root.shape[0] < 2 * device.most_rows:
         return []
-    chunks = [c for c in _chunks(root.shape[0]) if 2 * _LEAST_ROWS <= c <= _MOST_ROWS]
+    chunks = [c for c in _chunks(root.shape[0]) if 2 * _LEAST_ROWS <= c <= device.most_rows]
     return [(GridAxis.divided(root.shape[0], max(chunks)),)] if chunks else []
 
 
@@ -257,7 +263,7 @@ def _keeps_sides(node: Contract, places: Places, grid: Grid) -> bool:
 
 
 def _fitted(
-    placement: Placement, roots: Sequence[Node], before: Mapping[Node, str], vectors: int, local_memory: int
+    placement: Placement, roots: Sequence[Node], before: Mapping[Node, str], vectors: int, device: WorkGroups
 ) -> Placement | None:
     """Return the placement with temporaries that fit, if need be with the next axis in chunks; None if none do."""
     whole = tuple(axis for axis in placement.grid if axis.chunk == 1)
@@ -267,27 +273,27 @@ def _fitted(
     largest = placement.grid[depth].chunk if len(placement.grid) > depth else size
     # What is kept for long stays in the caches if all fits beside one another.
     for shared, least in ((False, _MANY_ROWS), (True, _LEAST_ROWS)):
-        if temporaries(placement, roots, shared) <= local_memory:
+        if temporaries(placement, roots, shared) <= device.local_memory:
             return placement
         if placement.is_interleaved:
             continue
-        for chunk in (c for c in reversed(_chunks(size)) if least <= c < largest):
+        for chunk in (c for c in reversed(_chunks(size)) if least <= c < largest and c <= device.longest_chunk):
             smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors)
             if set(smaller.cuts) <= {*before, *placement.cuts} and (
-                temporaries(smaller, roots, shared) <= local_memory
+                temporaries(smaller, roots, shared) <= device.local_memory
             ):
                 return smaller
     return None
 
 
 def _with_room(
-    placement: Placement, root: Node, before: Mapping[Node, str], vectors: int, local_memory: int
+    placement: Placement, root: Node, before: Mapping[Node, str], vectors: int, device: WorkGroups
 ) -> Placement:
     """Return the placement with temporaries that fit; if chunks are not enough, the largest are kept in memory."""
-    fitted = _fitted(placement, [root], before, vectors, local_memory)
+    fitted = _fitted(placement, [root], before, vectors, device)
     if fitted is not None:
         return fitted
-    while temporaries(placement, [root]) > local_memory:
+    while temporaries(placement, [root]) > device.local_memory:
         stored = stored_nodes(placement, [root])
         kept = [node for node in stored if node is not root and not isinstance(node, Reshape)]
         if not kept:

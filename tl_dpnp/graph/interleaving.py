@@ -29,11 +29,14 @@ LEAST_MATRICES = 256
 _DEEPEST = 32
 
 
-def interleaved_axis(root: Node) -> GridAxis | None:
-    """Return the grid axis of a result in the interleaved layout, None if it has no axis of many matrices."""
+def interleaved_axis(root: Node, lanes: int | None) -> GridAxis | None:
+    """Return the grid axis of a result in the interleaved layout, None if it has no axis of many matrices.
+
+    A work-group has so many of them as there are `lanes`, by default `LANES`.
+    """
     if not root.shape or root.shape[0] < LEAST_MATRICES:
         return None
-    return GridAxis.divided(root.shape[0], LANES, interleaved=True)
+    return GridAxis.divided(root.shape[0], lanes or LANES, interleaved=True)
 
 
 def can_be_interleaved(placement: Placement) -> bool:

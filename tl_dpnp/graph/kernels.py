@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
@@ -34,6 +34,7 @@ from tl_dpnp.graph.placement import GridAxis, Places, front_places, local_shape,
 from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
 from tl_dpnp.graph.scalars import rounding
 from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, with_actual_sizes
+from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
 from tl_dpnp.runtime.api import compile
@@ -41,8 +42,12 @@ from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.preparation import Shape, prepare_launch
 from tl_dpnp.scalars import ScalarType
+from tl_dpnp.target.targets import TargetName
 
 __all__ = ["KernelRequest", "PreparedKernel", "clear_kernels", "request_kernel"]
+
+#: A target, or the one that the settings say.
+AnyTarget = TargetName | Literal["auto"]
 
 _kernels: dict[tuple[Any, ...], Kernel] = {}
 _lock = threading.Lock()
@@ -82,19 +87,23 @@ class KernelRequest:
     @property
     def is_known(self) -> bool:
         """Whether the kernel is there."""
-        return self.key in _kernels
+        return ("auto", self.key) in _kernels
 
-    def prepared(self, queue: Any) -> PreparedKernel:
-        """Return the kernel, compiled if there is none with the key yet, and its launch."""
-        kernel, compiled = _kernel(self.key, self.write)
-        launch = prepare_launch(kernel, self.shapes, self.groups, queue)
+    def kernel(self, target: AnyTarget) -> tuple[Kernel, bool]:
+        """Return the kernel for a target, and whether it was made just now because there was none with the key yet."""
+        return _kernel((target, self.key), self.write, target)
+
+    def prepared(self, queue: Any, target: AnyTarget = "auto", like: Any = None) -> PreparedKernel:
+        """Return the kernel and its launch on a queue, for arrays of the package of `like`, where there are several."""
+        kernel, compiled = self.kernel(target)
+        launch = prepare_launch(kernel, self.shapes, self.groups, queue, like)
         return PreparedKernel(kernel, launch, self.operands, self.scalars, compiled, self.fixed)
 
 
-def request_kernel(region: Region) -> KernelRequest:
-    """Return the request for the kernel of a region."""
+def request_kernel(region: Region, device: WorkGroups) -> KernelRequest:
+    """Return the request for the kernel of a region, for the work-groups of a device."""
     settled = settled_region(region)
-    simple = pointwise(settled.roots, settled.outputs, is_dynamic=settled is not region)
+    simple = pointwise(settled.roots, settled.outputs, device, is_dynamic=settled is not region)
     if simple is not None:
         return _request_pointwise(settled, simple)
     placement = region.placement
@@ -109,7 +118,7 @@ def request_kernel(region: Region) -> KernelRequest:
     sizes = _given_sizes(region)
     key = _signature(region, read, written, len(grid_sizes), parameters, sizes), tuple(counted.items())
     named = [(array, places, own) for (array, places), own in zip(leaves, read, strict=True)]
-    shapes = [Shape(own.sizes, own.strides, own.array.dtype) for own in bound]
+    shapes = [Shape(own.sizes, own.strides, own.array.dtype, own.offset * own.array.dtype.itemsize) for own in bound]
     return KernelRequest(
         settled, key,
         lambda: write_region(region, _name(region), named, written, grid_sizes, parameters, counted, sizes),
@@ -122,7 +131,8 @@ def request_kernel(region: Region) -> KernelRequest:
 def _request_pointwise(region: Region, simple: Pointwise) -> KernelRequest:
     parameters = _parameters(region)
     key = simple.signature, _expression_key(simple.expressions, parameters), tuple(type for _, type in parameters)
-    shapes = [Shape(argument.sizes, argument.strides, argument.array.dtype) for argument in simple.arguments]
+    shapes = [Shape(argument.sizes, argument.strides, argument.array.dtype,
+                    argument.offset * argument.array.dtype.itemsize) for argument in simple.arguments]
     return KernelRequest(
         region, key, lambda: write_pointwise(simple, _name(region), parameters),
         (*[None] * (1 + len(parameters)), *shapes), simple.groups,
@@ -177,13 +187,13 @@ def _expression_key(
     return tuple(entries), tuple(numbers[expression] for expression in expressions)
 
 
-def _kernel(key: tuple[Any, ...], write: Callable[[], Module]) -> tuple[Kernel, bool]:
+def _kernel(key: tuple[Any, ...], write: Callable[[], Module], target: AnyTarget) -> tuple[Kernel, bool]:
     """Return the kernel with a key, and whether it was made just now."""
     with _lock:
         kernel = _kernels.get(key)
         if kernel is not None:
             return kernel, False
-        made = compile(write())
+        made = compile(write(), target=target)
         assert isinstance(made, Kernel)
         _kernels[key] = made
         return made, True

@@ -33,6 +33,7 @@ from tl_dpnp.graph.placement import GridAxis, Placement, place
 from tl_dpnp.graph.splitting import Parts, split
 from tl_dpnp.graph.symbols import actual_shape, is_dynamic
 from tl_dpnp.graph.views import reshape, view
+from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["Region", "part_of", "partition", "region_of", "substitute"]
 
@@ -64,7 +65,7 @@ class Region:
 
 
 def partition(
-    roots: Mapping[Node, Array], new_array: Callable[[Node], Array], local_memory: int,
+    roots: Mapping[Node, Array], new_array: Callable[[Node], Array], device: WorkGroups,
     renamed: Callable[[Node, Node], None] = lambda old, new: None,
 ) -> list[Region]:
     """Return the regions that compute `roots`, in an order in which they can run.
@@ -76,7 +77,7 @@ def partition(
     siblings = True
     while True:
         try:
-            return _in_order(_Partition(roots, split(tuple(roots)), new_array, local_memory, renamed).regions(siblings))
+            return _in_order(_Partition(roots, split(tuple(roots)), new_array, device, renamed).regions(siblings))
         except _Cycle:
             siblings = False
         except LargeCopy as copy:
@@ -93,10 +94,10 @@ class _Partition:
     """One attempt: `arrays` are those of all results, of which regions find more than were asked for."""
 
     def __init__(
-        self, roots: Mapping[Node, Array], parts: Parts, new_array: Callable[[Node], Array], local_memory: int,
+        self, roots: Mapping[Node, Array], parts: Parts, new_array: Callable[[Node], Array], device: WorkGroups,
         renamed: Callable[[Node, Node], None],
     ) -> None:
-        self.parts, self.new_array, self.local_memory, self.renamed = parts, new_array, local_memory, renamed
+        self.parts, self.new_array, self.device, self.renamed = parts, new_array, device, renamed
         self.arrays = {**{node: new_array(node) for node in parts.kept if node not in roots}, **roots}
         self.order = {node: position for position, node in enumerate(topological(tuple(roots)))}
         self.below: dict[Node, int] = {}  # the nodes that each needs, as bits
@@ -117,7 +118,7 @@ class _Partition:
                 pending += self.apart(last)
                 continue
             before = self.parts.before(last)
-            placement = placement_of(last, before, self.local_memory)
+            placement = placement_of(last, before, self.device)
             roots = [last]
             if siblings:
                 placement, roots = self.with_siblings(placement, roots, pending, before)
@@ -161,7 +162,7 @@ class _Partition:
             ):
                 continue
             together = [*roots, node]
-            more = common_placement(together, placement, before, self.local_memory)
+            more = common_placement(together, placement, before, self.device)
             if more is not None:
                 placement, roots = more, together
         return placement, roots

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dpctl.tensor import usm_ndarray
@@ -20,11 +20,8 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 
-if TYPE_CHECKING:
-    from tl_dpnp.graph.partition import Region
-
 __all__ = [
-    "AllocateStep", "Allocation", "Call", "CallStep", "KernelReport", "KernelStep", "Make", "Place", "Plan",
+    "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan",
     "Registers", "Step", "array_at",
 ]
 
@@ -76,15 +73,6 @@ class Allocation:
     def made(self, queue: Any) -> Any:
         """Return an uninitialised `usm_ndarray`."""
         return usm_ndarray(self.shape, dtype=self._type, buffer=_POOL.take(self.nbytes, self.usm_type, queue))
-
-
-@dataclass(frozen=True)
-class KernelReport:
-    """One kernel of a plan: its region, and the kernel object."""
-
-    region: Region
-    kernel: Any
-    compiled: bool
 
 
 @dataclass

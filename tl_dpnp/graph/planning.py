@@ -10,6 +10,7 @@ from tl_dpnp.graph.partition import Region, partition
 from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.storage import temporaries
 from tl_dpnp.graph.varying import Choice, Varying
+from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["requests_for"]
 
@@ -17,7 +18,7 @@ Renamed = Callable[[Node, Node], None]
 
 
 def requests_for(
-    roots: Mapping[Node, Array], new_array: Callable[[Node], Array], local_memory: int, renamed: Renamed,
+    roots: Mapping[Node, Array], new_array: Callable[[Node], Array], device: WorkGroups, renamed: Renamed,
     varying: Varying | None,
 ) -> tuple[list[KernelRequest], Choice | None]:
     """Return requests for the kernels that compute `roots`, in order, and what they are given because it varies.
@@ -25,23 +26,24 @@ def requests_for(
     Kernels that know all sizes are preferred where they are there already, unless they were not for a graph like this.
     """
     choice = None if varying is None else varying.choose(roots)
-    known = None if choice is None else choice.partitionings.get(local_memory)
+    known = None if choice is None else choice.partitionings.get(device)
     if choice is not None and known is not None:
-        requests = [request_kernel(region) for region in known.applied(choice.applied(renamed), new_array, renamed)]
+        regions = known.applied(choice.applied(renamed), new_array, renamed)
+        requests = [request_kernel(region, device) for region in regions]
         if all(request.is_known for request in requests):
             return requests, choice
-    requests = [request_kernel(region) for region in partition(roots, new_array, local_memory, renamed)]
+    requests = [request_kernel(region, device) for region in partition(roots, new_array, device, renamed)]
     if choice is None or all(request.is_known for request in requests):
         return requests, None
     if choice.is_static:
         return requests, choice
     applied = choice.applied(renamed)
-    regions = partition(applied, new_array, local_memory, renamed)
-    if not all(_has_room(region, local_memory) for region in regions):
+    regions = partition(applied, new_array, device, renamed)
+    if not all(_has_room(region, device) for region in regions):
         return requests, choice.refused("what a work-group keeps in memory depends on it")
-    choice.partitionings[local_memory] = Partitioning.of(applied, regions)
-    return [request_kernel(region) for region in regions], choice
+    choice.partitionings[device] = Partitioning.of(applied, regions)
+    return [request_kernel(region, device) for region in regions], choice
 
 
-def _has_room(region: Region, local_memory: int) -> bool:
-    return temporaries(region.placement, region.roots) <= local_memory
+def _has_room(region: Region, device: WorkGroups) -> bool:
+    return temporaries(region.placement, region.roots) <= device.local_memory

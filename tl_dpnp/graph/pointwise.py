@@ -29,6 +29,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.scalars import constant, converted, counted
 from tl_dpnp.graph.views import broadcast, view
+from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Module, Value
 from tl_dpnp.language.types import MemrefType, Type
@@ -36,9 +37,8 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = ["Pointwise", "pointwise", "write_pointwise"]
 
-#: Elements that a work-group does, to hide the cost of starting it.
-_ELEMENTS = 4096
-#: The size from which on loops gain nothing by knowing it.
+#: The size from which on loops of one work-item gain nothing by knowing it; where several share all loops, they need it
+#: to find their indices.
 _LONG = 32
 
 
@@ -68,7 +68,8 @@ class Argument:
 class Pointwise:
     """A kernel of element-wise functions: expressions over arrays of one shape, and where they are written.
 
-    `counters` are the nodes that count, each with its stride on every joined axis.
+    `counters` are the nodes that count, each with its stride on every joined axis.  So many `work_items` share a
+    work-group's elements.
     """
 
     expressions: tuple[Node, ...]
@@ -77,6 +78,7 @@ class Pointwise:
     axes: tuple[_Axis, ...]
     chunk: int
     counters: tuple[tuple[Arange, tuple[int, ...]], ...]
+    work_items: int
 
     @property
     def groups(self) -> int:
@@ -88,10 +90,13 @@ class Pointwise:
         """What generated code depends on."""
         counters = tuple((node.offset, strides) for node, strides in self.counters)
         known = tuple(axis.size if axis.is_known else None for axis in self.axes)
-        return known, self.outputs, tuple((a.type, a.axes, a.flipped) for a in self.arguments), counters
+        arguments = tuple((a.type, a.axes, a.flipped) for a in self.arguments)
+        return known, self.outputs, arguments, counters, self.work_items
 
 
-def pointwise(roots: Sequence[Node], outputs: Sequence[Array], *, is_dynamic: bool) -> Pointwise | None:
+def pointwise(
+    roots: Sequence[Node], outputs: Sequence[Array], device: WorkGroups, *, is_dynamic: bool
+) -> Pointwise | None:
     """Return the kernel for results that are element-wise functions of arrays, None where they are something else.
 
     It serves all sizes if it `is_dynamic`.
@@ -108,12 +113,13 @@ def pointwise(roots: Sequence[Node], outputs: Sequence[Array], *, is_dynamic: bo
     read = [node for node in topological(expressions) if isinstance(node, Array)]
     arrays = [*read, *outputs]
     counters = [node for node in topological(expressions) if isinstance(node, Arange)]
-    axes = tuple(replace(axis, is_known=place > 0 and axis.size < _LONG and not is_dynamic)
+    axes = tuple(replace(axis, is_known=place > 0 and (axis.size < _LONG or device.work_items > 1) and not is_dynamic)
                  for place, axis in enumerate(_joined_axes(shape, [*counters, *arrays])))
     inner = math.prod(axis.size for axis in axes[1:])
     arguments = tuple(_argument(array, len(counters) + number, axes) for number, array in enumerate(arrays))
     counted = tuple((node, tuple(axis.strides[number] for axis in axes)) for number, node in enumerate(counters))
-    return Pointwise(expressions, arguments, len(outputs), axes, max(1, _ELEMENTS // inner), counted)
+    return Pointwise(expressions, arguments, len(outputs), axes, max(1, device.elements // inner), counted,
+                     device.work_items)
 
 
 def _spread(node: Node, shape: tuple[int, ...], memo: dict[Node, Node]) -> Node:
@@ -206,22 +212,30 @@ def write_pointwise(
     first_output = len(kernel.arguments) - kernel.outputs
     types |= {f"in{i}": argument.type for i, argument in enumerate(kernel.arguments[:first_output])}
     types |= {f"out{i}": argument.type for i, argument in enumerate(kernel.arguments[first_output:])}
-    b = FunctionBuilder(name, types)
+    alone = kernel.work_items == 1
+    b = FunctionBuilder(name, types, work_group_size=None if alone else (kernel.work_items, 1))
     chunk, *values = b.parameters
     scalars = {(parameter.position, type): value
                for (parameter, type), value in zip(parameters, values, strict=False)}
     memrefs = values[len(parameters) :]
     output, written = memrefs[first_output], kernel.arguments[first_output]
     index: list[Value] = []
+    ranges: list[tuple[Value | int, Value | int]] = []
+    for place, axis in enumerate(kernel.axes):
+        stop: Value | int = axis.size if axis.is_known else b.size(output, written.axes.index(place))
+        start: Value | int = 0
+        if place == 0:
+            start = b.mul(b.group_id(), chunk)
+            stop = b.math("min", b.add(start, chunk), stop)
+        ranges.append((start, stop))
     with ExitStack() as stack:
-        for place, axis in enumerate(kernel.axes):
-            start: Value | int = 0
-            stop: Value | int = axis.size if axis.is_known else b.size(output, written.axes.index(place))
-            if place == 0:
-                start = b.mul(b.group_id(), chunk)
-                stop = b.math("min", b.add(start, chunk), stop)
-            loop = b.foreach if place == len(kernel.axes) - 1 else b.for_
-            index.append(stack.enter_context(loop(start, stop)))
+        if alone:
+            for place, (start, stop) in enumerate(ranges):
+                loop = b.foreach if place == len(ranges) - 1 else b.for_
+                index.append(stack.enter_context(loop(start, stop)))
+        elif ranges:
+            starts, stops = zip(*reversed(ranges), strict=True)
+            index += reversed(stack.enter_context(b.foreach_modes(starts, stops)))
         writer = _Elements(b, kernel, memrefs, scalars, index)
         results = [writer.value(expression) for expression in kernel.expressions]
         for result, memref, argument in zip(

@@ -22,6 +22,7 @@ from tl_dpnp.graph.calls import Template
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.in_place import safe_in_place
+from tl_dpnp.graph.kernel_summary import KernelReport
 from tl_dpnp.graph.known_arrays import KnownArrays
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import fits_memref
@@ -43,7 +44,6 @@ from tl_dpnp.graph.plan import (
     AllocateStep,
     Allocation,
     CallStep,
-    KernelReport,
     KernelStep,
     Place,
     Registers,
@@ -55,6 +55,7 @@ from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape, TracedFloat
 from tl_dpnp.graph.varying import Choice, Varying
+from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
@@ -389,7 +390,7 @@ class Trace:
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return
-        limit = describe(queue.sycl_device).local_memory
+        device = WorkGroups(describe(queue.sycl_device).local_memory)
         whole = {array.slot: array for array in rest.values()}
 
         def new_array(node: Node) -> Array:
@@ -397,7 +398,7 @@ class Trace:
             whole[array.slot] = array
             return array
 
-        requests, choice = requests_for(rest, new_array, limit, self._renamed, self.varying)
+        requests, choice = requests_for(rest, new_array, device, self._renamed, self.varying)
         if choice is not None:
             self.choices.append(choice)
         for request in requests:

@@ -21,18 +21,25 @@ __all__ = ["Shape", "prepare_launch"]
 
 
 class Shape(NamedTuple):
-    """What is known of an array before the call: sizes and strides (in elements) of its modes, and the dtype."""
+    """What is known of an array before the call: sizes and strides (in elements) of its modes, and the dtype.
+
+    Its first element lies `offset` bytes behind memory that is aligned for any access.
+    """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+    offset: int = 0
 
 
-def prepare_launch(kernel: Kernel, shapes: Sequence[Shape | None], groups: int, queue: Any) -> Launch:
+def prepare_launch(
+    kernel: Kernel, shapes: Sequence[Shape | None], groups: int, queue: Any, like: Any = None
+) -> Launch:
     """Compile `kernel` for the device of `queue` and return a launch of `groups` work-groups.
 
     `shapes` has an entry for each parameter, None for scalars, which come first.  The caller answers for it that
-    they fit the parameters' types and that no access is out of bounds.
+    they fit the parameters' types and that no access is out of bounds.  Where the arrays' package has a current stream,
+    `like` is one of its arrays.
     """
     arguments: list[Argument] = []
     for parameter, shape in zip(kernel.parameters, shapes, strict=True):
@@ -40,6 +47,6 @@ def prepare_launch(kernel: Kernel, shapes: Sequence[Shape | None], groups: int, 
             arguments.append(ScalarArgument())
             continue
         assert isinstance(parameter.type, MemrefType)
-        view = ArrayView(None, 0, shape.sizes, shape.strides, shape.dtype, queue, True)
+        view = ArrayView(like, shape.offset, shape.sizes, shape.strides, shape.dtype, queue, True)
         arguments.append(MemrefArgument(view, shape.strides))
     return kernel.prepare(BoundCall(tuple(arguments), queue, groups), queue)

@@ -54,9 +54,9 @@ def _written() -> Iterator[list[str]]:
     texts: list[str] = []
     compile = kernels.compile
 
-    def recorded(module: Any) -> Any:
+    def recorded(module: Any, target: Any = "auto") -> Any:
         texts.append(print_module(module))
-        return compile(module, cache=False)
+        return compile(module, target=target, cache=False)
 
     kernels.clear_kernels()
     with _replaced(kernels, "compile", recorded):
@@ -79,7 +79,7 @@ def _not_run() -> Iterator[None]:
     def zeros(result: plan.Allocation, queue: Any) -> Any:
         return dpt.zeros(result.shape, dtype=result.dtype, usm_type=result.usm_type, sycl_queue=queue)
 
-    with _replaced(kernels, "prepare_launch", lambda _kernel, _shapes, _groups, queue: _NotRun(queue)), \
+    with _replaced(kernels, "prepare_launch", lambda _kernel, _shapes, _groups, queue, _like: _NotRun(queue)), \
             _replaced(plan.Allocation, "made", zeros):
         yield
 
