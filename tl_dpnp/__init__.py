@@ -101,6 +101,8 @@ _NAMES = {
         "errors",
     ),
 }
+#: The modules of names that have another where dpnp is not installed.
+_WITHOUT_DPNP = {"explain": "graph.pytorch.fused", "fuse": "graph.pytorch.fused"}
 _SUBMODULES = ("config", "errors", "graph", "language", "lowering", "runtime", "xp")
 
 __all__ = [
@@ -151,9 +153,7 @@ def __getattr__(name: str) -> Any:
         try:
             value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
         except ModuleNotFoundError as error:
-            from tl_dpnp.runtime.missing import stand_in
-
-            value = stand_in(f"{__name__}.{name}", error)
+            value = _without_dpnp(name, error)
     elif name in _SUBMODULES:
         value = _import_whole(f"{__name__}.{name}")
     elif name == "__version__":
@@ -165,6 +165,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}"
                              + (f": did you mean {near}?" if near else ""))
     globals()[name] = value
+    return value
+
+
+def _without_dpnp(name: str, error: ModuleNotFoundError) -> Any:
+    """Return what a public name is where a package is missing."""
+    from tl_dpnp.runtime.missing import stand_in
+
+    value = stand_in(f"{__name__}.{name}", error)  # raises the error for other packages than those of SYCL
+    if name in _WITHOUT_DPNP:
+        return getattr(_import_whole(f"{__name__}.{_WITHOUT_DPNP[name]}"), name)
     return value
 
 

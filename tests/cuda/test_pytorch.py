@@ -1,0 +1,361 @@
+"""The backend of `torch.compile`: on a GPU where there is one, else in the interpreter."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tl_dpnp  # noqa: E402
+from tests.graph.expressions import EXPRESSIONS, groups  # noqa: E402
+from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError  # noqa: E402
+from tl_dpnp.graph.pytorch.backend import Backend  # noqa: E402
+from tl_dpnp.graph.pytorch.backend import backend as entry_point  # noqa: E402
+from tl_dpnp.graph.pytorch.explanation import Explanation  # noqa: E402
+from tl_dpnp.graph.pytorch.planning import KernelStep, plan  # noqa: E402
+from tl_dpnp.graph.work_groups import of_warps  # noqa: E402
+
+TARGET, DEVICE = ("cuda", "cuda") if torch.cuda.is_available() else ("reference", "cpu")
+TOLERANCE = {torch.float16: 4e-3, torch.float32: 3e-5, torch.float64: 1e-10}
+DTYPES = {"?": "bool", "i1": "int8", "u1": "uint8", "i2": "int16", "i4": "int32", "i8": "int64", "f2": "float16",
+          "f4": "float32", "f8": "float64"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def random(*shape, dtype=torch.float32):
+    return torch.randn(*shape, dtype=torch.float64).to(dtype).to(DEVICE)
+
+
+def same(found, expected):
+    """Fail unless results are PyTorch's, with their strides, but for rounding."""
+    found, expected = (torch.utils._pytree.tree_leaves(value) for value in (found, expected))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
+        if one.numel():
+            assert all(size == 1 or own == its for size, own, its in
+                       zip(one.shape, one.stride(), other.stride(), strict=True)), (one.stride(), other.stride())
+        tolerance = TOLERANCE.get(one.dtype, 0)
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def check(function, *arguments, **options):
+    """Compare a function that is compiled with the same without; arguments that are changed, too."""
+    backend = Backend(TARGET, **options)
+    mine, theirs = ([value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+                    for _ in range(2))
+    same(torch.compile(function, backend=backend, fullgraph=True)(*mine), function(*theirs))
+    same([value for value in mine if isinstance(value, torch.Tensor)],
+         [value for value in theirs if isinstance(value, torch.Tensor)])
+    return Explanation.of("the function", backend.compilations)
+
+
+# --- the expressions of dpnp's conformance suite that have a counterpart ----------------------------------------------
+
+
+def tensors(expression):
+    """Return the operands of an expression, None where PyTorch has none like them; it has no negative strides."""
+    generator = np.random.default_rng(expression.number)
+    found = []
+    for dtype, shape, view in expression.operands:
+        if dtype not in DTYPES:
+            return None
+        kind = np.dtype(dtype).kind
+        low, high = {"b": (0, 2), "u": (0, 4), "i": (-3, 4)}.get(kind, (-12, 13))
+        values = generator.integers(low, high, shape) / (4 if kind == "f" else 1)
+        tensor = torch.as_tensor(values).to(getattr(torch, DTYPES[dtype])).to(DEVICE)
+        for text, other in (("::-1", ":"), ("xp.nan", "float('nan')"), ("xp.inf", "float('inf')")):
+            view = view.replace(text, other)
+        found.append(eval(f"a{view}", {"a": tensor}))
+    return found
+
+
+def expected_of(expression):
+    """Return what PyTorch computes, None where it has none of the functions or takes other arguments."""
+    try:
+        result = expression.function(torch, *tensors(expression))
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+        return None
+    return result if isinstance(result, torch.Tensor) else None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("group", [name for name, _ in groups()])
+def test_expressions_are_what_pytorch_computes(group):
+    if torch.cuda.is_available() and "at places" in group:
+        pytest.skip("on a GPU, indices that are outside end the process in PyTorch itself")
+    expressions = [each for each in EXPRESSIONS if each.group == group and tensors(each) is not None]
+    expected = {each.number: expected_of(each) for each in expressions}
+    chosen = [each for each in expressions if expected[each.number] is not None]
+    if torch.cuda.is_available():  # PyTorch compares no kernels there that it does not have
+        chosen = [each for each in chosen if expected[each.number].device.type == "cuda"]
+
+    def together(arguments):
+        return [each.function(torch, *values) for each, values in zip(chosen, arguments, strict=True)]
+
+    if chosen:
+        found = torch.compile(together, backend=Backend(TARGET), dynamic=False)([tensors(each) for each in chosen])
+        for each, one in zip(chosen, found, strict=True):
+            try:
+                same(one, expected[each.number])
+            except AssertionError as error:
+                raise AssertionError(f"{each}: {error}") from None
+
+
+# --- what is fused ---------------------------------------------------------------------------------------------------
+
+
+def attention(q, k, v):
+    return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, -1) @ v
+
+
+def test_attention_is_one_kernel():
+    q, k, v = (random(2, 3, 8, 16) for _ in range(3))
+    found = check(attention, q, k, v)
+    assert (len(found.kernels), found.left) == (1, ())
+
+
+def test_chains_of_einsum_are_one_kernel():
+    u, d = random(40, 4, 4, 4), random(4, 4)
+    def chain(u, d):
+        return torch.einsum("eijk,ai,bj,ck->eabc", u, d, d, d) + torch.einsum("ai,eijk->eajk", d, u)
+
+    found = check(chain, u, d)
+    assert (len(found.kernels), found.left) == (1, ())
+
+
+def test_half_floats_are_computed_as_pytorch_does_it():
+    x, w, b = (random(*shape, dtype=torch.float16) for shape in ((30, 16), (16,), (16,)))
+    found = check(lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, (16,), w, b)), x, w, b)
+    assert found.left == ()
+
+
+def test_large_products_are_left_to_pytorch():
+    found = check(lambda a, b: torch.relu(a @ b + 1), random(300, 300), random(300, 300))
+    assert [left.name for left in found.left] == ["tl_dpnp.matmul.default"]
+    assert len(found.kernels) == 1
+
+
+def test_what_pytorch_computes_in_between_cuts_kernels():
+    """A view of PyTorch's result is read when that is there."""
+    x = random(5, 6)
+    found = check(lambda x: (torch.sort(x * 2, dim=1)[0].reshape(30) + 1, x - 1), x)
+    assert [left.name for left in found.left] == ["aten.sort.default"]
+    assert len(found.kernels) == 2
+
+
+def test_inverses_check_for_singular_matrices():
+    """PyTorch 2.11 drops the check while it makes graphs, for every backend."""
+    def function(a):
+        return torch.linalg.inv(a) @ a
+
+    def refused(backend):
+        try:
+            torch.compile(function, backend=backend)(matrices)
+        except torch.linalg.LinAlgError:
+            return True
+        return False
+
+    matrices = random(5, 3, 3) + 3 * torch.eye(3, device=DEVICE)
+    check(function, matrices)
+    matrices[2] = 0
+    assert refused(Backend(TARGET)) == refused("aot_eager")
+
+
+def test_kernels_for_an_h200_are_made_without_one():
+    backend = Backend("reference")
+    q = torch.randn(2, 3, 8, 16)
+    torch.compile(attention, backend=backend)(q, q, q)
+    (compilation,) = backend.compilations
+    planned = plan(compilation.module, q.device, {}, of_warps(1 << 16))
+    for step in planned.steps:
+        if isinstance(step, KernelStep):
+            kernel, _ = step.request.kernel("cuda")
+            assert ".entry" in next(iter(kernel.inspect_ptx().values()))
+
+
+# --- results are PyTorch's -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.t() * 2,
+    lambda x: (x.clone(), x.contiguous()),
+    lambda x: (x * 2).t(),
+    lambda x: (x + 1)[1:, ::2],
+    lambda x: (x[0], x.reshape(-1)),
+    lambda x: (x + 1).expand(2, *x.shape),
+    lambda x: torch.diagonal(x @ x.t()),
+    lambda x: (lambda y: (y, y.clone(), y[0]))(x + 1),
+    lambda x: (x.sum(), x.sum(0).sum(), torch.zeros_like(x), x.float()),
+    lambda x: torch.cat([x, x.flip(0)], 1).permute(1, 0),
+    lambda x: x.split(2, 1),
+    lambda x: torch.nn.functional.pad(x, (1, 2, 0, 1), value=3.0),
+    lambda x: x[:, :0] + 1,
+])
+def test_results_lie_as_pytorch_lays_them(function):
+    check(function, random(4, 6))
+
+
+def test_results_are_no_views_of_one_another_but_where_pytorch_makes_them():
+    def function(x):
+        y = x + 1
+        return y, y.clone(), y.view(-1), x.float()
+
+    x = random(3, 4)
+    one, copy, view, own = torch.compile(function, backend=Backend(TARGET))(x)
+    one.zero_()
+    assert view.abs().sum() == 0
+    assert copy.abs().sum() > 0
+    assert own.data_ptr() == x.data_ptr()
+
+
+def test_arguments_are_changed_as_pytorch_changes_them():
+    def function(x, y):
+        x += y
+        x[:, 0] = 7
+        y.mul_(2)
+        return x @ y.t()
+
+    check(function, random(4, 6), random(4, 6))
+
+
+def test_random_numbers_are_drawn_in_order():
+    def function(x):
+        return torch.nn.functional.dropout(torch.rand_like(x) + x, 0.5), torch.rand(3, device=x.device) + 1
+
+    x = random(50, 6)
+    results = []
+    for backend in (Backend(TARGET), "aot_eager"):
+        torch.manual_seed(3)
+        results.append(torch.compile(function, backend=backend)(x))
+    same(*results)
+
+
+def test_gradients_are_pytorch_s():
+    def loss(x, w):
+        return (torch.softmax(torch.tanh(x @ w), -1) ** 2).sum()
+
+    gradients = []
+    for compiled in (torch.compile(loss, backend=Backend(TARGET)), loss):
+        torch.manual_seed(1)
+        x, w = random(7, 5).requires_grad_(), random(5, 4).requires_grad_()
+        compiled(x, w).backward()
+        gradients.append([x.grad, w.grad])
+    same(*gradients)
+
+
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_sizes_may_change(dynamic):
+    backend = Backend(TARGET)
+    compiled = torch.compile(attention, backend=backend, dynamic=dynamic)
+    for batch, length in ((3, 8), (5, 8), (5, 11), (4, 6), (1, 1)):
+        q = random(batch, length, 16)
+        same(compiled(q, q, q), attention(q, q, q))
+
+
+def test_numbers_may_change():
+    compiled = torch.compile(lambda x, a, n: x * a + n, backend=Backend(TARGET))
+    x = random(3, 4)
+    for a, n in ((0.5, 1), (0.25, 2), (-3.0, 2), (1e-3, 7)):
+        same(compiled(x, a, n), x * a + n)
+
+
+def test_tensors_may_begin_anywhere():
+    compiled = torch.compile(lambda x, y: x @ y + 1, backend=Backend(TARGET))
+    memory = random(2000)
+    for start in (0, 1, 3, 4):
+        x, y = (memory[start + first : start + first + 64 * 6].view(6, 8, 8) for first in (0, 777))
+        same(compiled(x, y), x @ y + 1)
+
+
+def test_sizes_that_depend_on_values_are_pytorch_s():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        check(lambda x: torch.nonzero(x > 0) * 2 + 1, random(6, 5))
+
+
+# --- the doors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fuse(monkeypatch):
+    """Give `tl_dpnp.fuse` where there is no dpnp; the interpreter runs kernels where there is no GPU."""
+    monkeypatch.setenv("TL_DPNP_TARGET", TARGET)
+    return tl_dpnp.fuse
+
+
+def test_fuse_takes_functions_of_tensors(fuse):
+    q = random(2, 3, 8, 16)
+    same(fuse(attention)(q, q, q), attention(q, q, q))
+
+    class Model:
+        @fuse
+        def method(self, x, scale=2):
+            return torch.exp(x) * scale
+
+    same(Model().method(q, scale=3), torch.exp(q) * 3)
+    assert "attention" in repr(fuse(attention))
+
+
+def test_explain_says_what_is_left(fuse):
+    found = tl_dpnp.explain(lambda x: torch.sort(x + 1)[0] * 2)(random(4, 5))
+    assert len(found.kernels) == 2
+    assert "test_pytorch.py" in str(found)
+    assert "aten.sort.default: there is no kernel for it" in str(found)
+    assert "func @fused_add" in str(found)
+    assert found.to_dict()["left"][0]["name"] == "aten.sort.default"
+
+
+def test_what_is_left_is_an_error_where_that_is_asked_for(fuse):
+    x = random(4, 5)
+    with pytest.raises(UnsupportedError, match=r"test_pytorch.py:\d+: aten.sort.default: there is no kernel for it"):
+        fuse(lambda x: torch.sort(x)[0] * 2, on_break="error")(x)
+    with pytest.raises(UnsupportedError, match="are left to PyTorch"):
+        fuse(lambda x: torch.sort(x)[0] * 2, fullgraph=True)(x)
+    with pytest.warns(FusionWarning, match="are left to PyTorch"):
+        fuse(lambda x: torch.sort(x)[0] * 2, on_break="warn")(x)
+
+
+def test_options_that_are_not_understood_are_refused(fuse):
+    with pytest.raises(TLTypeError, match="on_break='loud'"):
+        fuse(attention, on_break="loud")
+    with pytest.raises(UnsupportedError, match=r"torch\._dynamo\.config\.recompile_limit"):
+        fuse(attention, recompile_limit=3)
+    with pytest.raises(TLTypeError, match="a function, not a int"):
+        fuse(3)
+    for wrong in ({"target": "sycl"}, {"size": 3}):
+        with pytest.raises(Exception, match="is not understood"):
+            torch.compile(attention, backend=entry_point, options=wrong)(*[random(2, 3, 4)] * 3)
+
+
+def test_arrays_of_cupy_are_refused_with_the_way_out(fuse):
+    class Array:
+        __module__ = "cupy._core.core"
+
+    with pytest.raises(UnsupportedError, match=r"torch.as_tensor\(array\)"):
+        fuse(attention)(Array(), Array(), Array())
+
+
+def test_tensors_of_the_host_are_pytorch_s():
+    backend = Backend("cuda")
+    x = torch.randn(3, 4)
+    same(torch.compile(lambda x: x * 2 + 1, backend=backend)(x), x * 2 + 1)
+    assert Explanation.of("it", backend.compilations).whole == ("no tensor is on a CUDA device",)
+
+
+def test_compiled_graphs_go_with_their_function():
+    backend = Backend(TARGET)
+    compiled = torch.compile(lambda x: x + 1, backend=backend)
+    compiled(random(3))
+    assert len(backend.compilations) == 1
+    del compiled
+    torch._dynamo.reset()
+    gc.collect()
+    assert len(backend.compilations) == 0

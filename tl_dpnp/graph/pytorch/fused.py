@@ -1,0 +1,129 @@
+"""`fuse` and `explain` where there is no dpnp: functions of PyTorch's tensors on CUDA devices."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tl_dpnp import config
+from tl_dpnp.errors import TLTypeError, UnsupportedError
+from tl_dpnp.target.targets import TARGETS
+
+if TYPE_CHECKING:
+    from tl_dpnp.graph.pytorch.backend import Backend
+    from tl_dpnp.graph.pytorch.explanation import Explanation
+
+__all__ = ["FusedFunction", "explain", "fuse"]
+
+_BREAKS = ("quiet", "warn", "error")
+
+
+class FusedFunction:
+    """A function that is fused; made by `tl_dpnp.fuse`."""
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, on_break: str, dynamic: bool | None) -> None:
+        if not callable(function) or isinstance(function, type):
+            raise TLTypeError(f"fuse takes a function, not a {type(function).__name__}"
+                              + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
+        functools.update_wrapper(self, function, updated=())
+        self.function, self.fullgraph, self.on_break, self.dynamic = function, fullgraph, on_break, dynamic
+        self._types: set[type] = set()
+
+    def __repr__(self) -> str:
+        return f"<tl_dpnp.fuse of {self._name}>"
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", repr(self.function))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call the function; results are PyTorch's tensors."""
+        if not self._types.issuperset(map(type, arguments)):
+            self._check(arguments)
+        return self._compiled(*arguments, **keywords)
+
+    def _check(self, arguments: tuple[Any, ...]) -> None:
+        for argument in arguments:
+            if type(argument).__module__.partition(".")[0] == "cupy":
+                raise UnsupportedError(
+                    "fuse takes no arrays of CuPy: write the function with PyTorch's functions, and give it "
+                    "torch.as_tensor(array), which is the same memory; cupy.asarray(result) is the way back")
+        self._types.update(map(type, arguments))
+
+    @functools.cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        return self._compiled_with(self._backend())
+
+    def _backend(self) -> Backend:
+        try:
+            from tl_dpnp.graph.pytorch.backend import Backend
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != "torch":
+                raise
+            raise UnsupportedError("fuse needs dpnp or PyTorch, and neither is installed here: docs/installing.md and "
+                                   "docs/pytorch.md say how") from None
+        wanted = config.get("TARGET")
+        target = wanted if TARGETS[wanted].is_interpreted else "cuda"
+        return Backend(target, "error" if self.fullgraph else self.on_break)
+
+    def _compiled_with(self, backend: Backend) -> Callable[..., Any]:
+        import torch
+
+        strict = self.fullgraph or self.on_break == "error"
+        compiled: Callable[..., Any] = torch.compile(
+            self.function, backend=backend, fullgraph=strict, dynamic=self.dynamic)
+        return compiled
+
+    def explain(self, *arguments: Any, **keywords: Any) -> Explanation:
+        """Compile the function anew, call it and return what became of it."""
+        from tl_dpnp.graph.pytorch.explanation import Explanation
+
+        backend = self._backend()
+        self._compiled_with(backend)(*arguments, **keywords)
+        return Explanation.of(self._name, backend.compilations)
+
+
+def fuse(
+    function: Callable[..., Any] | None = None, *, fullgraph: bool = False, on_break: str = "quiet",
+    recompile_limit: int = 8, dynamic: bool | None = None,
+) -> Any:
+    """Run a function of PyTorch's tensors on a CUDA device fused into kernels; a decorator, with or without options.
+
+    It is ``torch.compile(function, backend="tl_dpnp")``: PyTorch traces the function, and guards what it has read.
+    What has no kernel is left to PyTorch.  `on_break` says what happens then: nothing, a `FusionWarning`, or an
+    `UnsupportedError`; `fullgraph=True` is the last one.  `dynamic` is that of `torch.compile`.
+
+    Raises `TLTypeError` for options that are not understood, and `UnsupportedError` for a `recompile_limit`, which is
+    one of PyTorch's settings: ``torch._dynamo.config.recompile_limit``.
+    """
+    if on_break not in _BREAKS:
+        raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
+    if recompile_limit != 8:
+        raise UnsupportedError("recompile_limit= is for functions of dpnp's; for those of PyTorch, set "
+                               "torch._dynamo.config.recompile_limit")
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
+        return FusedFunction(function, fullgraph, on_break, dynamic)
+
+    return decorate if function is None else decorate(function)
+
+
+def explain(function: Any) -> Callable[..., Explanation]:
+    """Return a function that calls `function`, fused or not, and returns what became of it.
+
+    The result prints as text: the kernels with their operations and source, and what is left to PyTorch, with file,
+    line, reason and hint.  ``to_dict()`` gives the same as data.  Raises `TLTypeError` for what is no function.
+    """
+    if hasattr(function, "__func__") and isinstance(function.__func__, FusedFunction):  # a method
+        bound = function.__self__
+        return lambda *arguments, **keywords: function.__func__.explain(bound, *arguments, **keywords)
+    fused = function if isinstance(function, FusedFunction) else fuse(function)
+    explained: Callable[..., Explanation] = fused.explain
+    return explained

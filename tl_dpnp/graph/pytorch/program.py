@@ -1,0 +1,206 @@
+"""Planned steps with kernels and launches in place: what runs at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+
+from tl_dpnp.graph.kernels import KernelRequest
+from tl_dpnp.graph.pytorch.planning import Allocation, KernelStep, Planned, Register, TorchStep, ViewStep
+from tl_dpnp.graph.pytorch.torch_adapter import allocator
+from tl_dpnp.graph.work_groups import WorkGroups, of_warps
+from tl_dpnp.lowering.device import H200
+from tl_dpnp.runtime.cuda.arrays import cuda_device, is_aligned
+from tl_dpnp.runtime.kernel import Kernel
+from tl_dpnp.runtime.platform_choice import platform_for
+
+__all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels"]
+
+Registers = list[Any]
+_Run = Callable[[Registers], None]
+
+
+class Kernels(Protocol):
+    """Where kernels run, and how."""
+
+    groups: WorkGroups
+
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+        """Return the kernel of a request, whether it was made just now, and what runs it on tensors in registers."""
+
+
+class CudaKernels:
+    """Kernels on a CUDA device, on PyTorch's current stream."""
+
+    def __init__(self, device: Any) -> None:
+        self.queue = cuda_device(device.index)
+        self.groups = of_warps(platform_for("cuda").describe(self.queue).local_memory)
+        self.like = torch.empty(0, device=device)
+
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+        prepared = request.prepared(self.queue, "cuda", self.like)
+        start, operands, fixed = prepared.launch.run, prepared.operands, prepared.fixed
+
+        def run(registers: Registers) -> None:
+            start(fixed, [registers[slot].data_ptr() + offset for slot, offset in operands])
+
+        return prepared.kernel, prepared.compiled, run
+
+
+class ReferenceKernels:
+    """The interpreter, on tensors in the memory of the host; work-groups have as much memory as on an H200."""
+
+    groups = of_warps(H200.local_memory)
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+        kernel, compiled = request.kernel("reference")
+        shapes = [shape for shape in request.shapes if shape is not None]
+
+        def run(registers: Registers) -> None:
+            arrays = []
+            for (slot, _), shape in zip(request.operands, shapes, strict=True):
+                first = registers[slot].storage_offset() + shape.offset // shape.dtype.itemsize
+                arrays.append(torch.as_strided(registers[slot], shape.sizes, shape.strides, first).numpy())
+            kernel(*request.fixed, *arrays, group_size=request.groups)
+
+        return kernel, compiled, run
+
+
+@dataclass
+class Program:
+    """The steps of a graph for one kind of arguments; `kernels` are those of its kernel steps, in order."""
+
+    planned: Planned
+    kernels: list[Kernel]
+    compiled: list[bool]
+    _runs: list[_Run]
+    _inputs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, planned: Planned, inputs: Sequence[int], device: Any, kernels: Kernels) -> Program:
+        """Return the program of planned steps, with kernels that are compiled; `inputs` are the tensors among them."""
+        made: list[Kernel] = []
+        compiled: list[bool] = []
+        runs: list[_Run] = []
+        allocate = allocator(device)
+        releases = _releases(planned)
+        for number, step in enumerate(planned.steps):
+            match step:
+                case KernelStep(request=request, allocations=allocations):
+                    kernel, new, run = kernels.prepared(request)
+                    made.append(kernel)
+                    compiled.append(new)
+                    runs.append(_with_results(run, allocations, allocate))
+                case ViewStep():
+                    runs.append(_view(step))
+                case TorchStep():
+                    runs.append(_operation(step))
+            if releases[number]:
+                runs.append(_release(releases[number]))
+        return cls(planned, made, compiled, runs, tuple(inputs))
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        """Run the steps on the arguments of a call."""
+        planned = self.planned
+        registers: Registers = [*arguments, *[None] * (planned.slots - len(arguments))]
+        for slot in self._inputs:
+            if not is_aligned(registers[slot].data_ptr()):  # kernels were chosen for memory that is
+                registers[slot] = _aligned(registers[slot])
+        for slot, constant in planned.constants.items():
+            registers[slot] = constant
+        for run in self._runs:
+            run(registers)
+        return fx.node.map_aggregate(planned.results, lambda value: _of_register(value, registers))
+
+
+def _aligned(tensor: Any) -> Any:
+    """Return a copy of a tensor with the same strides, in memory that is aligned."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
+def _of_register(value: Any, registers: Registers) -> Any:
+    return registers[value.slot] if isinstance(value, Register) else value
+
+
+def _with_results(run: _Run, allocations: Sequence[Allocation], allocate: Callable[..., Any]) -> _Run:
+    made = [(each.slot, (each.shape, each.strides, each.dtype)) for each in allocations]
+    if len(made) == 1:
+        (slot, like), = made
+
+        def run_with_one(registers: Registers) -> None:
+            registers[slot] = allocate(*like)
+            run(registers)
+
+        return run_with_one
+
+    def run_with_all(registers: Registers) -> None:
+        for slot, like in made:
+            registers[slot] = allocate(*like)
+        run(registers)
+
+    return run_with_all
+
+
+def _view(step: ViewStep) -> _Run:
+    def run(registers: Registers) -> None:
+        source = registers[step.source]
+        registers[step.slot] = source.as_strided(step.shape, step.strides, source.storage_offset() + step.offset)
+
+    return run
+
+
+def _operation(step: TorchStep) -> _Run:
+    def run(registers: Registers) -> None:
+        arguments, keywords = fx.node.map_aggregate(
+            (step.arguments, step.keywords), lambda value: _of_register(value, registers))
+        registers[step.slot] = step.function(*arguments, **keywords)
+
+    return run
+
+
+def _release(slots: Sequence[int]) -> _Run:
+    def run(registers: Registers) -> None:
+        for slot in slots:
+            registers[slot] = None
+
+    return run
+
+
+def _releases(planned: Planned) -> list[list[int]]:
+    """Return the registers that nothing reads any more after each step, but for those of results."""
+    last: dict[int, int] = {}
+    for number, step in enumerate(planned.steps):
+        match step:
+            case KernelStep(request=request):
+                used = [slot for slot, _ in request.operands]
+            case ViewStep(slot=slot, source=source):
+                used = [slot, source]
+            case TorchStep(slot=slot, arguments=arguments, keywords=keywords):
+                used = [slot, *_registers((arguments, keywords))]
+        last |= dict.fromkeys(used, number)
+    kept = {*_registers(planned.results), *planned.constants}
+    releases: list[list[int]] = [[] for _ in planned.steps]
+    for slot, number in last.items():
+        if slot not in kept and number < len(planned.steps) - 1:
+            releases[number].append(slot)
+    return releases
+
+
+def _registers(value: Any) -> list[int]:
+    """Return the registers in arguments or results."""
+    found: list[int] = []
+
+    def note(entry: Any) -> Any:
+        if isinstance(entry, Register):
+            found.append(entry.slot)
+        return entry
+
+    fx.node.map_aggregate(value, note)
+    return found
