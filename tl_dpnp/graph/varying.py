@@ -16,6 +16,7 @@ from tl_dpnp.graph.nodes import Array, Given, Node, Number
 from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, rebuilt, room_for
 from tl_dpnp.graph.unification import Axis, GraphValues
+from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["Choice", "NamedArray", "Varying"]
 
@@ -25,8 +26,8 @@ _MOST = 256
 _MOST_PARTITIONINGS = 32
 
 
-#: How graphs were partitioned whose kernels are given the same values, by the local memory of the device.
-Partitionings = dict[int, Partitioning | None]
+#: How graphs were partitioned whose kernels are given the same values, for each kind of work-groups.
+Partitionings = dict[WorkGroups, Partitioning | None]
 
 
 @dataclass
