@@ -17,10 +17,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import SettingWarning, TLError, nearest, warn
-from tl_dpnp.records import dataclass
 
 __all__ = ["LOGS", "PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
 

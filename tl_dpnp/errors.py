@@ -12,10 +12,8 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import FrameType
-
-from tl_dpnp.records import dataclass
 
 __all__ = [
     "CacheWarning",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import constant, lanes, vector_of
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["tanh"]

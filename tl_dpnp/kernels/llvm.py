@@ -7,12 +7,11 @@ Vector widths are those of SPIR-V: 2, 4, 8 and 16 lanes (SPIR-V specification, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from llvmlite import ir
 
 from tl_dpnp.errors import Span, UnsupportedError
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

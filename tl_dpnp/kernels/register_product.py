@@ -8,6 +8,7 @@ divide C.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,6 @@ from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, if_then, inde
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["RegisterProduct"]

@@ -4,8 +4,9 @@ is broadcast; one rounding for each product and sum.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
-from tl_dpnp.records import dataclass
 
 __all__ = ["ROWS", "SimdRow"]
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.constants import format_constant
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Slice, Value
 from tl_dpnp.language.types import GroupType, MemrefType, Type
-from tl_dpnp.records import dataclass
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree

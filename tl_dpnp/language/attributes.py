@@ -6,13 +6,13 @@ Source: language 0.4, section "Attributes".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Tree
 
 from tl_dpnp.language.constants import parse_integer
 from tl_dpnp.language.rule_error import RuleError
-from tl_dpnp.records import dataclass
 
 __all__ = ["ALLOWED", "Attribute", "read_attributes"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.ir import Operand, Operation, Value
 from tl_dpnp.language.types import MemrefType, Type
-from tl_dpnp.records import dataclass
 
 __all__ = ["Entry", "Scopes"]
 

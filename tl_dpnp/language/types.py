@@ -5,7 +5,8 @@ Source: tensor language reference, section "Types".
 
 from __future__ import annotations
 
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
+
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["DYNAMIC", "GroupType", "MemrefType", "Size", "Type", "canonical_strides"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping as Table
+from dataclasses import dataclass
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -18,7 +19,6 @@ from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "Analysis", "analyse"]

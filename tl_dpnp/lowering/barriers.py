@@ -9,11 +9,11 @@ next first one.  Memory is the same when it belongs to one parameter, or to temp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.rewrite import replace_body, root_of, roots, with_regions
-from tl_dpnp.records import dataclass
 
 __all__ = ["insert_barriers"]
 

@@ -7,7 +7,7 @@ A missing axis has one iteration, so that every nest has a loop ``m`` and a loop
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
@@ -28,7 +28,6 @@ from tl_dpnp.lowering.nest import (
     Scalar,
     Total,
 )
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
 __all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest"]

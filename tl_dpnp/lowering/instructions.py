@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tl_dpnp.kernels import simd_rows
@@ -13,7 +13,6 @@ from tl_dpnp.kernels.instructions import MatrixInstruction
 from tl_dpnp.kernels.mma import rows as mma_rows
 from tl_dpnp.lowering.expressions import Access, Convert, Expression, MultiplyAdd
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
-from tl_dpnp.records import dataclass
 
 __all__ = ["Multiplication", "instruction_named", "instruction_of", "multiplication_in", "whole_instruction"]
 

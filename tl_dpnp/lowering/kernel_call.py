@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.records import dataclass
 
 __all__ = ["KernelCall", "KernelMaker"]
 

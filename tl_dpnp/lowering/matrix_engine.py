@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.memory import aligned
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 

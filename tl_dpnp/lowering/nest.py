@@ -8,7 +8,7 @@ A nest is a tree of loops over assignments to elements of buffers, in the spirit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tl_dpnp.lowering.expressions import (
@@ -30,7 +30,6 @@ from tl_dpnp.lowering.expressions import (
     map_accesses,
     round_down,
 )
-from tl_dpnp.records import dataclass
 
 __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",

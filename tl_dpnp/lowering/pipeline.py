@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from collections.abc import Mapping as Table
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
@@ -30,7 +30,6 @@ from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, registers_of, schedule_instructions, work_of
 from tl_dpnp.lowering.variants import Variant
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]

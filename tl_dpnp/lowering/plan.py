@@ -33,11 +33,10 @@ beta; and the tensor maps of the operands and the result, 128 bytes each, by val
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
-from tl_dpnp.records import dataclass
 
 __all__ = [
     "EXCEEDS_ALL", "EXCEEDS_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",

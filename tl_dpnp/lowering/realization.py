@@ -8,6 +8,8 @@ memory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes
@@ -20,7 +22,6 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.memory import aligned
 from tl_dpnp.lowering.nest import Buffer, Leaf, Nest, leaves, loops_of, stages_of
 from tl_dpnp.lowering.synchronization import synchronize
-from tl_dpnp.records import dataclass
 
 __all__ = ["Realized", "realize"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
@@ -21,7 +21,6 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.choice import ENGINES, choose
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic
 from tl_dpnp.lowering.tiling import vector_operations
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 __all__ = ["GivenSchedule", "Scheduled", "registers_of", "resolve_schedules", "schedule_instructions", "work_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import analyse
@@ -18,7 +18,6 @@ from tl_dpnp.lowering.mappings.choice import base_mapping
 from tl_dpnp.lowering.tactics.choice import tunable
 from tl_dpnp.lowering.tactics.tactic import TiledTactic
 from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.device import Device
 

@@ -9,9 +9,9 @@ tile of columns.  That costs next to nothing even where columns are whole lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, Node, leaves, loops_of
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["StreamedResult", "streamed_result"]

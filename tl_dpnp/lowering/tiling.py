@@ -8,10 +8,11 @@ is so small that its loop would cost more than its work.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.llvm import MOST_LANES
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import Bound
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core, TileNumbers
 
 __all__ = [

@@ -8,14 +8,13 @@ the compiler.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.plan import BlockPlan, TilePlan
-from tl_dpnp.records import dataclass
 
 __all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 

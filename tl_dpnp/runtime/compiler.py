@@ -9,14 +9,13 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLError
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of

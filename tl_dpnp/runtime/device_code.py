@@ -7,6 +7,7 @@ and defined by the module of a body, which is linked to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -14,7 +15,6 @@ from llvmlite import ir
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.body.emission import BODY_NAME
 from tl_dpnp.lowering.body.tree import Argument
-from tl_dpnp.records import dataclass
 
 __all__ = ["MOST_HOSTS", "DeviceCode", "call_body", "host_function", "signature_of"]
 

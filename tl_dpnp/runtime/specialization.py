@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.language.types import MemrefType, canonical_strides
 from tl_dpnp.lowering.specialize import specialize
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.program import Program

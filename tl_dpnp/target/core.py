@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["CACHE_LINE", "Core", "TileNumbers"]
 

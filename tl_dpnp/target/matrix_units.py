@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
 
 __all__ = ["AmxNumbers", "DpasNumbers"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
 
 __all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from llvmlite import ir
@@ -14,7 +15,6 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load, shuffle
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
-from tl_dpnp.records import dataclass
 
 __all__ = ["Packer", "plus", "times"]
 

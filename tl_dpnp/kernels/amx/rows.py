@@ -9,8 +9,9 @@ rows of A.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
-from tl_dpnp.records import dataclass
 
 __all__ = ["MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
 

@@ -7,11 +7,11 @@ not full, so that the loop over the others needs no bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Panel
 from tl_dpnp.kernels.blocked.multiply import WarpTile
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
-from tl_dpnp.records import dataclass
 
 __all__ = ["MultistageProduct"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -16,7 +17,6 @@ from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.llvm import I32, Intrinsic
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX
 
 __all__ = ["LEFT", "RIGHT", "BlockedProduct"]

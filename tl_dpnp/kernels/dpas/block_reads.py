@@ -12,6 +12,7 @@ least 64, the width is a multiple of 4 and the pitch of 16.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from llvmlite import ir
@@ -19,7 +20,6 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes
-from tl_dpnp.records import dataclass
 
 __all__ = ["BlockReader", "Blocks", "blocks_of_a", "blocks_of_b", "is_aligned"]
 

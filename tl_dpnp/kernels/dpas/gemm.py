@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,7 +18,6 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
 from tl_dpnp.kernels.dpas.wide_loads import WideLoader, takes_wide_loads
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
 __all__ = ["Product", "SubGroup", "emit_product", "uniform"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -17,7 +18,6 @@ from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index, lanes, vector_of
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
 __all__ = [

@@ -8,6 +8,7 @@ neighbouring elements of a column of B, which belong to DPAS after DPAS.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -15,7 +16,6 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, constant, index, vector_of
-from tl_dpnp.records import dataclass
 
 __all__ = ["WideLoader", "takes_wide_loads"]
 

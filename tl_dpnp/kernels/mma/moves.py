@@ -6,7 +6,7 @@ Sources: PTX ISA 9.0, sections 9.7.9.25.3 (cp.async) and 9.7.14.5.15 (ldmatrix);
 
 from __future__ import annotations
 
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
 
 __all__ = ["COPIES", "MATRIX_LOADS", "AsyncCopy", "MatrixLoad"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -11,7 +11,6 @@ from tl_dpnp.kernels.llvm import I32, index
 from tl_dpnp.kernels.mma.emit import mma
 from tl_dpnp.kernels.mma.rows import MmaRow
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
-from tl_dpnp.records import dataclass
 
 __all__ = ["FORMS", "Finish", "Matrix", "lane_place", "multiply", "terms"]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -20,7 +21,6 @@ from tl_dpnp.kernels.mma.rows import ELEMENTS, MmaRow
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, Panel, WarpgroupRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX
 
 __all__ = ["BOX_ROWS", "TILE_ROWS", "TileProduct"]

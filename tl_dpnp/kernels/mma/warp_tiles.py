@@ -7,11 +7,12 @@ Source: PTX ISA 9.0, sections 9.7.14.5.14 (mma) and 9.7.14.5.15 (ldmatrix).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE
-from tl_dpnp.records import dataclass
 
 __all__ = ["WarpTiles"]
 

@@ -10,11 +10,11 @@ Forms for bits, and those with a sparse A or with A in registers, are not in the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 from tl_dpnp.kernels.instructions import MatrixInstruction
 from tl_dpnp.kernels.mma.rows import ELEMENTS
-from tl_dpnp.records import dataclass
 
 __all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow", "warpgroup_row"]
 

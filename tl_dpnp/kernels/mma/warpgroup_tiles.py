@@ -5,9 +5,10 @@ Source: PTX ISA 9.0, section 9.7.15.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, warpgroup_row
-from tl_dpnp.records import dataclass
 
 __all__ = ["WarpgroupTiles"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import Writing
@@ -19,7 +20,6 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operand_name
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, I1, PRECISIONS, Precision, ScalarType, is_lossless
 
 if TYPE_CHECKING:

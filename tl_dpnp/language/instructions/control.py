@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, R
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.types import Type
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:

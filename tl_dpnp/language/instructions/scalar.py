@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,6 @@ from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, V
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Source: tensor language reference, sections "Expand", "Fuse", "Size" and "Subvie
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spelled
@@ -13,7 +14,6 @@ from tl_dpnp.language.ir import Slice, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, memref_operand
 from tl_dpnp.language.types import MemrefType, Size, Type
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, ScalarType
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.lib.stride_tricks import as_strided
 from tl_dpnp.language.interpreter.fault import BoundsFault, Fault
 from tl_dpnp.language.interpreter.scalar import Array
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tl_dpnp.kernels.llvm import GLOBAL
 from tl_dpnp.language.types import MemrefType, Size
 from tl_dpnp.lowering.body.tree import Expression
-from tl_dpnp.records import dataclass
 
 __all__ = ["MemrefDescriptor", "prefer_static"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from llvmlite import ir
@@ -28,7 +28,6 @@ from tl_dpnp.lowering.emission.patterns import (
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access
 from tl_dpnp.lowering.streaming import StreamedResult
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
 __all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import index, power_of_two
 from tl_dpnp.lowering.nest import Derived, Index
-from tl_dpnp.records import dataclass
 
 __all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces", "with_last_filled"]
 

@@ -8,6 +8,7 @@ any of the products.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
@@ -25,7 +26,6 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 from tl_dpnp.target.device import Device
 from tl_dpnp.target.multiprocessor import BlockedNumbers

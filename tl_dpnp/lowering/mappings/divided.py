@@ -7,7 +7,7 @@ these are few, some of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
@@ -17,7 +17,6 @@ from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
 from tl_dpnp.lowering.schedules import schedule_instructions, work_of
 from tl_dpnp.lowering.variants import FewGroups
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 from tl_dpnp.target.device import Device
 

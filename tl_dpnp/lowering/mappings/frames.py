@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from tl_dpnp.records import dataclass
 
 __all__ = ["FRAMES", "Form", "Frame"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -19,7 +19,6 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tactics.tactic import Place
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.variants import Condition
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ Thread blocks then do not stand for work-groups of the language: each computes t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.mma.tile_product import TILE_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
@@ -23,7 +23,6 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
-from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
 

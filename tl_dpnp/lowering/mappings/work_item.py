@@ -5,6 +5,7 @@ Barriers vanish, temporaries are private memory, and a work-item does a chunk of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -16,7 +17,6 @@ from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.mappings.jam import moving_values
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, loops_of, round_down, stages_of
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
-from tl_dpnp.records import dataclass
 
 __all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "fuse", "load_ahead", "mark", "prefetch", "reorder", "split",
            "unroll", "vectorize"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Node, Number, Stage, Total, leaves, map_assigns
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.records import dataclass
 
 __all__ = ["Decomposed", "decompose_reduction", "rfactor"]
 

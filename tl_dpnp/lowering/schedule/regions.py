@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tl_dpnp.lowering.nest import Bound, Dimension, Guard, Index, Leaf, Loop, RoundDown
 from tl_dpnp.lowering.schedule.draft import Draft
-from tl_dpnp.records import dataclass
 
 __all__ = ["Extent", "exceeds", "extents", "require_box"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
@@ -10,7 +12,6 @@ from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.nest_products import lies_along, refusal, stores_sums, whole_product
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import AMX
 
 __all__ = ["Amx"]

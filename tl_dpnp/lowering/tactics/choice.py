@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.lowering.contraction import Contraction
@@ -13,7 +14,6 @@ from tl_dpnp.lowering.tactics.lanes import Lanes
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic, TiledTactic
 from tl_dpnp.lowering.tactics.threads import Threads
 from tl_dpnp.lowering.tactics.vectors import Vectors
-from tl_dpnp.records import dataclass
 
 __all__ = ["ENGINES", "TACTICS", "choose", "tunable"]
 

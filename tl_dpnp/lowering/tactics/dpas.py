@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes, packed_registers
@@ -22,7 +22,6 @@ from tl_dpnp.lowering.nest_products import (
 )
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]

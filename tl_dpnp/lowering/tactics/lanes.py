@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import tile_columns, unroll_reduction
 from tl_dpnp.lowering.tiling import Tiling, subgroup_tiling
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 __all__ = ["Lanes", "subgroup_schedule"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
 from tl_dpnp.lowering.tactics.tiles import unroll_reduction
-from tl_dpnp.records import dataclass
 
 __all__ = ["Threads"]
 

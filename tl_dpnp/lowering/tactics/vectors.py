@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
 from tl_dpnp.lowering.nest import Bound, leaves
@@ -12,7 +12,6 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, Part, decreasing, tile_columns, unroll_reduction
 from tl_dpnp.lowering.tiling import Tiling, memory_tiling, rest_of_rows, vector_tiling, vector_width
-from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 __all__ = ["Vectors", "vector_schedule"]

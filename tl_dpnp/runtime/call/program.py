@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.relations import Shapes
 from tl_dpnp.runtime.call.signature import CallSignature
 from tl_dpnp.runtime.call.usage import BatchMode, Usage, analyse

@@ -7,10 +7,9 @@ checked by the verifier, and "a dynamic size matches any size and is checked at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tl_dpnp.language import ops
-from tl_dpnp.records import dataclass
 
 __all__ = ["GROUP_ID", "UNKNOWN", "Element", "Extent", "Relation", "Shapes"]
 

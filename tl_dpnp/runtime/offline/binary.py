@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
 
 __all__ = ["DeviceBinary", "KernelFacts", "read_binary"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.pipeline import LoweredKernel
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named

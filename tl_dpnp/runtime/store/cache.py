@@ -13,11 +13,11 @@ import hashlib
 import json
 import os
 import stat
+from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning, warn
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]

@@ -11,8 +11,7 @@ import json
 import os
 import re
 import time
-
-from tl_dpnp.records import dataclass
+from dataclasses import dataclass
 
 __all__ = ["CacheSize", "measure", "prune"]
 

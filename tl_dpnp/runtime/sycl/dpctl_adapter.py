@@ -28,6 +28,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +41,6 @@ import numpy as np
 from dpctl.utils import ExecutionPlacementError
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arrays import DeviceTable
 
 __all__ = [

@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpctl.tensor import usm_ndarray
@@ -19,7 +20,6 @@ from dpctl.tensor import usm_ndarray
 from tl_dpnp.errors import TLError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.binding import Binding

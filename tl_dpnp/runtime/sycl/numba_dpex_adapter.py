@@ -26,9 +26,9 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from dataclasses import dataclass
 from typing import Any
 
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime import bootstrap
 
 bootstrap.install()

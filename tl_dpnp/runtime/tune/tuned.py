@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tl_dpnp.lowering.device import LoweringOptions
-from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
