@@ -183,6 +183,13 @@ def test_a_function_with_effects_shares_kernels_between_sizes():
     assert f.stats.compilations == 2
 
 
+def test_diagonals_end_with_the_shorter_axis():
+    fused = tl_dpnp.fuse(lambda a: dpnp.trace(a, axis1=1, axis2=2) * 2, dynamic=True)
+    for shape in ((5, 2, 4), (3, 4, 2), (7, 3, 3), (2, 6, 5)):
+        a = _array(*shape)
+        compare(str(shape), fused(a), dpnp.trace(a, axis1=1, axis2=2) * 2)
+
+
 def test_in_place_results_lie_where_they_should():
     def f(x, w):
         x += dpnp.tanh(x @ w)

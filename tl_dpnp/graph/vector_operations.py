@@ -9,10 +9,10 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
-from tl_dpnp.graph.nodes import View
 from tl_dpnp.graph.recorders import array_axis, array_operands, check_arrays, recorded, records, static_integer
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import diagonal_axes
+from tl_dpnp.graph.views import view
 
 __all__: list[str] = []
 
@@ -45,10 +45,10 @@ def _diff(trace: Trace, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None,
 @records("trace")
 def _trace(trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
            out: Any = None) -> Any:
-    """Record the sums of diagonals, which may lie in memory as no memref says: the index map stays with the sum."""
+    """Record the sums of diagonals."""
     [(node, usm_type, queue)] = array_operands(trace, a)
     shape, axes = diagonal_axes(node.shape, offset, axis1, axis2)
-    diagonal = trace.lazy(View(shape, node.dtype, node, axes), str(usm_type), queue)
+    diagonal = trace.lazy(view(node, shape, axes), str(usm_type), queue)
     return recorded(trace, "sum", diagonal, axis=-1, dtype=dtype, out=out)
 
 
