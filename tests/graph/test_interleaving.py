@@ -40,6 +40,17 @@ def _descent(A, x, y, W):
     return steps, (r * r).sum(axis=-1)
 
 
+def _orthogonal(A, x, y, W):
+    """Gram-Schmidt: sums, and no product that contracts."""
+    columns = []
+    for place in range(A.shape[-1]):
+        column = A[..., place]
+        for other in columns:
+            column = column - other * (column * other).sum(axis=-1, keepdims=True)
+        columns.append(column / dpnp.sqrt((column * column).sum(axis=-1, keepdims=True) + 1e-3))
+    return dpnp.stack(columns, axis=-1)
+
+
 def _shared(A, x, y, W):
     B = dpnp.tanh(W @ A)
     for _ in range(3):
@@ -76,7 +87,7 @@ def _mixed(A, x, y, W):
     return dpnp.sqrt(_times(A, x) + x), dpnp.argmax(x, axis=1) + counted[:, 0]
 
 
-_PROGRAMS = [_scaling, _descent, _shared, _parts, _tensors, _in_place, _mixed]
+_PROGRAMS = [_scaling, _descent, _orthogonal, _shared, _parts, _tensors, _in_place, _mixed]
 _ARRANGEMENTS = {
     "C": lambda array: array,
     "batch backwards": lambda array: array[::-1],
@@ -124,7 +135,7 @@ def test_arrays_lie_in_any_way(function, arrangement):
     _check(function, _arguments(300, 4, "f4", arrangement), copied=False)
 
 
-@pytest.mark.parametrize("function", [_scaling, _descent, _shared])
+@pytest.mark.parametrize("function", [_scaling, _descent, _orthogonal, _shared])
 def test_a_work_group_has_several_matrices(function):
     arguments = _arguments(1000, 3, "f4")
     fused = tl_dpnp.fuse(function)

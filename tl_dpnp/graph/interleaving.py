@@ -43,12 +43,17 @@ def can_be_interleaved(placement: Placement) -> bool:
     """Return whether code for the interleaved layout can be written for a region: sums of few terms, whose number is
     known, and functions of floats and numbers.
     """
-    products = [node for node in placement.places if isinstance(node, Contract)]
-    return bool(products) and all(
+    sums = [node for node in placement.places if isinstance(node, Contract | Reduce) and _is_wide(node)]
+    return bool(sums) and all(
         isinstance(node, Map | Contract | Reduce | View | Assemble)
         and not any(map(is_dynamic, (size for size, axis in zip(node.shape, places, strict=True) if axis is None)))
         for node, places in placement.places.items()
-    ) and all(node.dtype.kind == "f" and node.dtype.itemsize > 2 and _depth(node) <= _DEEPEST for node in products)
+    ) and all(_is_wide(node) and _depth(node) <= _DEEPEST for node in placement.places if isinstance(node, Contract))
+
+
+def _is_wide(node: Node) -> bool:
+    """Return whether a node has floats of at least 32 bits, of which vectors hold a power of two."""
+    return node.dtype.kind == "f" and node.dtype.itemsize > 2
 
 
 def is_better_interleaved(placement: Placement, roots: Sequence[Node]) -> bool:
