@@ -6,6 +6,7 @@ import argparse
 import ast
 import importlib
 import inspect
+import math
 import random
 import signal
 import sys
@@ -39,10 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name:<10} {what}" for name, what in known.items()))
         return 0
     seed = random.SystemRandom().randrange(SEEDS) if options.seed is None else options.seed
+    minutes = options.minutes if options.minutes is not None else 1.0 if options.count is None else math.inf
     given = {name: getattr(options, name) for name in ("kind", "workers", "cuda_python")}
     extra = {name: value for name, value in given.items() if value is not None}
     names = list(known) if options.name == "all" else [options.name]
-    outcomes = [run_one(name, seed, options.minutes, options.count, extra) for name in names]
+    outcomes = [run_one(name, seed, minutes, options.count, extra) for name in names]
     return int(any(outcome.failures for outcome in outcomes))
 
 
@@ -69,7 +71,7 @@ def _parser(known: dict[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("name", choices=[*known, "all", "list"], metavar="NAME",
                         help=f"{', '.join(known)}; all of them: all; what they do: list")
     parser.add_argument("--seed", type=int, help="repeats a campaign; drawn and printed if left out")
-    parser.add_argument("--minutes", type=float, default=1.0, help="stop after so long (1)")
+    parser.add_argument("--minutes", type=float, help="stop after so long (1 if no count is given)")
     parser.add_argument("--count", type=int, help="stop after so many cases")
     parser.add_argument("--kind", help="try cases of one kind only, where the campaign has several")
     parser.add_argument("--workers", type=int, help="processes that try cases (the number of cores)")

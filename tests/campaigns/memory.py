@@ -175,7 +175,7 @@ def _process(name: str, seed: int, count: int, seconds: float, folder: str) -> l
 
 
 def _command(name: str, seed: int, count: int) -> str:
-    return f"repeat with: python -m tests.campaigns memory --kind {name} --seed {seed} --count {count} --minutes 600"
+    return f"repeat with: python -m tests.campaigns memory --kind {name} --seed {seed} --count {count}"
 
 
 def _table(samples: list[Sample]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import types
 from dataclasses import replace
@@ -128,6 +129,15 @@ def test_a_failure_is_the_exit_status(capsys: pytest.CaptureFixture, monkeypatch
     assert output.splitlines()[-1] == "text: 3 tried, 1 failed, seed 7"
     with pytest.raises(SystemExit, match="the campaign 'text' takes no --workers"):
         command.main(["text", "--workers", "2"])
+
+
+@pytest.mark.parametrize(("given", "minutes"), [
+    ([], 1.0), (["--minutes", "3"], 3.0), (["--count", "9"], math.inf), (["--count", "9", "--minutes", "3"], 3.0)])
+def test_a_count_alone_is_reached(monkeypatch: pytest.MonkeyPatch, given: list[str], minutes: float) -> None:
+    seen = []
+    monkeypatch.setattr(text, "run", lambda seed, minutes, count=None: seen.append(minutes) or Outcome(0))
+    command.main(["text", *given])
+    assert seen == [minutes]
 
 
 def test_a_seed_is_drawn_and_printed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
