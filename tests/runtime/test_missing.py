@@ -13,9 +13,6 @@ for name in ("dpnp", "dpctl", "numba_dpex"):
     sys.modules[name] = None
 """
 USES = {
-    "fuse": "from tl_dpnp import fuse; use = lambda: fuse(lambda x: x + 1)",
-    "fuse with options": "from tl_dpnp import fuse; use = lambda: fuse(dynamic=True)",
-    "explain": "from tl_dpnp import explain; use = lambda: explain(max, 1, 2)",
     "fusing": "from tl_dpnp import fusing; use = fusing",
     "spec": "from tl_dpnp import spec; use = lambda: spec((3, 4))",
     "devices": "from tl_dpnp import devices; use = devices",
@@ -23,19 +20,36 @@ USES = {
     "xp": "import tl_dpnp.xp as xp; use = lambda: xp.zeros(3)",
     "compile": "import tl_dpnp; use = lambda: tl_dpnp.compile('func @f(%x: memref<f32x3>) {}')",
 }
+#: What is for PyTorch's tensors where dpnp is missing, so that the error comes when it is known what is given.
+FUSE = {
+    "fuse": "from tl_dpnp import fuse; use = lambda: fuse(lambda x: x + 1)(1)",
+    "fuse with options": "from tl_dpnp import fuse; use = lambda: fuse(dynamic=True)(lambda x: x + 1)(1)",
+    "explain": "from tl_dpnp import explain; use = lambda: explain(lambda x: x + 1)(1)",
+}
 
 
 def run(code):
     return subprocess.run([sys.executable, "-c", WITHOUT + code], text=True, capture_output=True, timeout=120)
 
 
+def words_on(use):
+    """Return what the error says that comes where something is used, after it was imported."""
+    result = run(f"{use}\nprint('imported')\nfrom tl_dpnp import UnsupportedError\n"
+                 "try:\n    use()\nexcept UnsupportedError as error:\n    print(error)")
+    imported, words = result.stdout.splitlines() or ("", "")
+    assert imported == "imported", result.stderr
+    return words
+
+
 @pytest.mark.parametrize("name", USES)
 def test_what_needs_dpnp_says_so_where_it_is_used(name):
-    result = run(f"{USES[name]}\nprint('imported')\nfrom tl_dpnp import UnsupportedError\n"
-                 "try:\n    use()\nexcept UnsupportedError as error:\n    print(error)")
-    imported, words = result.stdout.splitlines()
-    assert imported == "imported", result.stderr
-    assert "which is not installed here: `pip install .` in the source of tl_dpnp" in words
+    assert "which is not installed here: `pip install .` in the source of tl_dpnp" in words_on(USES[name])
+
+
+@pytest.mark.parametrize("name", FUSE)
+def test_what_needs_dpnp_or_pytorch_says_so_where_it_is_called(name):
+    words = words_on(f"import sys; sys.modules['torch'] = None; {FUSE[name]}")
+    assert "fuse needs dpnp or PyTorch, and neither is installed here: docs/installing.md" in words
 
 
 def test_other_modules_that_are_missing_are_named_as_ever():

@@ -69,12 +69,16 @@ def product_in(m: Loop) -> NestProduct | None:
     found = multiplication_in(m)
     if found is None or found.finish is None:
         return None
-    n, k = found.n, found.k
     plain = all(loop.start == 0 and loop.step == 1 and not loop.guards for loop in found.loops)
     rounded = any(isinstance(factor, Convert) and factor.type != found.target.buffer.element
                   for factor in (found.left, found.right))
-    if n is None or k is None or found.loops != (found.m, n, k) or not plain or rounded:
+    if len(found.loops) != 3 or not plain or rounded:
         return None
+    # Vectors lack a mode: its loop has one iteration, which no index of an operand names.
+    roles = zip((found.m, found.n, found.k), found.loops, strict=True)
+    if not all(loop == role or (role is None and loop.stop == 1) for role, loop in roles):
+        return None
+    _, n, k = found.loops
     return NestProduct(m, n, k, found.a, found.b, found.target, found.finish)
 
 

@@ -81,9 +81,9 @@ class FusedFunction:
 
     def explain(self, *arguments: Any, **keywords: Any) -> Explanation:
         """Compile the function anew, call it and return what became of it."""
+        backend = self._backend()
         from tl_dpnp.graph.pytorch.explanation import Explanation
 
-        backend = self._backend()
         self._compiled_with(backend)(*arguments, **keywords)
         return Explanation.of(self._name, backend.compilations)
 
