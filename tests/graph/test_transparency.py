@@ -7,7 +7,11 @@ import collections
 import dataclasses
 import functools
 import gc
+import inspect
+import logging
 import math
+import sys
+import warnings
 from types import SimpleNamespace
 
 import dpnp
@@ -381,6 +385,62 @@ def classes_that_are_gone(fuse):
     for k in range(1, 5):
         yield f(A, type("Thing", (), {"k": k})())
         gc.collect()
+
+
+def where_messages_are_from(fuse):
+    """Functions that look at the frame of their caller: its line and its name."""
+    records, logger = [], logging.getLogger("tests.graph.user")
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append((record.pathname, record.lineno, record.funcName, record.getMessage()))
+
+    def helper(x):
+        logger.info("of shape %s", x.shape)
+        warnings.warn("in the helper", DeprecationWarning, stacklevel=1)
+        warnings.warn("of the caller", UserWarning, stacklevel=2)
+        return x @ x
+
+    def function(x, dt):
+        logging.LoggerAdapter(logger, {}).warning("dt is %s", dt)
+        y = helper(x) * dt
+        return y, inspect.currentframe().f_code.co_name, sys._getframe().f_lineno, inspect.stack()[0].function
+
+    f = fuse(function)
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    try:
+        for dt in (0.5, 0.25, 0.25):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield f(A, dt)
+            yield [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
+            yield list(records)
+    finally:
+        logger.removeHandler(handler)
+
+
+def names_of_functions(fuse):
+    def outer(x, *, k=1):
+        def inner(y):
+            return y * k
+
+        functions = inner, lambda: 0
+        return inner(x), [function.__qualname__ for function in functions], (y for y in ()).__qualname__, inner
+
+    class Owner:
+        @fuse
+        def method(self, x):
+            return x * 1, (lambda: 0).__qualname__
+
+    f = fuse(outer)
+    for _ in range(2):
+        *seen, inner = f(A)
+        yield seen
+        yield Owner().method(A)
+        for wrong in (lambda: f(), lambda: f(A, 2), lambda: f(A, other=1), lambda inner=inner: inner()):
+            try:
+                wrong()
+            except TypeError as error:
+                yield str(error)
 
 
 PROGRAMS = [value for value in list(globals().values())

@@ -32,7 +32,6 @@ HINTS: dict[str, str] = {
     "it changes while the function runs": "take it as an argument",
     # what may be another thing at the next call
     "it may do anything, or give something else at each call": _BEFORE_OR_AFTER + ", and pass what it returns",
-    "it may give something else at each call": "take what it gives as arguments",
     "it may be another one at each call": "compare with `is`",
     "what it holds may change without being seen": "pass a tuple or a dpnp array",
     "its value is read": "compute with the array itself, or read the value after the function",

@@ -19,7 +19,7 @@ import numpy as np
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import recorded_version
-from tl_dpnp.graph.purity import CHANGING_METHODS, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace
@@ -53,8 +53,6 @@ PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
     "change": _change,
     "slice": slice,
 }
-#: Functions that look at the frame that calls them.
-_OF_FRAMES = (globals, vars, dir)
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
@@ -214,6 +212,8 @@ class Interceptor:
             code, defaults, named = known[1]
             if code is function.__code__ and defaults is function.__defaults__ and named is function.__kwdefaults__:
                 return known[2]
+        if function in OF_FRAMES:
+            return self.barrier(function)
         result = recorded_version(function) or self._resolved(function, kind)
         self._copies[id(function)] = function, _parts(function), result
         return result
@@ -293,7 +293,7 @@ class Interceptor:
             return self.item
         if function is operator.contains:
             return lambda container, value: self.binary("in", value, container)
-        if function in _OF_FRAMES:
+        if hashable(function) and function in OF_FRAMES:
             return self.barrier(function)
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:

@@ -505,18 +505,16 @@ class Observer(ContainerReader, Interceptor):
 
     def barrier(self, function: Any) -> Any:
         """Return a function that has to be called by the user's code itself."""
-        self.effect(function.__name__, "it may give something else at each call")
+        self.effect(_full_name(function), _ANYTHING)
         return super().barrier(function)
 
     def foreign(self, function: Any) -> Callable[..., Any]:
         """Return what is called for code that is not followed."""
-        name = getattr(function, "__qualname__", type(function).__name__)
-        module = getattr(function, "__module__", None)
-        what = f"{module}.{name}" if module not in (None, "builtins", "__main__") else name
+        what = _full_name(function)
         if isinstance(function, types.FunctionType) and is_user_code(function) and rewritten(function) is None:
             self.effect(what, *obstacle(function))
         else:
-            self.effect(what, "it may do anything, or give something else at each call")
+            self.effect(what, _ANYTHING)
         return super().foreign(function)
 
     def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
@@ -524,6 +522,8 @@ class Observer(ContainerReader, Interceptor):
         return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
 
 
+#: Why a function that is not followed is called anew each time.
+_ANYTHING = "it may do anything, or give something else at each call"
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
 #: What a float that may change is added to so that the sum is written down.
@@ -535,6 +535,12 @@ _OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
 #: Types that take all elements at once when they are called.
 _AT_ONCE = (list, tuple, dict)
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
+
+
+def _full_name(function: Any) -> str:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    module = getattr(function, "__module__", None)
+    return name if module in (None, "builtins", "__main__") else f"{module}.{name}"
 
 
 def is_number(value: Any) -> bool:

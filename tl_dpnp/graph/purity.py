@@ -6,16 +6,23 @@ Everything that is not listed here is taken to do anything, so a function that c
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
+import inspect
+import logging
 import math
 import operator
 import sys
+import traceback
 import types
+import warnings
 from typing import Any
 
 import dpnp
 
-__all__ = ["CHANGING_METHODS", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_code", "trusted"]
+__all__ = [
+    "CHANGING_METHODS", "OF_FRAMES", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_code", "trusted",
+]
 
 #: Packages whose attributes are taken to stay what they are.
 _TRUSTED = frozenset("builtins dpnp numpy math cmath operator functools itertools dpctl tl_dpnp".split())
@@ -35,6 +42,13 @@ CHANGING_METHODS = frozenset(
     "append extend insert remove pop clear sort reverse update setdefault popitem add discard difference_update "
     "intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__ __imul__ __ior__".split()
 )
+_LOGGING = "debug info warning error exception critical log".split()
+#: Functions that look at the frame that calls them: its variables, or the line that a message is from.
+OF_FRAMES = frozenset((
+    globals, vars, dir, breakpoint, sys._getframe, warnings.warn, collections.namedtuple,
+    inspect.currentframe, inspect.stack, traceback.extract_stack, traceback.format_stack, traceback.print_stack,
+    *(getattr(owner, name) for owner in (logging, logging.Logger, logging.LoggerAdapter) for name in _LOGGING),
+))
 _CHANGING_OPERATORS = frozenset(
     getattr(operator, name) for name in dir(operator)
     if name in ("setitem", "delitem") or (name.startswith("i") and hasattr(operator, name[1:]) and name != "is_")

@@ -69,6 +69,7 @@ class Rewritten:
         cells = tuple(own[name] if name in own else hooks[_HOOK_OF[name]] for name in self.code.co_freevars)
         bound = types.FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, cells)
         bound.__kwdefaults__ = function.__kwdefaults__
+        bound.__qualname__ = function.__qualname__
         return bound
 
 

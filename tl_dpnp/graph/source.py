@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Definition", "compiled", "definition_of"]
 
@@ -21,9 +22,11 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass(frozen=True)
 class Definition:
-    """The syntax tree of a function, the class whose name mangles private names in it, and what its module imports."""
+    """The syntax tree of a function, its qualified name, the class whose name mangles private names in it, and what its
+    module imports."""
 
     node: FunctionNode
+    qualified: str
     owner: str | None
     imported: tuple[str, ...]
 
@@ -98,7 +101,7 @@ def _functions_in(file: str, text: str) -> list[Definition]:
     try:
         tree = ast.parse(text)
         imported = tuple(dict.fromkeys(_imports(tree)))
-        found = [Definition(node, owner, imported) for node, owner in _walk(tree, None)]
+        found = [Definition(*parts, imported) for parts in _walk(tree, "", None)]
     except (SyntaxError, ValueError, RecursionError):
         found = []
     _trees[file] = text, found
@@ -114,11 +117,16 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from _imports(child)
 
 
-def _walk(node: ast.AST, owner: str | None) -> Iterator[tuple[FunctionNode, str | None]]:
+def _walk(node: ast.AST, path: str, owner: str | None) -> Iterator[tuple[FunctionNode, str, str | None]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, FunctionNode):
-            yield child, owner
-        yield from _walk(child, child.name if isinstance(child, ast.ClassDef) else owner)
+            qualified = path + _name_of(child)
+            yield child, qualified, owner
+            yield from _walk(child, qualified + _LOCALS, owner)
+        elif isinstance(child, ast.ClassDef):
+            yield from _walk(child, f"{path}{child.name}.", child.name)
+        else:
+            yield from _walk(child, path, owner)
 
 
 def _first_line(node: FunctionNode) -> int:
@@ -159,11 +167,33 @@ def compiled(
     module = ast.fix_missing_locations(ast.Module(body=[*imports, body], type_ignores=[]))
     flags = original.co_flags & _FUTURES
     code: types.CodeType | None = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
-    for name in [*([] if definition.owner is None else [definition.owner]), "outer", _name_of(node)]:
+    around = [] if definition.owner is None else [definition.owner]
+    for name in [*around, "outer", _name_of(node)]:
         code = _constant_code(code, name)
-    return None if code is None else code.replace(co_name=original.co_name)
+    if code is None:
+        return None
+    return _qualified(code.replace(co_name=original.co_name),
+                      ".".join([*around, f"outer{_LOCALS}{_name_of(node)}"]), definition.qualified)
 
 
+def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
+    """Return code whose function is called `name` where it was compiled as `made`, and functions in it accordingly.
+
+    Qualified names are constants of the code around a function, and since Python 3.11 a field of its own.
+    """
+    def renamed(constant: Any) -> Any:
+        if isinstance(constant, types.CodeType):
+            return _qualified(constant, made, name)
+        inside = isinstance(constant, str) and constant.startswith(made + _LOCALS)
+        return name + constant[len(made):] if inside else constant
+
+    code = code.replace(co_consts=tuple(map(renamed, code.co_consts)))
+    if sys.version_info >= (3, 11):
+        code = code.replace(co_qualname=name + code.co_qualname.removeprefix(made))
+    return code
+
+
+_LOCALS = ".<locals>."
 _NEUTRAL = "__tl_dpnp_function__"
 _NESTED = 0x10  # the function stands in another one
 _FUTURES = 0x1FE0000  # the flags of ``from __future__`` in the flags of a code object
