@@ -136,6 +136,8 @@ def _array(*shape, **keywords):
         lambda a, b: bool(a),
         lambda a, b: dpnp.nothing(a),
         lambda a, b: a.nothing,
+        lambda a, b: {a: b},
+        lambda a, b: divmod(a, 0.5),
     ],
 )
 def test_what_is_wrong_raises_what_dpnp_raises(function):
@@ -145,7 +147,7 @@ def test_what_is_wrong_raises_what_dpnp_raises(function):
     with pytest.raises(type(plain.value)) as fused:
         tl_dpnp.fuse(function)(*operands)
     assert type(fused.value) is type(plain.value)
-    assert str(fused.value).replace("LazyArray", "dpnp_array") == str(plain.value).replace("LazyArray", "dpnp_array")
+    assert str(fused.value) == str(plain.value)
 
 
 def test_arrays_on_different_queues_raise_what_dpnp_raises():

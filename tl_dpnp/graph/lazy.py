@@ -180,6 +180,7 @@ def _host_method(name: str) -> Callable[..., Any]:
     return method
 
 
+LazyArray.__name__ = LazyArray.__qualname__ = dpnp.ndarray.__name__  # errors of Python name the class
 for _name in _HOST:
     if hasattr(dpnp.ndarray, _name):
         setattr(LazyArray, _name, _host_method(_name))
