@@ -331,12 +331,26 @@ for t in "f4 f8 i4 i8 f2".split():
         xp.cross(d.T, d.T[::-1], axis=0); xp.cross(d, d * 2 - 1, axisc=0); xp.kron(b, d); xp.kron(c, b); xp.kron(a, d);
         xp.kron(b @ b.T, d); xp.kron(c, 2); xp.diff(b > 1)
     """)
+    add(2, f"patterns of numbers {t}", f"{t}(3,4,5) {t}(4,6)[::-1] {t}(7) {t}(4,4)", f"""
+        xp.full((2, 3), 2.5) * a[0, 0, 0]; xp.full(3, 7, dtype='{t}') + c[:3]; xp.full_like(a, 3);
+        xp.full_like(b, 1) @ b.T; xp.full((), 4) + a; xp.full_like(d, 2, dtype='f4') @ d; xp.diag(c); xp.diag(c, 2) + 1;
+        xp.diag(c, -9); xp.diag(b); xp.diag(b, -1); xp.diag(d @ d); xp.diag(c[:4]) @ d; xp.diag(b[0], 1)[1:, ::-1];
+        xp.diagflat(a[:1, :2]); xp.diagflat(b, -1); xp.meshgrid(c, b[0]); xp.meshgrid(c)[0] * 2;
+        xp.meshgrid(c, b[0] @ b.T, indexing='ij')[1] + 1; xp.meshgrid(c[:3], c[:2], c[:4]);
+        xp.meshgrid(c, c[:2], sparse=True); xp.real(a) * 2; xp.real(b) is b
+    """)
     add(2, f"statistics of a few {t}", f"{t}(3,4,5) {t}(7)", """
         xp.count_nonzero(a); xp.count_nonzero(a, axis=1); xp.count_nonzero(a, axis=(0, 2), keepdims=True);
         xp.average(a, axis=0); xp.average(b); xp.ptp(a, axis=1); xp.ptp(a, axis=(0, 1), keepdims=True);
         xp.logsumexp(a, axis=-1); xp.logsumexp(b); xp.logsumexp(a, axis=(0, 1), keepdims=True); xp.nansum(a, axis=0);
         xp.nansum(b); xp.nanprod(b); xp.nansum(xp.log(a), axis=1)
     """)
+for t in "f4 f8 i4".split():
+    add(2, f"powers of matrices {t}", f"{t}(4,4) {t}(3,2,2)", """
+        xp.linalg.matrix_power(a, 1) + 1; xp.linalg.matrix_power(a, 2); xp.linalg.matrix_power(b, 3);
+        xp.linalg.matrix_power(b, 5); xp.linalg.matrix_power(b @ b, 4)
+    """)
+add(2, "inverse powers of matrices", "f8(3,4,4)", "xp.linalg.matrix_power(a, -1); xp.linalg.matrix_power(a, -3)")
 add(2, "sums of odd exponentials", "f4(3,4)*xp.nan f4(3,4)*xp.inf f4(3,4)*0-xp.inf", """
     xp.logsumexp(a, axis=0); xp.logsumexp(b, axis=1); xp.logsumexp(c, axis=0); xp.nansum(a); xp.nansum(b, axis=0);
     xp.nanprod(a, axis=1)

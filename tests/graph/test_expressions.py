@@ -137,6 +137,11 @@ def _array(*shape, **keywords):
         lambda a, b: dpnp.nothing(a),
         lambda a, b: a.nothing,
         lambda a, b: {a: b},
+        lambda a, b: dpnp.diag(a[None]),
+        lambda a, b: dpnp.diag(a, 1.5),
+        lambda a, b: dpnp.linalg.matrix_power(a, 2),
+        lambda a, b: dpnp.full((-1, 2), 1.0),
+        lambda a, b: dpnp.meshgrid(a, indexing="zz"),
         lambda a, b: divmod(a, 0.5),
     ],
 )

@@ -20,6 +20,7 @@ from tl_dpnp.graph.recorders import (
     Recorder,
     array_axis,
     array_operands,
+    check_arrays,
     descriptor,
     only_defaults,
     recorded,
@@ -217,6 +218,15 @@ def _astype(trace: Trace, x: Any, dtype: Any, order: Any = "K", casting: Any = "
                                                                    dtype=new) != new:
         raise NotFused(f"{node.dtype} is not cast to {new}")
     return result_array(trace, Map(node.shape, new, "astype", (node,), new), [operand])
+
+
+@records("real")
+def _real(trace: Trace, a: Any) -> Any:
+    """Return an array that has no imaginary part, as dpnp does."""
+    check_arrays(a)
+    if a.dtype.kind == "c":
+        raise NotFused(f"kernels do not compute with {a.dtype}")
+    return a
 
 
 @records("copy")

@@ -11,7 +11,7 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.composed_operations import as_floating
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
-from tl_dpnp.graph.recorders import recorded, records, result_array
+from tl_dpnp.graph.recorders import check_arrays, recorded, records, result_array, static_integer
 from tl_dpnp.graph.trace import Trace
 
 __all__: list[str] = []
@@ -29,6 +29,26 @@ def _matrices(trace: Trace, a: Any, ndim: int) -> Any:
     if x.ndim < ndim:
         raise NotFused("a single matrix that is singular is an error", "give it a batch axis")
     return x
+
+
+@records("linalg.matrix_power")
+def _matrix_power(trace: Trace, a: Any, n: Any) -> Any:
+    """Record the products of repeated squaring, as dpnp does it."""
+    check_arrays(a)
+    exponent = static_integer(n)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not exponent or type(n) is bool:
+        raise NotFused("the arguments are not fused")
+    x = recorded(trace, "linalg.inv", a) if exponent < 0 else a
+    if abs(exponent) == 3:
+        return recorded(trace, "matmul", recorded(trace, "matmul", x, x), x)
+    result, rest = None, abs(exponent)
+    while True:
+        rest, bit = divmod(rest, 2)
+        if bit:
+            result = x if result is None else recorded(trace, "matmul", result, x)
+        if not rest:
+            return result
+        x = recorded(trace, "matmul", x, x)
 
 
 @records("linalg.det")
