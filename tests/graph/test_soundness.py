@@ -596,3 +596,20 @@ def test_arrays_that_are_met_after_an_assignment_in_place():
     x = dpnp.asarray(values[0])
     for step in range(1, 3):
         np.testing.assert_array_equal(added(x).asnumpy(), values[0] - 1.5 * step + values[1])
+
+
+def test_results_of_branches_have_usm_types_of_their_own():
+    """What a branch computes into a register is no array of the other branch's USM type at a later call."""
+    branch = [True]
+    on_device, shared = (dpnp.ones((3, 4), dtype="f4", usm_type=usm_type) for usm_type in ("device", "shared"))
+
+    @tl_dpnp.fuse
+    def doubled(x, y):
+        perf_counter()
+        total = x + x if branch[0] else y + y
+        total.asnumpy()  # it is in memory from here on
+        return total + 1.0
+
+    for _ in range(2):
+        for branch[0] in (True, False):
+            assert doubled(on_device, shared).usm_type == ("device" if branch[0] else "shared")

@@ -324,7 +324,7 @@ class Trace:
             wanted = {base: lazy for lazy, base in bases if not isinstance(base, Array)}
             first = next(iter(wanted.values()))
             usm_type, queue = first._usm_type, first._queue
-            roots = {base: self._new_array(base) for base, lazy in wanted.items()
+            roots = {base: self._new_array(base, usm_type, queue) for base, lazy in wanted.items()
                      if lazy._usm_type == usm_type and lazy._queue == queue}
             self._run_regions(dict(roots), usm_type, queue)
             self._replace(roots, {base: wanted[base]._storage for base in roots})
@@ -364,9 +364,9 @@ class Trace:
         if old in self.origins:
             self.origins[new] = self.origins[old]
 
-    def _new_array(self, node: Node) -> Array:
+    def _new_array(self, node: Node, usm_type: str, queue: Any) -> Array:
         self.registers.append(None)
-        return self.cache.result(node, len(self.registers) - 1)
+        return self.cache.result(node, len(self.registers) - 1, usm_type, queue)
 
     def _run_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
         there = tuple(self.registers[array.slot] is None for array in roots.values())
@@ -394,7 +394,7 @@ class Trace:
         whole = {array.slot: array for array in rest.values()}
 
         def new_array(node: Node) -> Array:
-            array = self._new_array(node)
+            array = self._new_array(node, usm_type, queue)
             whole[array.slot] = array
             return array
 
@@ -496,7 +496,7 @@ class Trace:
                 continue
             is_plain = fits_memref(array) and not is_reversed(array)
             if not is_plain or not safe_in_place(node, array, self._same_memory(array)):
-                temporary = {node: self._new_array(node)}
+                temporary = {node: self._new_array(node, target._usm_type, target._queue)}
                 self._run_regions(dict(temporary), target._usm_type, target._queue)
                 self._replace(temporary, {node: None})
                 node = Map(array.shape, array.dtype, "positive", (temporary[node],), array.dtype)

@@ -47,7 +47,7 @@ class TraceCache:
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
         self._in_memory: dict[Any, tuple[Array, str, Any]] = {}
-        self._results: dict[tuple[Node, int], Array] = {}
+        self._results: dict[tuple[Node, int, str, Any], Array] = {}
         self._parameters: dict[int, Parameter] = {}
         self._numbers: dict[Any, Number] = {}
 
@@ -63,13 +63,13 @@ class TraceCache:
             found = self._in_memory[slot, facts] = node, array.usm_type, array.sycl_queue
         return found
 
-    def result(self, node: Node, slot: int) -> Array:
+    def result(self, node: Node, slot: int, usm_type: str, queue: Any) -> Array:
         """Return the node of the memory that a node is computed to, in C order."""
-        found = self._results.get((node, slot))
+        found = self._results.get((node, slot, usm_type, queue))
         if found is None:
-            key = slot, node.shape, node.dtype
+            key = slot, node.shape, node.dtype, usm_type, queue
             made = Array(node.shape, node.dtype, slot, c_strides(node.shape))
-            found = self._results[node, slot] = self._arrays.setdefault(key, made)
+            found = self._results[node, slot, usm_type, queue] = self._arrays.setdefault(key, made)
         return found
 
     def parameter(self, position: int) -> Parameter:
