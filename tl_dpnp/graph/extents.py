@@ -10,6 +10,8 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
 
 __all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "reach"]
 
+_VIEWS = (View, Reshape)
+
 
 def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
     """Return how far the elements of an array lie before its first one, as a number below 0, and behind it."""
@@ -35,7 +37,7 @@ def extent_in(array: Array, held: Any) -> tuple[int, int]:
 
 def base_of(node: Node) -> Node:
     """Return the node whose memory a node is a view of."""
-    while isinstance(node, View | Reshape):
+    while isinstance(node, _VIEWS):
         node = node.operand
     return node
 

@@ -15,8 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-import dpnp
-
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.breaks import Break, listing, refusal
@@ -32,7 +30,8 @@ from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.recent import RecentCalls
-from tl_dpnp.graph.release import release, restored
+from tl_dpnp.graph.release import kept, release, restored
+from tl_dpnp.graph.repeated import RepeatedTrace
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
 from tl_dpnp.graph.rewriting import obstacle, rewritten
@@ -221,7 +220,10 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         if rewritten(self.code) is None or not (has_kernels or self._may_compile(parts)):
             return self._in_dpnp(arguments, keywords, rehearsal)
         check_setting()
-        trace = self._new_trace(key, None, rehearsal)
+        trace = Trace(name=self.name)
+        self._begin(trace, rehearsal)
+        for original, facts in zip(key.originals, key.facts, strict=True):
+            trace.argument(original, facts)
         history.rehearsals += rehearsal
         kind = CallKind.of(self._names, arguments, keywords)
         names = list(array_names(self._names, arguments, keywords))
@@ -260,7 +262,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         """Trace a call of which it is known what the function does, and return its result."""
         if cache.grows and not self._may_compile(tuple(key.parts)):
             return self._in_dpnp(arguments, keywords, False)[0]
-        trace = self._new_trace(key, cache, False)
+        trace = RepeatedTrace(cache, self.name, key)
+        self._begin(trace, False)
         trace.interceptor = self._interceptor(trace)
         raw = self._record(trace, None, arguments, keywords)
         cache.grows = trace.compilations > 0
@@ -271,9 +274,15 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 self._history.traced(tuple(key.parts), trace, None, None, None)
         if trace.breaks:
             self._history.report(trace.breaks, self._is_strict, self.on_break == "warn")
-        value = restored(trace, raw)
-        del raw
-        _finish(trace, None, False)
+        if kept(trace):  # stand-ins, in the result or elsewhere
+            value = restored(trace, raw)
+            del raw
+            _finish(trace, None, False)
+        else:
+            value = raw
+            trace.known.forget()
+            trace.settle_all()
+            trace.tape.let_go()
         self._interceptors.append(trace.interceptor)
         if cache.traces <= CALLS_BEFORE and not keywords and not self._plans.of(key):
             self._recent.note(key, cache, arguments, cache.traces)
@@ -285,16 +294,11 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         return history.compilations < self.recompile_limit or (
             self.dynamic is not False and history.is_served(parts))
 
-    def _new_trace(self, key: CallKey, known: TraceCache | None, rehearsal: bool) -> Trace:
-        """Return a trace of a call, which observes unless it is `known` what the function does."""
-        trace = Trace(known, self.name)
-        trace.observed = known is None
+    def _begin(self, trace: Trace, rehearsal: bool) -> None:
+        """Prepare a trace of a call."""
         trace.refuse = self._refusing(rehearsal)
         trace.varying = self._varying
         self._history.traces += 1
-        for original, facts in zip(key.originals, key.facts, strict=True):
-            trace.argument(original, facts)
-        return trace
 
     def _specialized(
         self, trace: Trace, observer: Observer, key: CallKey, kind: CallKind, raw: Any
@@ -360,8 +364,9 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     ) -> Any:
         with trace:
             if observer is None:
-                given = [_stand_in(trace, value) for value in arguments]
-                named = {name: _stand_in(trace, value) for name, value in keywords.items()}
+                assert isinstance(trace, RepeatedTrace)
+                given = [trace.stand_in(value) for value in arguments]
+                named = {name: trace.stand_in(value) for name, value in keywords.items()}
             else:
                 observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
@@ -379,8 +384,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 raise
             finally:
                 del given, named
-            trace.write_back()
-            trace.materialize(trace.live())  # all at once: those of the result, in whatever objects it has
+            trace.compute_all()  # all at once: those of the result, in whatever objects it has
             return raw
 
     def _in_dpnp(
@@ -447,13 +451,6 @@ def _unpickled(
 ) -> FusedFunction[Any, Any]:
     return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
                          dynamic=dynamic)
-
-
-def _stand_in(trace: Trace, value: Any) -> Any:
-    """Return what stands for an argument where a function is traced at each call: kernels are given the integers."""
-    if type(value) is int:
-        return trace.tape.fixed_number(value)
-    return trace.argument(value) if type(value) is dpnp.ndarray else value
 
 
 @overload

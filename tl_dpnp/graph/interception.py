@@ -18,11 +18,11 @@ import numpy as np
 
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.namespace import recorded_version
+from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
 from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
-from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, TracedFloat, plain
 
 __all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
@@ -69,6 +69,8 @@ _ITERATED: dict[Any, int] = {
 _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operator, name)}
 #: Functions that find or change an object, and the methods that stand for them.
 _OF_ATTRIBUTES: dict[Any, str] = {getattr: "_getattr", setattr: "_setattr", hasattr: "_hasattr", id: "_id"}
+#: Functions of which hooks remember what is called in their place.
+_MOST_COPIES = 256
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
 
 #: The types that stand-ins have for the user.
@@ -84,6 +86,7 @@ class Interceptor:
         self.trace = trace
         self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
         self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
+        self._plain = [(cell, PLAIN_HOOKS[name]) for name, cell in self._cells.items()]
         self._hooks: list[tuple[types.CellType, Any]] = []
 
     def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
@@ -93,6 +96,8 @@ class Interceptor:
     def begin(self, trace: Trace) -> None:
         """Be the hooks of another trace."""
         self.trace = trace
+        if len(self._copies) > _MOST_COPIES:  # of functions that each call makes anew, with all that they hold
+            self._copies.clear()
         # Only hooks that are used again refer to themselves: others are gone with their trace.
         self._hooks = self._hooks or [(cell, getattr(self, name)) for name, cell in self._cells.items()]
         for cell, hook in self._hooks:
@@ -100,8 +105,8 @@ class Interceptor:
 
     def end(self) -> None:
         """Let functions and generators that outlive the trace run as they are."""
-        for name, cell in self._cells.items():
-            cell.cell_contents = PLAIN_HOOKS[name]
+        for cell, hook in self._plain:
+            cell.cell_contents = hook
 
     def is_own(self, function: types.FunctionType) -> bool:
         """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
@@ -150,6 +155,12 @@ class Interceptor:
 
     def binary(self, name: str, one: Any, other: Any) -> Any:
         """Return the result of an operator."""
+        if type(one) is LazyArray or (type(one) is float and type(other) is LazyArray):
+            recorded = (RECORDED_OPERATORS if type(one) is LazyArray else REFLECTED_OPERATORS).get(name)
+            if recorded is not None and active_trace() is self.trace:
+                known = self.trace.repeat(recorded, (one, other))
+                if known is not None:
+                    return known
         if name in ("is_", "is_not"):
             return OPERATORS[name](self._itself(one), self._itself(other))
         if type(one) is dpnp.ndarray:
@@ -205,18 +216,26 @@ class Interceptor:
         kind = type(function)
         if kind is types.MethodType:
             return self._method(function)
-        if kind is not types.FunctionType:
+        if kind is not types.FunctionType and kind is not types.BuiltinFunctionType:
             return recorded_version(function) or self._resolved(function, kind)
         known = self._copies.get(id(function))
         if known is not None:
+            if kind is not types.FunctionType:
+                return known[2]
             code, defaults, named = known[1]
             if code is function.__code__ and defaults is function.__defaults__ and named is function.__kwdefaults__:
                 return known[2]
         if function in OF_FRAMES:
             return self.barrier(function)
         result = recorded_version(function) or self._resolved(function, kind)
-        self._copies[id(function)] = function, _parts(function), result
+        if result is not function and self.is_lasting(function, kind):
+            self._copies[id(function)] = function, _parts(function), result
         return result
+
+    def is_lasting(self, function: Any, kind: type) -> bool:
+        """Return whether what is called in the place of a function is the same for the next call of it."""
+        return kind is types.FunctionType or (
+            kind is types.BuiltinFunctionType and type(function.__self__) is types.ModuleType)
 
     def _resolved(self, function: Any, kind: type) -> Any:
         if kind is types.FunctionType and self.is_own(function):
@@ -293,8 +312,6 @@ class Interceptor:
             return self.item
         if function is operator.contains:
             return lambda container, value: self.binary("in", value, container)
-        if hashable(function) and function in OF_FRAMES:
-            return self.barrier(function)
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:
             return functools.partial(self._stored, function)
@@ -395,9 +412,10 @@ class Interceptor:
         return self.trace.argument(array)
 
 
-def _parts(function: types.FunctionType) -> tuple[Any, ...]:
-    """Return what of a function may be exchanged: all of it but its variables."""
-    return function.__code__, function.__defaults__, function.__kwdefaults__
+def _parts(function: Any) -> tuple[Any, ...]:
+    """Return what of a function may be exchanged: all of it but its variables, and nothing of one written in C."""
+    return () if type(function) is types.BuiltinFunctionType else (
+        function.__code__, function.__defaults__, function.__kwdefaults__)
 
 
 def _type_of(*arguments: Any) -> Any:

@@ -14,6 +14,8 @@ _OWN = 2
 class KnownArrays:
     """Pairs of an array and its lazy one, found by the array itself."""
 
+    __slots__ = ("_entries",)
+
     def __init__(self) -> None:
         self._entries: dict[int, tuple[Any, Any]] = {}
 

@@ -22,7 +22,9 @@ from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace, active_trace
 
-__all__ = ["Namespace", "NAMESPACE", "dispatch", "recorded_version", "recording"]
+__all__ = [
+    "Namespace", "NAMESPACE", "RECORDED_OPERATORS", "REFLECTED_OPERATORS", "dispatch", "recorded_version", "recording",
+]
 
 #: Functions whose result has a shape that depends on values, or that are run for what they do besides.
 _BY_VALUE = frozenset(
@@ -47,10 +49,14 @@ def dispatch(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
         trace = _trace_of(arguments)
         if trace is None:
             return function(*arguments, **keywords)
-    if not keywords:
-        known = trace.repeat(name, arguments)
-        if known is not None:
-            return known
+    known = None if keywords else trace.repeat(name, arguments)
+    return _dispatch(trace, name, function, arguments, keywords) if known is None else known
+
+
+def _dispatch(
+    trace: Trace, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """Record a call of dpnp that is no repeated one, or leave it to dpnp."""
     _take_in(trace, arguments, keywords)
     if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
         return _METADATA[name](*arguments, **keywords)
@@ -137,7 +143,10 @@ def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the recording version of a dpnp function."""
 
     def recorded(*arguments: Any, **keywords: Any) -> Any:
-        return dispatch(name, function, arguments, keywords)
+        if keywords or (trace := active_trace()) is None:
+            return dispatch(name, function, arguments, keywords)
+        known = trace.repeat(name, arguments)
+        return _dispatch(trace, name, function, arguments, keywords) if known is None else known
 
     recorded.__name__ = recorded.__qualname__ = name.rpartition(".")[2]
     recorded.__doc__ = getattr(function, "__doc__", None)
@@ -194,6 +203,12 @@ _OPERATORS = {
 }
 _COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
                 "ge": "greater_equal"}
+#: The functions that operators of arrays are, by the names of the hook: those with an array on the left, and those of a
+#: number and an array.
+RECORDED_OPERATORS = {{"and": "and_", "or": "or_"}.get(symbol, symbol): name
+                      for symbol, name in {**_OPERATORS, **_COMPARISONS}.items()}
+REFLECTED_OPERATORS = {symbol: name for symbol, name in RECORDED_OPERATORS.items()
+                       if symbol not in ("floordiv", *_COMPARISONS)}
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
 
 

@@ -298,6 +298,10 @@ class Observer(ContainerReader, Interceptor):
                 self.class_member(type(function), "__call__", method)
         return super().call(function)
 
+    def is_lasting(self, function: Any, kind: type) -> bool:
+        """Return the same but for functions written in C: each call of one may be an effect."""
+        return kind is types.FunctionType
+
     def fused(self, function: Any) -> None:
         """Take in what a fused function runs, which stays the same object."""
         self._known.setdefault(id(function), (function, self.guards.constant(function)))

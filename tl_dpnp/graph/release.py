@@ -18,7 +18,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
 
-__all__ = ["release", "restored"]
+__all__ = ["kept", "release", "restored"]
 
 #: References to a traced number that nobody has kept, beside those of the tape: that of `sys.getrefcount` itself, and
 #: that of the list that it is found in.
@@ -29,7 +29,7 @@ _ROUNDS = 8
 
 def restored(trace: Trace, value: Any) -> Any:
     """Return a result with the caller's own arrays and plain numbers for what stands for them."""
-    if not _kept(trace):
+    if not kept(trace):
         return value
     own = trace.known.by_lazy()
     seen: set[int] = set()
@@ -59,17 +59,17 @@ def restored(trace: Trace, value: Any) -> Any:
 
 def release(trace: Trace) -> None:
     """Put the caller's own arrays and plain numbers where stand-ins for them are left; the trace has ended."""
-    kept = _kept(trace)
-    if not kept:
+    held = kept(trace)
+    if not held:
         return
     own = trace.known.by_lazy()
     trace.known.forget()
-    real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value in kept}
-    ours: list[Any] = [kept, real, own]
+    real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value in held}
+    ours: list[Any] = [held, real, own]
     for _ in range(_ROUNDS):
-        ours.append(kept)
+        ours.append(held)
         found: list[Any] = []
-        for holder in gc.get_referrers(*kept):
+        for holder in gc.get_referrers(*held):
             if any(holder is mine for mine in ours) or isinstance(holder, types.FrameType):
                 continue
             if isinstance(holder, tuple):
@@ -80,10 +80,10 @@ def release(trace: Trace) -> None:
                 _replace(holder, real)
         if not found:
             return
-        kept = found
+        held = found
 
 
-def _kept(trace: Trace) -> list[Any]:
+def kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
     return trace.known.held() + [number for number in trace.tape.left()
                    if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]

@@ -6,6 +6,7 @@ when a value is needed in memory, the graph so far becomes kernels, which run at
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -53,7 +54,7 @@ from tl_dpnp.graph.plan import (
 from tl_dpnp.graph.planning import requests_for
 from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape, TracedFloat
+from tl_dpnp.graph.traced_scalars import FLOATS, SILENT, TRACED, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.progress import Compiling
@@ -92,30 +93,35 @@ class Trace:
     stand for those that exist.  `left` says why a function was not traced at all.
     """
 
+    interceptor: Any = None
+    observed = True
+    ended = rehearsal = False
+    refuse: Callable[[Break], None] | None = None
+    left: Break | None = None
+    compilations = 0
+    varying: Varying | None = None
+    _outside = 0
+    _outer: Trace | None = None
+
     def __init__(self, cache: TraceCache | None = None, name: str = "a block") -> None:
         self.cache = cache or TraceCache()
-        self.compiling = Compiling(f"tl_dpnp: compiling {name}")
+        self.name = name
         self.registers: Registers = []
         self.steps: list[Step] = []
         self.breaks: list[Break] = []
         self.tape = ScalarTape()
-        self.interceptor: Any = None
-        self.observed = True
-        self.ended = False
-        self.refuse: Callable[[Break], None] | None = None
-        self.rehearsal = False
-        self.left: Break | None = None
         self.origins: dict[Node, tuple[str, str, int]] = {}
-        self.compilations = 0
-        self.varying: Varying | None = None
         self.choices: list[Choice] = []
         self.dynamic: list[str] = []
         self.static: dict[str, str] = {}
-        self._outside = 0
-        self._lazies: list[weakref.ref[Any]] = []
         self.known = KnownArrays()
+        self._lazies: list[weakref.ref[Any]] = []
         self._dirty: list[Any] = []
-        self._outer: Trace | None = None
+
+    @functools.cached_property
+    def compiling(self) -> Compiling:
+        """What has been compiled so far; most traces compile nothing."""
+        return Compiling(f"tl_dpnp: compiling {self.name}")
 
     # --- being active ------------------------------------------------------------------------------------------------
 
@@ -167,30 +173,7 @@ class Trace:
         return result
 
     def repeat(self, name: str, arguments: Sequence[Any]) -> Any:
-        """Return the result of an operation that was recorded before; None for a new one, and for what `record` has to
-        look at: the arguments are lazy arrays, and floats of functions that take them.
-        """
-        if self.observed or self._dirty or self._outside:
-            return None
-        key: list[Any] = [name]
-        floats: list[float] = []
-        for value in arguments:
-            if type(value) is LazyArray and value._trace is self:
-                key.append(value._node)
-            elif type(value) is float and name in TAKE_NUMBERS:
-                key += self.cache.parameter(len(self.tape.values) + len(floats)), TracedFloat
-                floats.append(value)
-            else:
-                return None
-        entry = self.cache.results.get(tuple(key))
-        if entry is None:
-            return None
-        for value in floats:
-            self.tape.add_constant(value)
-        node, usm_type, queue, base = entry
-        result = LazyArray(self, node, usm_type, queue, object() if base is None else arguments[base]._storage)
-        self._lazies.append(weakref.ref(result))
-        return result
+        """Return the result of an operation if that needs no more than to be looked up, else None."""
 
     def record(
         self, name: str, recorder: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]
@@ -244,8 +227,7 @@ class Trace:
     @contextmanager
     def outside(self) -> Iterator[None]:
         """Let code run that is not followed: all is in memory before, and what it records is computed at once."""
-        self.write_back()
-        self.materialize(self.live())
+        self.compute_all()
         self._outside += 1
         try:
             yield
@@ -255,7 +237,8 @@ class Trace:
     def live(self) -> list[Any]:
         """Return the lazy arrays that somebody still holds."""
         alive = [lazy for reference in self._lazies if (lazy := reference()) is not None]
-        self._lazies = [*map(weakref.ref, alive)]
+        if len(alive) < len(self._lazies):
+            self._lazies = [*map(weakref.ref, alive)]
         return alive
 
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
@@ -329,6 +312,11 @@ class Trace:
             self._run_regions(dict(roots), usm_type, queue)
             self._replace(roots, {base: wanted[base]._storage for base in roots})
             lazies = [] if len(roots) == len(wanted) else lazies
+
+    def compute_all(self) -> None:
+        """Have everything in memory that somebody still holds, and written what was assigned."""
+        self.write_back()
+        self.materialize(self.live())
 
     def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
         """Let arrays that are computed alike be copies: what is written to one must not change the others."""
@@ -429,15 +417,17 @@ class Trace:
         if not isinstance(lazy._node, Array):
             self.materialize([lazy])
         node = lazy._node
-        held = self.registers[node.slot]
-        if node.offset == 0 and node.shape == held.shape and node.strides == tuple(held.strides):
+        if _is_whole(node, self.registers[node.slot]):
             return Place(node.slot)
         return Place(node.slot, node.shape, node.strides, node.offset, False)
 
     def array_of(self, lazy: Any) -> Any:
         """Return the `usm_ndarray` of a lazy array, computed and complete."""
-        place = self.place_of(lazy)
-        return array_at(place, self.registers)
+        if isinstance(lazy._node, Array):
+            held = self.registers[lazy._node.slot]
+            if _is_whole(lazy._node, held):
+                return held
+        return array_at(self.place_of(lazy), self.registers)
 
     # --- writing to memory -------------------------------------------------------------------------------------------
 
@@ -579,10 +569,12 @@ class Trace:
 
     def finish(self) -> None:
         """Turn all lazy arrays that are left into ordinary ones."""
-        self.write_back()
-        remaining = self.live()
-        self.materialize(remaining)
-        for lazy in remaining:
+        self.compute_all()
+        self.settle_all()
+
+    def settle_all(self) -> None:
+        """Turn all lazy arrays that are left, whose values are in memory, into ordinary ones, and end the trace."""
+        for lazy in self.live():
             self.settle(lazy)
         self.end()
 
@@ -594,7 +586,12 @@ class Trace:
 
     def settle(self, lazy: Any) -> None:
         """Turn a lazy array whose value is in memory into a plain `dpnp.ndarray`."""
-        usm = array_at(self.place_of(lazy), self.registers)
+        usm = self.array_of(lazy)
         lazy.__dict__.clear()
         lazy.__class__ = dpnp.ndarray
         lazy._array_obj = usm
+
+
+def _is_whole(node: Array, held: Any) -> bool:
+    """Return whether a node is all of the array in its register, in the same order."""
+    return node.offset == 0 and node.shape == held.shape and node.strides == tuple(held.strides)

@@ -34,8 +34,9 @@ class TraceCache:
     """The nodes and steps of one function, for arguments of one kind, for which it was traced so many times again.
 
     `results` has the node of an operation with its USM type and queue, and which operand it is a view of; `steps` has
-    the steps that compute given nodes, and the registers that they need.  It `grows` if the last trace with it had to
-    compile.
+    the steps that compute given nodes, and the registers that they need; `endings` have both and the nodes afterwards,
+    for all arrays that were held at once.  `arguments` are the nodes of the arrays of a call.  It `grows` if the last
+    trace with it had to compile.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,8 @@ class TraceCache:
         self.traces = 0
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
+        self.endings: dict[Any, tuple[tuple[Step, ...], int, list[Node]]] = {}
+        self.arguments: list[tuple[Node, str, Any]] | None = None
         self.replaced: dict[Any, dict[Node | None, dict[Node, Node]]] = {}
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
@@ -138,6 +141,7 @@ class TraceCache:
         if len(self.results) >= _MOST:
             self.results.clear()
             self.steps.clear()
+            self.endings.clear()
             self.replaced.clear()
             self._copies.clear()
             self._results.clear()

@@ -41,7 +41,7 @@ def bucket(value: float) -> int:
 
 @dataclass
 class ScalarTape:
-    """The numbers of one trace: `values` by position, and where they come from.
+    """The numbers of one trace: `values` by position, and where they come from, in traces that may leave a plan.
 
     A plan depends on the values of those that are `fixed`, and on the buckets of `integers`, which kernels are given.
     It `has_silent` ones if C code takes the value of some without a word.
@@ -59,6 +59,8 @@ class ScalarTape:
 
     def left(self) -> list[Any]:
         """Return the numbers that somebody may still hold: integers have no weak references, so the tape holds them."""
+        if not self._others and not self._integers:
+            return []
         return [*(number for reference in self._others if (number := reference()) is not None), *self._integers]
 
     def let_go(self) -> None:
@@ -73,11 +75,6 @@ class ScalarTape:
     def fixed_number(self, value: float) -> Any:
         """Return a number that is the same at each call."""
         return self._add(value, (type(value), ((False, value),)))
-
-    def add_constant(self, value: float) -> None:
-        """Take in a number that is the same at each call, of which nobody needs the traced one."""
-        self.values.append(value)
-        self.entries.append((type(value), ((False, value),)))
 
     def derived(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return ``function(*operands)``, to be done again at each call where an operand may change."""
