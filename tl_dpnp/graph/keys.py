@@ -46,6 +46,16 @@ class CallKey:
         self.scalars: list[float] = []
         self.held: list[Any] = []
 
+    @classmethod
+    def like(
+        cls, parts: list[Any], facts: list[Any], arrays: list[Any], originals: list[Any], scalars: list[float]
+    ) -> CallKey:
+        """Return the key of a call of which it is known that it has such parts and facts."""
+        key = cls.__new__(cls)
+        key.parts, key.facts, key.arrays, key.originals, key.scalars = parts, facts, arrays, originals, scalars
+        key.held = []
+        return key
+
     def finish(self) -> None:
         """Add which arrays are the same object."""
         seen = {id(array): place for place, array in reversed(list(enumerate(self.originals)))}

@@ -38,15 +38,11 @@ class RecentCall:
 
     def key(self, arguments: tuple[Any, ...]) -> CallKey:
         """Return the key of a call with such arguments."""
-        key = CallKey()
-        key.parts, key.facts = self.parts, self.facts
-        if self.scalars:
-            key.originals = [arguments[position] for position in self.arrays]
-            key.scalars = [arguments[position] for position in self.scalars]
-        else:
-            key.originals = [*arguments]
-        key.arrays = [*map(usm_array_of, key.originals)]
-        return key
+        if not self.scalars:
+            return CallKey.like(self.parts, self.facts, [*map(usm_array_of, arguments)], [*arguments], [])
+        originals = [arguments[position] for position in self.arrays]
+        scalars = [arguments[position] for position in self.scalars]
+        return CallKey.like(self.parts, self.facts, [*map(usm_array_of, originals)], originals, scalars)
 
 
 class RecentCalls:

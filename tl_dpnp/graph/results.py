@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.graph.calls import builder_of
 from tl_dpnp.graph.keys import BY_VALUE
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.observation import Observer
-from tl_dpnp.graph.plan import Call, Make
+from tl_dpnp.graph.plan import Call, Make, array_at
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
+from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
 __all__ = ["result_of"]
 
@@ -28,8 +28,11 @@ def result_of(trace: Trace, observer: Observer, raw: Any) -> Make | None:
 
     Arrays and objects that existed before are the caller's own; objects that occur twice are the same one twice.
     """
+    maker = _Maker(trace, observer)
+    if type(raw) is LazyArray:  # nothing else can be the same object
+        return maker.array(raw)
     try:
-        return _Maker(trace, observer).made(raw)
+        return maker.made(raw)
     except _Unknown:
         return None
 
@@ -67,7 +70,7 @@ class _Maker:
     def _object(self, value: Any) -> Make:
         kind: Any = type(value)
         if kind is LazyArray:
-            return self._array(value)
+            return self.array(value)
         path = self.observer.path_of(value)
         if path is not None:
             return lambda call: path.evaluate(call.arguments, call.keywords)
@@ -90,12 +93,15 @@ class _Maker:
             raise _Unknown
         return self._instance(kind, {name: self.made(part) for name, part in vars(value).items()})
 
-    def _array(self, value: Any) -> Make:
-        place = self.own.get(id(value))
-        if place is not None:
-            return lambda call: call.originals[place]
-        make = builder_of(self.trace, value)
-        return lambda call: make(call.registers, call.scalars)
+    def array(self, value: Any) -> Make:
+        """Return what makes the array that a lazy one stands for."""
+        own = self.own.get(id(value))
+        if own is not None:
+            return lambda call: call.originals[own]
+        place = self.trace.place_of(value)
+        if place.whole:
+            return lambda call: dpnp_array_of(call.registers[place.slot])
+        return lambda call: dpnp_array_of(array_at(place, call.registers))
 
     def _instance(self, kind: type, parts: dict[str, Make]) -> Make:
         def make(call: Call) -> Any:
