@@ -66,6 +66,11 @@ class ScalarType:
         return -(-elements // self.per_byte) * self.bytes
 
     @property
+    def part(self) -> ScalarType:
+        """The type of the real and the imaginary part of a complex type; of others the type itself."""
+        return {"c32": F32, "c64": F64}.get(self.name, self)
+
+    @property
     def is_integer(self) -> bool:
         """True for signed and unsigned integers (index included), false for i1."""
         return self.kind in ("signed", "unsigned")

@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.complex_numbers import part_of
 from tl_dpnp.kernels.elements import from_storage, load_element, store_element, to_storage
-from tl_dpnp.kernels.llvm import I64, PRIVATE, storage_type
+from tl_dpnp.kernels.llvm import I64, PRIVATE, index, storage_type
 from tl_dpnp.kernels.narrow_floats import rounded
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["atomic_add", "atomic_exchange", "atomic_replace"]
+__all__ = ["atomic_add", "atomic_exchange", "atomic_replace", "parts_of"]
 
 #: Sizes with native instructions; smaller elements are parts of a 32-bit word that is compared and exchanged.
 _NATIVE = (32, 64)
@@ -24,8 +25,11 @@ _WORD = ir.IntType(32)
 
 
 def atomic_add(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
-    """Add `value` to the element at `pointer`."""
-    if pointer.type.addrspace == PRIVATE:
+    """Add `value` to the element at `pointer`; the parts of a complex number one after the other."""
+    if scalar.is_complex:
+        for place, part in parts_of(builder, pointer, value):
+            atomic_add(builder, scalar.part, place, part)
+    elif pointer.type.addrspace == PRIVATE:
         store_element(builder, scalar, _plus(builder, scalar, load_element(builder, scalar, pointer), value), pointer)
     elif scalar.bits not in _NATIVE:
         atomic_replace(builder, scalar, pointer, lambda old: _plus(builder, scalar, old, value))
@@ -38,9 +42,12 @@ def _plus(builder: ir.IRBuilder, scalar: ScalarType, a: ir.Value, b: ir.Value) -
 
 
 def atomic_exchange(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
-    """Write `value` to the element at `pointer`, without reading it."""
+    """Write `value` to the element at `pointer`, without reading it; the parts of a complex number one by one."""
     space = pointer.type.addrspace
-    if space == PRIVATE:
+    if scalar.is_complex:
+        for place, part in parts_of(builder, pointer, value):
+            atomic_exchange(builder, scalar.part, place, part)
+    elif space == PRIVATE:
         store_element(builder, scalar, value, pointer)
     elif scalar.bits not in _NATIVE:
         atomic_replace(builder, scalar, pointer, lambda old: value)
@@ -48,6 +55,12 @@ def atomic_exchange(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value
         word = ir.IntType(scalar.bits)
         place = builder.bitcast(pointer, word.as_pointer(space))
         target_of(builder).atomic_exchange(builder, place, builder.bitcast(value, word))
+
+
+def parts_of(builder: ir.IRBuilder, pointer: ir.Value, value: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
+    """Return where the parts of a complex number are, and what they are."""
+    place = builder.bitcast(pointer, value.type.element.as_pointer(pointer.type.addrspace))
+    return [(builder.gep(place, [index(part)]), part_of(builder, value, part)) for part in (0, 1)]
 
 
 def atomic_replace(

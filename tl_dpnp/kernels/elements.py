@@ -6,12 +6,14 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import (
     I8,
-    I32,
     constant,
+    each_part,
+    get_lane,
     index,
     lanes,
     masked_load,
     masked_store,
+    set_lane,
     shuffle,
     splat,
     vector_of,
@@ -49,11 +51,11 @@ def load_element(
     says so, a vector of i1, only some lanes are read, and the others are 0.
     """
     if width > 1:
-        vector = ir.VectorType(pointer.type.pointee, width)
+        vector = vector_of(pointer.type.pointee, width)
         pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
-    alignment = max(scalar.bytes, alignment)
+    alignment = max(scalar.part.bytes, alignment)
     if active is not None:
-        value = masked_load(builder, pointer, active, alignment)
+        value = masked_load(builder, pointer, each_part(builder, active, pointer.type.pointee), alignment)
     else:
         value = builder.load(pointer, align=alignment)
     return from_storage(builder, scalar, value)
@@ -68,9 +70,9 @@ def store_element(
     value = to_storage(builder, scalar, value)
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
-    alignment = max(scalar.bytes, alignment)
+    alignment = max(scalar.part.bytes, alignment)
     if active is not None:
-        masked_store(builder, value, pointer, active, alignment)
+        masked_store(builder, value, pointer, each_part(builder, active, value.type), alignment)
     else:
         builder.store(value, pointer, align=alignment)
 
@@ -82,7 +84,7 @@ def load_lanes(
     stored = constant(vector_of(pointer.type.pointee, width), 0)
     for lane in range(count):
         place = builder.gep(pointer, [builder.mul(step, index(lane))])
-        stored = builder.insert_element(stored, builder.load(place, align=scalar.bytes), ir.Constant(I32, lane))
+        stored = set_lane(builder, stored, builder.load(place, align=scalar.part.bytes), lane)
     return from_storage(builder, scalar, stored)
 
 
@@ -93,7 +95,7 @@ def store_lanes(
     stored = to_storage(builder, scalar, value)
     for lane in range(count):
         place = builder.gep(pointer, [builder.mul(step, index(lane))])
-        builder.store(builder.extract_element(stored, ir.Constant(I32, lane)), place, align=scalar.bytes)
+        builder.store(get_lane(builder, stored, lane), place, align=scalar.part.bytes)
 
 
 def load_subbyte(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, place: ir.Value | int) -> ir.Value:

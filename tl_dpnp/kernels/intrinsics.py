@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels import complex_numbers, scalar_ops
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.elements import load_element, load_subbyte, store_element
@@ -28,8 +28,8 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
-    "arithmetic", "barrier", "check", "comparison", "configure_tiles", "conversion", "element_load", "element_store",
-    "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles",
+    "arithmetic", "barrier", "check", "comparison", "complex_of", "configure_tiles", "conversion", "element_load",
+    "element_store", "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles",
     "reinterpretation", "trip_count", "unary", "work_item",
 ]
 
@@ -53,6 +53,11 @@ def comparison(kind: str, scalar: ScalarType) -> Intrinsic:
     return Intrinsic(
         f"cmp_{kind}_{scalar}", (scalar, scalar), I1, lambda b, a: scalar_ops.compare(b, kind, scalar, a[0], a[1])
     )
+
+
+def complex_of(scalar: ScalarType) -> Intrinsic:
+    """``<type>_of(re, im)``."""
+    return Intrinsic(f"{scalar}_of", (scalar.part,) * 2, scalar, lambda b, a: complex_numbers.complex_of(b, a[0], a[1]))
 
 
 def configure_tiles(palette: Palette) -> Intrinsic:

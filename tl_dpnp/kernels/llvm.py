@@ -15,10 +15,10 @@ from tl_dpnp.errors import Span, UnsupportedError
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic",
-    "builtin", "constant", "counted_loop", "first_lanes", "if_then", "index", "lanes", "mangled_type", "masked_load",
-    "masked_store", "power_of_two", "private_array", "shuffle", "splat", "storage_type",
-    "value_type", "vector_of",
+    "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "PairsType", "builtin",
+    "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "lanes", "mangled_type",
+    "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array", "select", "set_lane",
+    "shuffle", "splat", "storage_type", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -37,6 +37,24 @@ _MANGLED = {
     "i1": "b", "i8": "c", "u8": "h", "i16": "s", "u16": "t", "i32": "i", "u32": "j",
     "i64": "l", "index": "l", "u64": "m", "f16": "f", "bf16": "f", "f32": "f", "f64": "d",
 }
+
+
+class PairsType(ir.VectorType):  # type: ignore[misc]
+    """So many complex numbers: in LLVM a vector of twice as many floats, the real part of each in front.
+
+    A single one is a pair of floats, too.  For Python it is another type than a vector of real numbers, so that what
+    deals with lanes finds out how many there are.
+    """
+
+    def __init__(self, part: ir.Type, pairs: int) -> None:
+        super().__init__(part, 2 * pairs)
+        self.pairs = pairs
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PairsType) and (self.element, self.count) == (other.element, other.count)
+
+    def __hash__(self) -> int:
+        return hash((PairsType, self.count))
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,8 @@ def value_type(scalar: ScalarType) -> ir.Type:
         return _FLOATS[scalar.name]
     if scalar.is_integer or scalar.is_boolean:
         return ir.IntType(scalar.in_registers.bits)
+    if scalar.is_complex:
+        return PairsType(value_type(scalar.part), 1)
     raise UnsupportedError(f"device targets do not compute with {scalar} yet; use target='reference'")
 
 
@@ -73,12 +93,27 @@ def storage_type(scalar: ScalarType) -> ir.Type:
 
 def vector_of(type_: ir.Type, width: int) -> ir.Type:
     """Return the vector type of `width` lanes; a width of 1 is the scalar itself."""
+    if isinstance(type_, PairsType):
+        return PairsType(type_.element, width)
     return type_ if width == 1 else ir.VectorType(type_, width)
 
 
 def lanes(type_: ir.Type) -> int:
-    """Return the number of lanes of a type."""
+    """Return the number of lanes of a type: of elements, of which a complex one is two numbers."""
+    if isinstance(type_, PairsType):
+        return type_.pairs
     return type_.count if isinstance(type_, ir.VectorType) else 1
+
+
+def most_lanes(type_: ir.Type) -> int:
+    """Return how many lanes like those of a type the widest vector has."""
+    return MOST_LANES // 2 if isinstance(type_, PairsType) else MOST_LANES
+
+
+def numbers_of(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return complex numbers as a plain vector of their parts; other values as they are."""
+    is_pairs = isinstance(value.type, PairsType)
+    return builder.bitcast(value, ir.VectorType(value.type.element, value.type.count)) if is_pairs else value
 
 
 def power_of_two(count: int) -> int:
@@ -92,8 +127,12 @@ def mangled_type(scalar: ScalarType, width: int = 1) -> str:
     return letter if width == 1 else f"Dv{width}_{letter}"
 
 
-def constant(type_: ir.Type, value: int | float | bool) -> ir.Constant:
+def constant(type_: ir.Type, value: complex | bool) -> ir.Constant:
     """Return a scalar or splat vector constant."""
+    if isinstance(type_, PairsType):
+        number = complex(value)
+        return ir.Constant(type_, [ir.Constant(type_.element, part) for part in (number.real, number.imag)] *
+                           type_.pairs)
     if isinstance(type_, ir.VectorType):
         return ir.Constant(type_, [ir.Constant(type_.element, value)] * type_.count)
     return ir.Constant(type_, value)
@@ -126,6 +165,8 @@ def splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
     """Broadcast a scalar to all lanes of a vector."""
     if width == 1:
         return value
+    if isinstance(value.type, PairsType):
+        return shuffle(builder, value, [], [0] * width)
     if isinstance(value, ir.Constant):
         return ir.Constant(ir.VectorType(value.type, width), [value] * width)
     undefined = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
@@ -137,9 +178,51 @@ def shuffle(
     builder: ir.IRBuilder, first: ir.Value, others: Sequence[ir.Value], sources: Iterable[int]
 ) -> ir.Value:
     """Return a vector of lanes of one vector, or of two that count on from one to the other."""
+    if isinstance(first.type, PairsType):
+        return _shuffle_pairs(builder, first, others, sources)
     second = others[0] if others else ir.Constant(first.type, ir.Undefined)
     mask = [ir.Constant(I32, source) for source in sources]
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
+
+
+def _shuffle_pairs(
+    builder: ir.IRBuilder, first: ir.Value, others: Sequence[ir.Value], sources: Iterable[int]
+) -> ir.Value:
+    numbers = [2 * source + part for source in sources for part in (0, 1)]
+    result = shuffle(builder, numbers_of(builder, first), [numbers_of(builder, o) for o in others], numbers)
+    return builder.bitcast(result, PairsType(first.type.element, len(numbers) // 2))
+
+
+def get_lane(builder: ir.IRBuilder, vector: ir.Value, lane: int) -> ir.Value:
+    """Return one lane of a vector as a scalar."""
+    if isinstance(vector.type, PairsType):
+        return shuffle(builder, vector, [], [lane])
+    return builder.extract_element(vector, ir.Constant(I32, lane))
+
+
+def set_lane(builder: ir.IRBuilder, vector: ir.Value, value: ir.Value, lane: int) -> ir.Value:
+    """Return a vector with another scalar in one lane."""
+    if not isinstance(vector.type, PairsType):
+        return builder.insert_element(vector, value, ir.Constant(I32, lane))
+    result, numbers = numbers_of(builder, vector), numbers_of(builder, value)
+    for part in (0, 1):
+        number = builder.extract_element(numbers, ir.Constant(I32, part))
+        result = builder.insert_element(result, number, ir.Constant(I32, 2 * lane + part))
+    return builder.bitcast(result, vector.type)
+
+
+def each_part(builder: ir.IRBuilder, mask: ir.Value, type_: ir.Type) -> ir.Value:
+    """Return a mask of lanes as one of what a vector of this type has: complex numbers have two for each lane."""
+    if not isinstance(type_, PairsType):
+        return mask
+    if lanes(mask.type) == 1:
+        return splat(builder, mask, 2)
+    return shuffle(builder, mask, [], [lane for lane in range(lanes(mask.type)) for _ in range(2)])
+
+
+def select(builder: ir.IRBuilder, condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+    """Return one of two values, or of two in each lane."""
+    return builder.select(each_part(builder, condition, then.type), then, otherwise)
 
 
 def first_lanes(active: int, width: int) -> ir.Constant:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.kernels import complex_numbers
 from tl_dpnp.kernels.llvm import constant, lanes, storage_type, value_type, vector_of
 from tl_dpnp.kernels.narrow_floats import NARROW, from_double, narrowed, rounded, widened
 from tl_dpnp.kernels.targets import target_of
@@ -30,6 +31,12 @@ def arithmetic(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Val
         if kind == "rem":
             return _function(builder, "rem", scalar, (lhs, rhs))
         return rounded(builder, scalar, getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs))
+    if scalar.is_complex:
+        if kind == "mul":
+            return complex_numbers.multiply(builder, lhs, rhs)
+        if kind == "div":
+            return complex_numbers.divide(builder, scalar.part, lhs, rhs)
+        return getattr(builder, _FLOAT_BINARY[kind])(lhs, rhs)
     if kind in ("div", "rem"):
         return _divide(builder, kind, scalar, lhs, rhs)
     if kind == "shr":
@@ -64,11 +71,15 @@ def unary(builder: ir.IRBuilder, kind: str, scalar: ScalarType, operand: ir.Valu
         return builder.not_(operand)
     if scalar.is_float:
         return target_of(builder).negate(builder, operand)
+    if scalar.is_complex:
+        return complex_numbers.negate(builder, operand)
     return builder.sub(constant(operand.type, 0), operand)
 
 
 def compare(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """Emit ``cmp.<kind>``; a NaN differs from everything and is ordered with nothing."""
+    if scalar.is_complex:
+        return complex_numbers.compare(builder, kind, lhs, rhs)
     predicate = _PREDICATES[kind]
     if scalar.is_float:
         return (builder.fcmp_unordered if kind == "ne" else builder.fcmp_ordered)(predicate, lhs, rhs)
@@ -80,6 +91,8 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
     source = source.in_registers
     if source == target:
         return value
+    if target.is_complex:
+        return _to_complex(builder, source, target, value)
     if target in NARROW:
         if source == F64:
             return from_double(builder, target, value)
@@ -105,6 +118,13 @@ def convert(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value
     return target_of(builder).extend(builder, value, type_, source.kind == "signed")
 
 
+def _to_complex(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
+    if not source.is_complex:
+        return complex_numbers.from_real(builder, convert(builder, source, target.part, value))
+    cast = builder.fptrunc if target.bits < source.bits else builder.fpext
+    return cast(value, vector_of(value_type(target), lanes(value.type)))
+
+
 def reinterpret(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, value: ir.Value) -> ir.Value:
     """Emit ``bitcast``, between an integer and a float of its size."""
     if source in NARROW:
@@ -128,7 +148,12 @@ def is_in_range(builder: ir.IRBuilder, source: ScalarType, target: ScalarType, v
 def fused_multiply_add(
     builder: ir.IRBuilder, scalar: ScalarType, a: ir.Value, b: ir.Value, c: ir.Value
 ) -> ir.Value:
-    """Emit a · b + c; with one rounding for floats."""
+    """Emit a · b + c; with one rounding for floats.
+
+    One factor of complex numbers may be one of both parts (`complex_numbers.to_both_parts`).
+    """
+    if scalar.is_complex:
+        return complex_numbers.multiply_add(builder, scalar.part, a, b, c)
     if not scalar.is_float:
         return builder.add(builder.mul(a, b), c)
     return _function(builder, "fma", scalar, (a, b, c))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.llvm import I32, lanes, shuffle, splat
+from tl_dpnp.kernels.llvm import PairsType, get_lane, lanes, shuffle, splat
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
@@ -37,7 +37,7 @@ def total_of_lanes(builder: ir.IRBuilder, element: ScalarType, vector: ir.Value)
     while count > 1:
         count //= 2
         low, high = (shuffle(builder, vector, [], range(first, first + count)) if count > 1 else
-                     builder.extract_element(vector, ir.Constant(I32, first)) for first in (0, count))
+                     get_lane(builder, vector, first) for first in (0, count))
         vector = scalar_ops.arithmetic(builder, "add", element, low, high)
     return vector
 
@@ -53,7 +53,8 @@ def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]
     if count == 1:
         return list(rows)
     assert all(lanes(row.type) == count for row in rows)
-    part = min(count, _PART_BITS // _BITS[str(rows[0].type.element)])
+    bits = _BITS[str(rows[0].type.element)] * (2 if isinstance(rows[0].type, PairsType) else 1)
+    part = min(count, _PART_BITS // bits)
     parts = count // part
     result: list[ir.Value] = []
     for first in range(0, count, part):
