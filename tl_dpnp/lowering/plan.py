@@ -5,7 +5,8 @@ launched without importing the compiler.
 
 Calling convention.  The kernel's arguments are, for each parameter of the function in order:
 
-- scalar: its value; every integer and i1 as a 64-bit integer, f32 and f64 as they are, f16 and bf16 as f32;
+- scalar: its value; every integer and i1 as a 64-bit integer, f32 and f64 as they are, f16 and bf16 as f32, a complex
+  number as two arguments, its real and its imaginary part;
 - memref: the address of its first element (a 64-bit integer), then each dynamic size in mode order, then each
   dynamic stride in mode order, 64-bit integers, in elements;
 - group: the address of a table of 64-bit addresses, one for each element of the group; then, if its offset is

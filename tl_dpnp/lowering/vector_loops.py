@@ -183,7 +183,11 @@ def _over(
     steps += [move for name, move in analysis.moves.items() if name in used]
     if not all(_moves_evenly(each, inner) for each in steps):
         return None
-    widest = max(access.memref.type.element.bytes for access in analysis.accesses.values())
+    types = [access.memref.type.element for access in analysis.accesses.values()]
+    # Vectors of other types may be of several registers, but a complex number is two floats already.
+    types += [type_ for each in flat(analysis.body) for value in each.results
+              if (type_ := ops.scalar_type(value)).is_complex]
+    widest = max(type_.bytes for type_ in types)
     width = min(MOST_LANES, vector_bytes // widest)
     if isinstance(trips, int):
         width = min(width, power_of_two(trips))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import value_type
+from tl_dpnp.kernels.llvm import constant, value_type
 from tl_dpnp.kernels.targets import Target, new_module
 from tl_dpnp.lowering.body.tree import (
     And,
@@ -152,8 +152,10 @@ class _Emitter:
                 return ir.Constant(type_, _wrapped(expression, type_.width))
             case Constant(value):
                 known = value_type(expression.type)
-                is_integer = isinstance(known, ir.IntType)
-                result = ir.Constant(known, _wrapped(value, known.width) if is_integer else float(value))
+                if isinstance(known, ir.IntType):
+                    assert not isinstance(value, complex)
+                    value = _wrapped(value, known.width)
+                result = constant(known, value)
             case Name(name):
                 result = self.values[name] if name in self.values else self.builder.load(self.variables[name])
             case Binary(operator, left, right):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE
 from tl_dpnp.language import ops
@@ -61,9 +60,8 @@ class MemrefWriter(BodyBuilder):
         if isinstance(operand, ops.Value):
             return self.values[operand.name]
         value, type_ = operand.value, operand.type
-        if isinstance(value, complex):
-            raise UnsupportedError("device targets do not compute with complex numbers yet; use target='reference'")
         if type_ == INDEX:
+            assert not isinstance(value, complex)
             return int(value)
         return Constant(rounded_number(type_, value) if isinstance(value, float) else value, type_)
 

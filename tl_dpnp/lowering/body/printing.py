@@ -109,7 +109,9 @@ def _argument(expression: Expression) -> str:
     return f"({_text(expression)})" if isinstance(expression, Choice) else _text(expression)
 
 
-def _number(value: bool | int | float) -> str:
+def _number(value: bool | int | float | complex) -> str:
+    if isinstance(value, complex):
+        return f"{_number(value.real)}, {_number(value.imag)}"
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return repr(value)

@@ -34,7 +34,7 @@ class Name:
 class Constant:
     """A number of a type other than index."""
 
-    value: bool | int | float
+    value: bool | int | float | complex
     type: ScalarType
 
 

@@ -49,9 +49,12 @@ _Range = tuple[ops.Value, Expression, Expression]
 
 
 def argument_type(scalar: ScalarType) -> ScalarType:
-    """Return the type in which a scalar travels to the kernel: integers and i1 as 64 bits, floats as they are."""
+    """Return the type in which a scalar travels to the kernel: integers and i1 as 64 bits, floats as they are.
+
+    Of a complex number it is that of its parts, which are two arguments.
+    """
     value_type(scalar)  # raises UnsupportedError for what the target has no values of
-    return scalar if scalar.is_float else INDEX
+    return scalar.part if scalar.is_float or scalar.is_complex else INDEX
 
 
 @dataclass(kw_only=True)
@@ -93,6 +96,10 @@ class BodyWriter(MemrefWriter):
         match parameter.type:
             case ScalarType() as scalar:
                 travels = argument_type(scalar)
+                if scalar.is_complex:
+                    parts = [self.argument(f"{name}_{part}", travels) for part in ("re", "im")]
+                    self.values[parameter.name] = self.define(call(intrinsics.complex_of(scalar), *parts))
+                    return
                 value = self.argument(name, travels)
                 converted = travels != scalar and scalar != INDEX
                 self.values[parameter.name] = (

@@ -13,7 +13,7 @@ from functools import reduce
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import from_storage, load_element, store_element
-from tl_dpnp.kernels.llvm import GLOBAL, I32, constant, index, lanes, power_of_two, shuffle
+from tl_dpnp.kernels.llvm import GLOBAL, constant, get_lane, index, lanes, power_of_two, set_lane, shuffle, vector_of
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression
@@ -136,7 +136,7 @@ def store_in_pieces(
     """Store the first `count` lanes of a vector to consecutive elements."""
     for first, width in pieces_of(count):
         if width == 1:
-            part = builder.extract_element(value, ir.Constant(I32, first))
+            part = get_lane(builder, value, first)
         else:
             part = _shuffled(builder, value, value, [first + lane for lane in range(width)])
         store_element(builder, element, part, builder.gep(pointer, [index(first)]))
@@ -151,14 +151,14 @@ def collected(
     """
     element, places = access.memref.type.element, access.places(count)
     starts, size = access.chunks(count)
-    vector = ir.VectorType(pointer.type.pointee, size).as_pointer(pointer.type.addrspace)
+    vector = vector_of(pointer.type.pointee, size).as_pointer(pointer.type.addrspace)
     parts = []
     rest = dict(enumerate(places))
     for start in starts:
         inside = {lane: place - start for lane, place in rest.items() if 0 <= place - start < size}
         rest = {lane: place for lane, place in rest.items() if lane not in inside}
         at = builder.bitcast(builder.gep(pointer, [index(start)]), vector)
-        parts.append((builder.load(at, align=element.bytes), inside))
+        parts.append((builder.load(at, align=element.part.bytes), inside))
     return from_storage(builder, element, _put_together(builder, parts, width))
 
 
@@ -169,10 +169,10 @@ def _put_together(
     widest = max(width, *(lanes(part.type) for part, _ in parts))
     spread = []
     for part, where in parts:
-        if not isinstance(part.type, ir.VectorType):
-            undefined = ir.Constant(ir.VectorType(part.type, widest), ir.Undefined)
+        if lanes(part.type) == 1:
+            undefined = ir.Constant(vector_of(part.type, widest), ir.Undefined)
             (lane,) = where
-            spread.append((builder.insert_element(undefined, part, ir.Constant(I32, lane)), {lane: lane}))
+            spread.append((set_lane(builder, undefined, part, lane), {lane: lane}))
         elif lanes(part.type) < widest:
             sources = [where.get(lane) for lane in range(widest)]
             spread.append((_shuffled(builder, part, part, sources), {lane: lane for lane in where}))

@@ -22,6 +22,7 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     power_of_two,
+    select,
     splat,
     value_type,
     vector_of,
@@ -178,7 +179,7 @@ class _Iterations:
                     self.operation(each)
         condition = self.operand(operation.condition)
         for output, then, otherwise in zip(operation.outputs, *yielded, strict=True):
-            self.values[output.name] = self.builder.select(condition, then, otherwise)
+            self.values[output.name] = select(self.builder, condition, then, otherwise)
 
     def operand(self, operand: ops.Operand) -> ir.Value:
         """Return a scalar operand in all lanes."""
@@ -261,7 +262,6 @@ def flat(body: Sequence[ops.Operation]) -> list[ops.Operation]:
     return [inner for each in body for inner in (each, *(o for region in each.regions for o in region.walk()))]
 
 
-def _number(operand: ops.Constant) -> int | float | bool:
+def _number(operand: ops.Constant) -> int | float | bool | complex:
     value = operand.value
-    assert not isinstance(value, complex)
     return rounded_number(operand.type, value) if isinstance(value, float) else value

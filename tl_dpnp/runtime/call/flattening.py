@@ -9,7 +9,6 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayKind
@@ -24,7 +23,10 @@ Int64 = ctypes.c_longlong
 
 
 class Scalar(NamedTuple):
-    """A scalar among the flattened arguments: its place there, its parameter's position and type, its conversion."""
+    """A scalar among the flattened arguments: its place there, its parameter's position and type, its conversion.
+
+    A complex one is two of them, one for each part.
+    """
 
     place: int
     position: int
@@ -54,10 +56,7 @@ class FlatArguments(NamedTuple):
 
 
 def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
-    """Flatten the arguments of `call`, uploading the tables of groups to `queue`.
-
-    Raises `UnsupportedError` for scalars of types that cannot be passed to a device.
-    """
+    """Flatten the arguments of `call`, uploading the tables of groups to `queue`."""
     flat: list[Any] = []
     addresses: list[int] = []
     scalars: list[Scalar] = []
@@ -90,8 +89,9 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
                     flat.append(Int64(table.dope.address))
             case scalar_type, _:
                 assert isinstance(scalar_type, ScalarType)
-                scalars.append(Scalar(len(flat), position, scalar_type, _converter(binding, position)))
-                flat.append(None)
+                for convert in _converters(binding, position):
+                    scalars.append(Scalar(len(flat), position, scalar_type, convert))
+                    flat.append(None)
     return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables))
 
 
@@ -101,14 +101,14 @@ def _tables(memref: MemrefType, elements: GroupArgument, kind: ArrayKind, queue:
     return elements.handle.known_tables(memref) or elements.handle.make_tables(memref, elements.strides)
 
 
-def _converter(binding: Binding, position: int) -> Callable[[Any], Any]:
-    """Return the function from a scalar argument to the ctypes value that the kernel takes."""
+def _converters(binding: Binding, position: int) -> list[Callable[[Any], Any]]:
+    """Return the functions from a scalar argument to the ctypes values that the kernel takes: two for a complex one."""
     scalar_type = binding.parameters[position].type
     assert isinstance(scalar_type, ScalarType)
     carrier = carrier_of(scalar_type)
-    if carrier is None:
-        raise binding.error(UnsupportedError, position, f"scalars of type {scalar_type} cannot be passed to a device "
-                            "kernel", 'pass a memref of order 0, or use target="reference"')
+    if scalar_type.is_complex:
+        return [lambda value: carrier(binding.scalar(position, value).real),
+                lambda value: carrier(binding.scalar(position, value).imag)]
     usual, lowest, highest = usual_values(scalar_type)
 
     def convert(value: Any) -> Any:
@@ -117,4 +117,4 @@ def _converter(binding: Binding, position: int) -> Callable[[Any], Any]:
             return carrier(value)
         return carrier(binding.scalar(position, value))
 
-    return convert
+    return [convert]

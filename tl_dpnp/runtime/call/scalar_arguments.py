@@ -13,15 +13,15 @@ from tl_dpnp.scalars import BF16, F16, ScalarType, rounded_number
 
 __all__ = ["carrier_of", "carrying_type", "scalar_value", "usual_values"]
 
-#: Scalars that travel as themselves, or not at all; every other one is a 64-bit integer.
+#: Scalars that travel as floats, complex numbers as two of them; every other one is a 64-bit integer.
 _CARRIERS: dict[str, Any] = {
-    "f32": ctypes.c_float, "f64": ctypes.c_double, "c32": None, "c64": None,
+    "f32": ctypes.c_float, "f64": ctypes.c_double, "c32": ctypes.c_float, "c64": ctypes.c_double,
 }
 _LARGEST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127"), "f32": float.fromhex("0x1.fffffep127")}
 
 
 def carrier_of(scalar_type: ScalarType) -> Any:
-    """Return what makes the ctypes value that carries a scalar to a kernel, or None where there is none.
+    """Return what makes the ctypes value that carries a scalar, or a part of a complex one, to a kernel.
 
     Source: `tl_dpnp.lowering.plan`, calling convention.
     """
@@ -31,7 +31,7 @@ def carrier_of(scalar_type: ScalarType) -> Any:
 
 
 def carrying_type(scalar_type: ScalarType) -> Any:
-    """Return the ctypes type of what carries a scalar to a kernel, or None where there is none."""
+    """Return the ctypes type of what carries a scalar, or a part of a complex one, to a kernel."""
     return ctypes.c_float if scalar_type in (F16, BF16) else _CARRIERS.get(scalar_type.name, ctypes.c_longlong)
 
 
@@ -73,7 +73,8 @@ def scalar_value(scalar_type: ScalarType, argument: Any) -> Any:
                                 f"{_short(number)}", None)
         return number
     if scalar_type.is_complex:
-        return complex(number)
+        parts = complex(number)
+        return complex(_real(scalar_type.part, parts.real), _real(scalar_type.part, parts.imag))
     if isinstance(number, complex):
         raise TypeError(f"takes a real number, it was given {_short(argument)}", "take its real part: x.real")
     return _real(scalar_type, number)

@@ -97,7 +97,9 @@ def functions_of(launch: Any, handle: KernelHandle, plan: LaunchPlan, longest: f
     if isinstance(code, str):
         return code
     made = _function_of_addresses(launch, code, longest)
-    return "it takes scalars that are rounded before" if made is None else HostFunctions(code, plan, longest, *made)
+    if made is None:
+        return "it takes scalars that are rounded or taken apart before"
+    return HostFunctions(code, plan, longest, *made)
 
 
 def _types(flat: FlatArguments) -> list[Any]:
