@@ -2,11 +2,14 @@
 
 ``out[m, n] := alpha · Σ_k Π inputs + beta · out[m, n]`` — an instruction only says which axes index which operand.
 A missing axis has one iteration, so that every nest has a loop ``m`` and a loop ``n``, and ``k`` where it reduces.
+
+Products of complex numbers are two sums, ``T = Σ A re(B)`` and ``U = Σ A im(B)``, of which T + i U is made: elements of
+A stay as they are in memory, pairs of a real and an imaginary part, and vectors of them need no shuffles in the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.language import ops
@@ -19,6 +22,7 @@ from tl_dpnp.lowering.nest import (
     Convert,
     Dimension,
     Expression,
+    Index,
     Loop,
     MultiplyAdd,
     Nest,
@@ -26,6 +30,7 @@ from tl_dpnp.lowering.nest import (
     Number,
     Product,
     Scalar,
+    TimesI,
     Total,
 )
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
@@ -45,7 +50,8 @@ class Contraction:
 
     `dimensions` maps each run-time size and stride that the nest names to (operand position, "size" or "stride",
     mode), where positions count the inputs first and the output last; (position, "step", 0) is the distance, in
-    elements, to the operand of the next work-group.  The nest does `jam` work-groups at once, in its loop ``z``.
+    elements, to the operand of the next work-group.  The nest does `jam` work-groups at once, in its loop ``z``, and an
+    element is `sums` sums.
     """
 
     nest: Nest
@@ -56,6 +62,7 @@ class Contraction:
     dimensions: dict[str, tuple[int, str, int]]
     scalars: tuple[Scalar, ...]
     jam: int = 1
+    sums: int = 1
 
 
 def _axes_of(operation: ops.Contraction) -> tuple[list[str], str]:
@@ -105,21 +112,22 @@ def contraction_of(operation: ops.Contraction, name: str, moving: Container[str]
         Access(buffer, tuple((axis,) for axis in letters)) for buffer, letters in zip(buffers, axes, strict=True)
     )
 
-    operands = [_converted(access, access.buffer.element, element) for access in accesses]
+    operands = [_factor(access, element) for access in accesses]
     product: Expression = operands[0] if len(operands) == 1 else Product(*operands)
+    if element.is_complex:
+        product = _complex_product(operands, element)
     depth = sizes.get("k")
     scalars: list[Scalar] = []
     alpha = _scalar(operation.alpha, "alpha", element, scalars)
     beta = _scalar(operation.beta, "beta", element, scalars)
     body: list[Node] = []
+    sums = 1
     if depth is not None:
-        total = Access(Buffer("T", element, scope="registers"), (("m",), ("n",), *(((JAM,),) if moving else ())))
-        update: Expression = Total(total, product)
-        if isinstance(product, Product):
-            update = MultiplyAdd(product.lhs, product.rhs, total)
-        body.append(Assign(total, Number(0, element), "init"))
-        body.append(Loop("k", 0, depth, (Assign(total, update, "update"),), reduction=True))
-        product = total
+        indices = (("m",), ("n",), *(((JAM,),) if moving else ()))
+        updates, product = _summed(product, element, indices)
+        sums = len(updates)
+        body += [Assign(update.target, Number(0, element), "init") for update in updates]
+        body.append(Loop("k", 0, depth, updates, reduction=True))
     body.append(_finish(target, element, alpha, product, beta, operation.atomic))
     rows, columns = sizes.get("m", 1), sizes.get("n", 1)
     if moving:
@@ -127,7 +135,7 @@ def contraction_of(operation: ops.Contraction, name: str, moving: Container[str]
     description = _description(operation) + (f", for {JAMMED} work-groups" if moving else "")
     nest = Nest(name, description, (Loop("m", 0, rows, (Loop("n", 0, columns, tuple(body)),)),))
     return Contraction(
-        nest, rows, columns, depth, element, dimensions, tuple(scalars), JAMMED if moving else 1
+        nest, rows, columns, depth, element, dimensions, tuple(scalars), JAMMED if moving else 1, sums
     )
 
 
@@ -182,19 +190,61 @@ def _jammed(buffer: Buffer, position: int, dimensions: dict[str, tuple[int, str,
     return replace(buffer, strides=(*buffer.strides, step), shape=(*buffer.shape, JAMMED))
 
 
+def _factor(value: Access | Scalar, element: ScalarType) -> Access | Scalar | Convert:
+    """Return a factor as the element type computes with it: one that is real stays so."""
+    type_ = element if value.type.is_complex else element.part
+    return value if value.type == type_ else Convert(value, type_)
+
+
+def _complex_product(operands: Sequence[Access | Scalar | Convert], element: ScalarType) -> Expression:
+    """Return the product of factors, one of which at least is complex, or becomes so, and stands first."""
+    first, *others = sorted(operands, key=lambda operand: not operand.type.is_complex)
+    product = first if first.type.is_complex else Convert(first, element)
+    return Product(product, others[0]) if others else product
+
+
+def _summed(
+    product: Expression, element: ScalarType, indices: tuple[Index, ...]
+) -> tuple[tuple[Assign, ...], Expression]:
+    """Return what adds a product to its sums, which have these indices, and the result in terms of these."""
+    total, turned = (Access(Buffer(name, element, scope="registers"), indices) for name in "TU")
+    parts = _in_parts(product)
+    if parts is None:
+        return (Assign(total, _added(product, total), "update"),), total
+    updates = (Assign(sums, _added(part, sums), "update") for sums, part in zip((total, turned), parts, strict=True))
+    return tuple(updates), Total(total, TimesI(turned))
+
+
+def _in_parts(product: Expression) -> tuple[Expression, Expression] | None:
+    """Return the products with the real and with the imaginary part of the second factor; None if that is none."""
+    match product:
+        case Product(lhs, Access() as rhs) if rhs.type.is_complex:
+            return Product(lhs, replace(rhs, part="re")), Product(lhs, replace(rhs, part="im"))
+        case Product(lhs, Convert(Access() as rhs, type_)) if type_.is_complex:
+            real, imaginary = (Convert(replace(rhs, part=part), type_.part) for part in ("re", "im"))
+            return Product(lhs, real), Product(lhs, imaginary)
+    return None
+
+
+def _added(value: Expression, total: Expression) -> Expression:
+    return MultiplyAdd(value.lhs, value.rhs, total) if isinstance(value, Product) else Total(total, value)
+
+
 def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Expression:
     return value if source == target else Convert(value, target)
 
 
 def _scalar(operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar]) -> Expression:
     if isinstance(operand, ops.Constant):
-        assert not isinstance(operand.value, complex)
-        if not element.is_float:
+        if isinstance(operand.value, complex):
+            is_real = not operand.value.imag
+            return Number(operand.value.real, element.part) if is_real else Number(operand.value, element)
+        if not (element.is_float or element.is_complex):
             return Number(int(operand.value), element)
-        return Number(rounded_number(operand.type, float(operand.value)), element)
+        return Number(rounded_number(operand.type, float(operand.value)), element.part)
     scalar = Scalar(name, ops.scalar_type(operand))
     scalars.append(scalar)
-    return _converted(scalar, scalar.type, element)
+    return _factor(scalar, element)
 
 
 def _is(expression: Expression, value: int) -> bool:

@@ -10,7 +10,8 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "Access", "Bound", "Buffer", "Convert", "Dimension", "Expression", "Index", "MultiplyAdd", "Number", "Product",
-    "RoundDown", "Scalar", "Scope", "Total", "accesses_of", "compact_strides", "map_accesses", "round_down",
+    "RoundDown", "Scalar", "Scope", "TimesI", "Total", "accesses_of", "compact_strides", "map_accesses", "round_down",
+    "type_of",
 ]
 
 
@@ -112,18 +113,31 @@ def compact_strides(
 
 #: An index: the sum of loop variables.
 Index = tuple[str, ...]
+#: The parts of complex numbers.
+Part = Literal["re", "im"]
 
 
 @dataclass(frozen=True)
 class Access:
-    """An element of a buffer; an `is_integer_load` takes it through an integer register, unchanged."""
+    """An element of a buffer; an `is_integer_load` takes it through an integer register, unchanged.
+
+    Where `part` says so it is but the real or the imaginary part of a complex number.
+    """
 
     buffer: Buffer
     indices: tuple[Index, ...]
     is_integer_load: bool = False
+    part: Part | None = None
+
+    @property
+    def type(self) -> ScalarType:
+        """The type of its value."""
+        return self.buffer.element if self.part is None else self.buffer.element.part
 
     def __str__(self) -> str:
         text = f"{self.buffer.name}[{', '.join(' + '.join(i) or '0' for i in self.indices)}]"
+        if self.part is not None:
+            text += f".{self.part}"
         return f"integer_load({text})" if self.is_integer_load else text
 
 
@@ -142,7 +156,7 @@ class Scalar:
 class Number:
     """A constant."""
 
-    value: int | float
+    value: int | float | complex
     type: ScalarType
 
     def __str__(self) -> str:
@@ -161,8 +175,18 @@ class Convert:
 
 
 @dataclass(frozen=True)
+class TimesI:
+    """i · a, of a complex number."""
+
+    operand: Expression
+
+    def __str__(self) -> str:
+        return f"1j * {_factor(self.operand)}"
+
+
+@dataclass(frozen=True)
 class Product:
-    """a · b."""
+    """a · b; one factor of a complex number may be real."""
 
     lhs: Expression
     rhs: Expression
@@ -194,7 +218,7 @@ class MultiplyAdd:
         return f"fma({self.lhs}, {self.rhs}, {self.addend})"
 
 
-Expression = Access | Scalar | Number | Convert | Product | Total | MultiplyAdd
+Expression = Access | Scalar | Number | Convert | TimesI | Product | Total | MultiplyAdd
 
 
 def _factor(expression: Expression) -> str:
@@ -210,6 +234,8 @@ def map_accesses(expression: Expression, change: Callable[[Access], Expression])
             return expression
         case Convert(operand, type_):
             return Convert(map_accesses(operand, change), type_)
+        case TimesI(operand):
+            return TimesI(map_accesses(operand, change))
         case Product(lhs, rhs):
             return Product(map_accesses(lhs, change), map_accesses(rhs, change))
         case Total(lhs, rhs):
@@ -223,7 +249,7 @@ def accesses_of(expression: Expression) -> Iterator[Access]:
     match expression:
         case Access():
             yield expression
-        case Convert(operand, _):
+        case Convert(operand) | TimesI(operand):
             yield from accesses_of(operand)
         case Product(lhs, rhs) | Total(lhs, rhs):
             yield from accesses_of(lhs)
@@ -231,3 +257,15 @@ def accesses_of(expression: Expression) -> Iterator[Access]:
         case MultiplyAdd(lhs, rhs, addend):
             for operand in (lhs, rhs, addend):
                 yield from accesses_of(operand)
+
+
+def type_of(expression: Expression) -> ScalarType:
+    """Return the element type of an expression."""
+    match expression:
+        case Access() | Scalar() | Number() | Convert():
+            return expression.type
+        case TimesI(operand):
+            return type_of(operand)
+        case Product(lhs, rhs) | Total(lhs, rhs) | MultiplyAdd(lhs, rhs):
+            # A factor of a complex number may be real.
+            return next((type_ for type_ in map(type_of, (lhs, rhs)) if type_.is_complex), type_of(lhs))

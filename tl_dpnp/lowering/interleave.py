@@ -45,7 +45,7 @@ def _with_own_copies(loop: Loop, body: tuple[Node, ...]) -> tuple[Node, ...]:
     def change(access: Access) -> Access:
         if access.buffer.name not in own:
             return access
-        return Access(expanded(access.buffer), (*access.indices, (loop.variable,)))
+        return replace(access, buffer=expanded(access.buffer), indices=(*access.indices, (loop.variable,)))
 
     return map_assigns(body, change)
 

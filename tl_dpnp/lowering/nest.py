@@ -25,17 +25,19 @@ from tl_dpnp.lowering.expressions import (
     RoundDown,
     Scalar,
     Scope,
+    TimesI,
     Total,
     accesses_of,
     map_accesses,
     round_down,
+    type_of,
 )
 
 __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
     "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
-    "Synchronize", "Total", "are_apart", "is_transposition", "leaves", "loops_of", "map_accesses", "map_assigns",
-    "round_down", "stages_of", "variables_of",
+    "Synchronize", "TimesI", "Total", "are_apart", "is_transposition", "leaves", "loops_of", "map_accesses",
+    "map_assigns", "round_down", "stages_of", "type_of", "variables_of",
 ]
 
 #: ``set`` stores; the others update atomically: ``add`` the value, ``exchange`` it, or ``combine`` it as

@@ -8,7 +8,7 @@ is so small that its loop would cost more than its work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.llvm import MOST_LANES
 from tl_dpnp.lowering.contraction import Contraction
@@ -67,7 +67,15 @@ def rest_of_rows(rows: Bound, width: int, core: Core) -> int:
 
 
 def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
-    """Return the default tiling for the vector form."""
+    """Return the default tiling for the vector form.
+
+    That of products with two sums for each element is that of twice as many columns.
+    """
+    if contraction.sums > 1 and contraction.columns != 1:
+        columns = contraction.columns
+        doubled = columns if not isinstance(columns, int) else contraction.sums * columns
+        tiling = vector_tiling(replace(contraction, columns=doubled, sums=1), core)
+        return replace(tiling, columns=-(-tiling.columns // contraction.sums))
     numbers, width = core.tiles, vector_width(contraction, core)
     registers = core.accumulators if contraction.jam == 1 else core.accumulators_jammed // contraction.jam
     vectors = _tile_height(contraction, width, numbers)
@@ -142,7 +150,8 @@ def memory_tiling(contraction: Contraction, core: Core) -> Tiling | None:
     width = vector_width(contraction, core)
     if columns <= 1 or rows < width or not depth:
         return None
-    numbers = core.tiles
+    numbers, default = core.tiles, vector_tiling(contraction, core)
+    core = replace(core, registers=core.registers // contraction.sums)
     size = contraction.element.bytes * (rows * depth + depth * columns + rows * columns)
     intensity = vector_operations(contraction, core) / size
     if intensity > numbers.bound_by_memory:
@@ -151,7 +160,7 @@ def memory_tiling(contraction: Contraction, core: Core) -> Tiling | None:
         tiling = _narrow_tiling(rows, columns, width, core, intensity)
     else:
         tiling = _flat_tiling(rows, columns, depth, width, core)
-    return None if tiling == vector_tiling(contraction, core) else tiling
+    return None if tiling == default else tiling
 
 
 def _narrow_tiling(rows: int, columns: int, width: int, core: Core, intensity: float) -> Tiling | None:
@@ -200,7 +209,7 @@ def vector_operations(contraction: Contraction, core: Core) -> int:
     sizes = [size if isinstance(size, int) else 16 for size in (contraction.rows, contraction.columns)]
     depth = contraction.depth if isinstance(contraction.depth, int) else 16 if contraction.depth is not None else 1
     vectors = -(-sizes[0] // vector_width(contraction, core))
-    return vectors * sizes[1] * depth
+    return vectors * sizes[1] * depth * contraction.sums
 
 
 def even_tile(size: Bound, largest: int) -> int:

@@ -18,15 +18,17 @@ from llvmlite import ir
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
-from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace
+from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace, parts_of
+from tl_dpnp.kernels.complex_numbers import times_i, to_both_parts
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
     I1,
-    I32,
+    PairsType,
     constant,
     counted_loop,
+    get_lane,
     if_then,
     index,
     lanes,
@@ -67,11 +69,13 @@ from tl_dpnp.lowering.nest import (
     Scalar,
     Stage,
     Synchronize,
+    TimesI,
     Total,
     are_apart,
     is_transposition,
     leaves,
     loops_of,
+    type_of,
 )
 from tl_dpnp.lowering.nest_products import product_in
 from tl_dpnp.scalars import ScalarType
@@ -533,19 +537,22 @@ class _Emitter:
             if offset in offsets[:lane]:
                 continue  # a lane that fills up the vector
             pointer = self.memory.pointer(assign.target, offset)
-            one = value if width == 1 else self.builder.extract_element(value, ir.Constant(I32, lane))
+            one = value if width == 1 else get_lane(self.builder, value, lane)
             if assign.update == "add":
                 atomic_add(self.builder, element, pointer, one)
             elif assign.update == "exchange":
                 atomic_exchange(self.builder, element, pointer, one)
             else:
                 assert scale is not None
-                combine = partial(self.combine, element, scale, one)
-                atomic_replace(self.builder, element, pointer, combine)
+                is_by_parts = element.is_complex and not isinstance(scale.type, PairsType)
+                for place, value_there in parts_of(self.builder, pointer, one) if is_by_parts else [(pointer, one)]:
+                    type_ = element.part if is_by_parts else element
+                    combine = partial(self.combine, type_, scale, value_there)
+                    atomic_replace(self.builder, type_, place, combine)
 
     def combine(self, element: ScalarType, scale: ir.Value, value: ir.Value, old: ir.Value) -> ir.Value:
         """Return scale · old + value."""
-        return scalar_ops.fused_multiply_add(self.builder, element, scale, old, value)
+        return scalar_ops.fused_multiply_add(self.builder, element, *self.same_width([scale, old, value]))
 
     def expression(self, expression: Expression) -> ir.Value:
         match expression:
@@ -557,6 +564,8 @@ class _Emitter:
                 return constant(value_type(type_), value)
             case Convert(operand, type_):
                 return scalar_ops.convert(self.builder, type_of(operand), type_, self.expression(operand))
+            case TimesI(operand):
+                return times_i(self.builder, self.expression(operand))
             case Product(lhs, rhs):
                 return self.arithmetic("mul", expression, lhs, rhs)
             case Total(lhs, rhs):
@@ -571,6 +580,8 @@ class _Emitter:
 
     def same_width(self, values: list[ir.Value]) -> list[ir.Value]:
         width = max(lanes(value.type) for value in values)
+        if any(isinstance(value.type, PairsType) for value in values):
+            values = [v if isinstance(v.type, PairsType) else to_both_parts(self.builder, v, width) for v in values]
         return [splat(self.builder, v, width) if lanes(v.type) < width else v for v in values]
 
     def key(self, access: Access) -> tuple[object, ...]:
@@ -584,16 +595,3 @@ class _Emitter:
             # vectorized or still running.
             raise LoweringError(f"{access} is kept in registers, but the loops around it were scheduled apart")
         return self.registers[key]
-
-
-def type_of(expression: Expression) -> ScalarType:
-    """Return the element type of an expression."""
-    match expression:
-        case Access(buffer):
-            return buffer.element
-        case Scalar(type=type_) | Number(type=type_) | Convert(type=type_):
-            return type_
-        case Product(lhs) | Total(lhs) | MultiplyAdd(lhs):
-            return type_of(lhs)
-
-

@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.complex_numbers import part_of
 from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
-from tl_dpnp.kernels.llvm import I8, I32, MOST_LANES, first_lanes, index, lanes, shuffle, splat, value_type, vector_of
+from tl_dpnp.kernels.llvm import (
+    I8,
+    I32,
+    MOST_LANES,
+    first_lanes,
+    get_lane,
+    index,
+    lanes,
+    most_lanes,
+    set_lane,
+    shuffle,
+    splat,
+    value_type,
+    vector_of,
+)
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.patterns import (
     SHUFFLE_OPERANDS,
@@ -107,6 +122,8 @@ class Memory:
 
     def load(self, access: Access) -> ir.Value:
         """Load an element or a vector."""
+        if access.part is not None:
+            return self.load_part(access)
         width = self.width(access)
         offsets = self.offsets(access, width)
         if access.is_integer_load:
@@ -125,6 +142,20 @@ class Memory:
                 whole = len(joined) == 1 and places == list(range(lanes(joined[0].type)))
                 return joined[0] if whole else shuffle(self.builder, joined[0], joined[1:], places)
         return self.combined(values, pattern)
+
+    def load_part(self, access: Access) -> ir.Value:
+        """Load the real or the imaginary part: alone where it is one of an element, which all lanes take."""
+        element, part, whole = access.buffer.element, int(access.part == "im"), replace(access, part=None)
+        if self.width(access) > 1:
+            return part_of(self.builder, self.load(whole), part)
+        (offset,) = self.offsets(access, 1)
+        key = self.key(access, (offset, access.part))
+        if key not in self.loaded:
+            pointer = self.pointer(whole, offset)
+            number = value_type(element.part).as_pointer(pointer.type.addrspace)
+            place = self.builder.gep(self.builder.bitcast(pointer, number), [index(part)])
+            self.loaded[key] = load_element(self.builder, element.part, place)
+        return self.loaded[key]
 
     def chunk(self, access: Access, chunk: Chunk) -> ir.Value:
         """Load consecutive elements."""
@@ -190,7 +221,7 @@ class Memory:
         kept = self.loaded.get(key)
         if kept is not None:
             return [kept]
-        while len(values) > 1 and lanes(values[0].type) < MOST_LANES:
+        while len(values) > 1 and lanes(values[0].type) < most_lanes(values[0].type):
             count = 2 * lanes(values[0].type)
             pairs = zip_longest(values[::2], values[1::2])
             values = [shuffle(self.builder, low, [] if high is None else [high], range(count)) for low, high in pairs]
@@ -207,7 +238,7 @@ class Memory:
             # No element is shared: they are put together one by one.
             result = ir.Constant(vector_of(values[0].type, width), ir.Undefined)
             for lane, (number, _) in enumerate(pattern.lanes):
-                result = self.builder.insert_element(result, values[number], ir.Constant(I32, lane))
+                result = set_lane(self.builder, result, values[number], lane)
             return result
         result = None
         for number, value in enumerate(values):
@@ -248,7 +279,7 @@ class Memory:
         for start, chunk in store_runs(offsets[left_out:]):
             part, first = value, left_out + start
             if chunk.width == 1 < width:
-                part = self.builder.extract_element(value, ir.Constant(I32, first))
+                part = get_lane(self.builder, value, first)
             elif chunk.width < width:
                 part = shuffle(self.builder, value, [], range(first, first + chunk.width))
             pointer = self.pointer(access, chunk.start)
@@ -348,18 +379,19 @@ class Memory:
     def alignment(self, access: Access, offset: Offset) -> int:
         """Return what the address of an element is known to be a multiple of, in bytes: that of an element or more."""
         element = access.buffer.element.bytes
+        least = access.buffer.element.part.bytes
         is_aligned = access.buffer.name in self.aligned
         given = ALIGNED if is_aligned else self.arguments.alignments.get(access.buffer.name, 1)
         known = math.gcd(given, offset.known * element)
         if offset.strides and not is_aligned:
-            return element
+            return least
         for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
             for name in entry:
                 if self.variables.is_running(name):
                     step = self.variables.multiples.get(name, 1)
                     unknown = ALIGNED if is_aligned else 1
                     known = math.gcd(known, step * (stride * element if isinstance(stride, int) else unknown))
-        return max(known, element)
+        return max(known, least)
 
     def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:
         """Move an address by a sum of products."""

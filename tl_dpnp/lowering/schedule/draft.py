@@ -137,7 +137,9 @@ class Draft:
     ) -> None:
         """Replace the buffer of the same name in every access, and the indices of these."""
         def change(access: Access) -> Access:
-            return Access(new, index(access.indices)) if access.buffer.name == new.name else access
+            if access.buffer.name != new.name:
+                return access
+            return replace(access, buffer=new, indices=index(access.indices))
 
         self.body = map_assigns(self.body, change)
 
@@ -177,7 +179,7 @@ def substitute(
         buffer = entry.buffer
         if buffer.name in buffers:
             buffer = replace(buffer, name=buffers[buffer.name])
-        return Access(buffer, tuple(map(index, entry.indices)))
+        return replace(entry, buffer=buffer, indices=tuple(map(index, entry.indices)))
 
     def derived(entry: Derived) -> Derived:
         return replace(entry, variable=only(entry.variable), index=index(entry.index))

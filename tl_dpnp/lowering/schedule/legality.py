@@ -73,11 +73,15 @@ def _check_stage(draft: Draft, stage: Stage, around: tuple[Loop, ...]) -> None:
 
 def _adds_lanes(loop: Loop) -> bool:
     """Whether a vectorized reduction adds up the lanes of a vector in registers."""
-    match loop.body:
-        case (Assign(target, Total(lhs, Access(buffer, indices)), "update", "set"),):
-            plain = loop.kind == "vectorized" and not loop.guards and not loop.derived
+    plain = loop.kind == "vectorized" and not loop.guards and not loop.derived
+    return plain and all(_adds_lanes_of(loop, node) for node in loop.body)
+
+
+def _adds_lanes_of(loop: Loop, node: Node) -> bool:
+    match node:
+        case Assign(target, Total(lhs, Access(buffer, indices)), "update", "set"):
             used = [index for index in indices if loop.variable in index]
-            return plain and lhs == target and buffer.in_registers and used == [(loop.variable,)] and not any(
+            return lhs == target and buffer.in_registers and used == [(loop.variable,)] and not any(
                 loop.variable in index for index in target.indices)
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Node, Number, Stage, Total, leaves, map_assigns
+from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Number, Stage, Total, leaves, map_assigns
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["Decomposed", "decompose_reduction", "rfactor"]
@@ -61,27 +61,29 @@ def rfactor(draft: Draft, loop: str) -> Decomposed:
     top = next(node for node in loops if node.reduction)
     draft.require(all(node.reduction for node in loops[loops.index(top):]), "a loop in between is no reduction")
     updates = [leaf for leaf in leaves(found.body) if leaf.assign.part == "update"]
-    draft.require(len(updates) == 1 and len(list(leaves(found.body))) == 1, f"{loop} does not hold one update alone")
-    target = updates[0].assign.target
-    draft.require(target.buffer.in_registers, f"{target} is not kept in registers")
-    inside = {variable for node in (*loops[loops.index(top):], *updates[0].loops) for variable in node.variables}
-    draft.require(not inside & {v for index in target.indices for v in index},
-                  f"{target} is not the same for all iterations of {top.variable}")
+    alone = bool(updates) and len(updates) == len(list(leaves(found.body)))
+    draft.require(alone, f"{loop} does not hold updates alone")
+    targets = [leaf.assign.target for leaf in updates]
+    for target, leaf in zip(targets, updates, strict=True):
+        draft.require(target.buffer.in_registers, f"{target} is not kept in registers")
+        inside = {variable for node in (*loops[loops.index(top):], *leaf.loops) for variable in node.variables}
+        draft.require(not inside & {v for index in target.indices for v in index},
+                      f"{target} is not the same for all iterations of {top.variable}")
 
-    element = target.buffer.element
-    parts = Buffer(draft.fresh(f"{target.buffer.name}_{loop}"), element, scope="registers")
+    parts = {target: replace(target.buffer, name=draft.fresh(f"{target.buffer.name}_{loop}")) for target in targets}
     first, last = draft.fresh(loop), draft.fresh(loop)
 
-    def part(variable: str) -> Access:
-        return Access(parts, (*target.indices, (variable,)))
+    def part(target: Access, variable: str) -> Access:
+        return Access(parts[target], (*target.indices, (variable,)))
 
     def redirect(access: Access) -> Access:
-        return part(loop) if access == target else access
+        return part(access, loop) if access in parts else access
 
     draft.replace(loop, lambda node: (replace(node, reduction=False, body=map_assigns(node.body, redirect)),))
     plain = replace(found, reduction=False, prefetch=False)
-    before: Node = replace(plain, variable=first, body=(Assign(part(first), Number(0, element), "init"),))
-    total = Assign(target, Total(target, part(last)), "update")
-    after: Node = replace(plain, variable=last, reduction=True, body=(total,))
+    inits = (Assign(part(target, first), Number(0, target.buffer.element), "init") for target in targets)
+    totals = (Assign(target, Total(target, part(target, last)), "update") for target in targets)
+    before: Node = replace(plain, variable=first, body=tuple(inits))
+    after: Node = replace(plain, variable=last, reduction=True, body=tuple(totals))
     draft.replace(top.variable, lambda node: (before, node, after))
     return Decomposed({loop: first}, {loop: last})

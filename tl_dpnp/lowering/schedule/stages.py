@@ -115,7 +115,8 @@ def cache_read(draft: Draft, buffer: str, scope: CacheScope, within: str | None 
         if access.buffer.name != buffer:
             return access
         indices = zip(access.indices, bases, strict=True)
-        return Access(cached, tuple(tuple(v for v in index if v not in base) for index, base in indices))
+        near = tuple(tuple(v for v in index if v not in base) for index, base in indices)
+        return replace(access, buffer=cached, indices=near)
 
     def rewrite(nodes: tuple[Node, ...], active: bool) -> tuple[Node, ...]:
         result: list[Node] = []
@@ -286,7 +287,9 @@ def double_buffer(draft: Draft, stage: str, buffers: int = 2) -> None:
     def fill(nodes: tuple[Node, ...], iteration: str, into: str) -> Stage:
         """Return the copy for an iteration of the loop, into one of the buffers."""
         def change(access: Access) -> Access:
-            return Access(doubled, (*access.indices, (into,))) if access.buffer.name == stage else access
+            if access.buffer.name != stage:
+                return access
+            return replace(access, buffer=doubled, indices=(*access.indices, (into,)))
 
         return found.with_body(*substitute(map_assigns(nodes, change), {loop.variable: (iteration,)}))
 

@@ -34,7 +34,7 @@ class Lanes(TiledTactic):
         return subgroup_tiling(self.contraction, self.place.device.core)
 
     def room(self, rows: int) -> tuple[int, int]:
-        return 1, _REGISTERS
+        return 1, _REGISTERS // self.contraction.sums
 
 
 def subgroup_schedule(

@@ -44,7 +44,7 @@ class Vectors(TiledTactic):
 
     def room(self, rows: int) -> tuple[int, int]:
         core = self.place.device.core
-        return -(-rows // vector_width(self.contraction, core)), core.registers
+        return -(-rows // vector_width(self.contraction, core)), core.registers // self.contraction.sums
 
 
 def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
