@@ -57,13 +57,46 @@ def program(use: str, type_: str, value: str) -> tuple[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("type_", ["c32", "c64"])
-@pytest.mark.parametrize("device", [CPU, GPU, H200], ids=lambda device: device.name)
-def test_complex_numbers(use: str, type_: str, device: Device) -> None:
+def test_complex_numbers(use: str, type_: str) -> None:
     text, place = program(use, type_, "[1.0, 0.0]")
-    message = refused(text, device, place)
-    assert "do not compute with complex numbers" in message
+    for device in (CPU, GPU):
+        lowered(text, device)
+    message = refused(text, H200, place)
+    assert f"kernels for {H200.name} do not compute with complex numbers" in message
     assert type_ in message
-    assert 'hint: use target="reference"' in message
+    assert "hint: keep the real and imaginary parts in memrefs of their own" in message
+
+
+def test_parts_of_complex_numbers() -> None:
+    """A device without f64 computes with those of c32."""
+    lowered("func @f(%x: memref<c32x4>) {}", replace(CPU, has_fp64=False))
+    message = refused("func @f(%x: memref<c64x4>) {}", replace(CPU, has_fp64=False), (1, 9))
+    assert f"{CPU.name} does not compute with c64" in message
+    assert message.endswith("hint: use c32")
+
+
+ATOMIC = "func @f(%A: memref<Tx4>, %b: B) {\naxpby.n.atomic 1, %A, BETA, %A : T, memref<Tx4>, B, memref<Tx4>\n}"
+
+
+@pytest.mark.parametrize(("type_", "beta", "beta_type", "bits"), [
+    ("c32", "1", "c32", 32), ("c32", "2", "c32", 32), ("c32", "%b", "f32", 32), ("c32", "%b", "c32", 64),
+    ("c32", "[0, 1]", "c32", 64), ("c64", "0", "c64", 64), ("c64", "%b", "f64", 64), ("c64", "%b", "c64", 128),
+    ("c64", "[0, 1]", "c64", 128),
+])
+def test_atomic_updates_of_complex_numbers(type_: str, beta: str, beta_type: str, bits: int) -> None:
+    """Parts are updated one by one; a beta that is complex mixes them."""
+    text = ATOMIC.replace("BETA", beta).replace("B,", f"{beta_type},").replace("%b: B", f"%b: {beta_type}")
+    text = text.replace("T", type_)
+    if bits > 64:
+        message = refused(text, GPU, (2, 1))
+        assert f"{GPU.name} has no atomic operations of 128 bits" in message
+        assert "hint: use a beta of a real type" in message
+        return
+    lowered(text, GPU)
+    if bits == 64:
+        assert "no atomic operations of 64 bits" in refused(text, replace(GPU, has_atomic64=False), (2, 1))
+    else:
+        lowered(text, replace(GPU, has_atomic64=False))
 
 
 @pytest.mark.parametrize("use", USES)

@@ -112,7 +112,7 @@ def test_a_change_of_the_compiler_is_seen(recorded):
 
 
 def test_what_is_refused_is_compared_by_its_message():
-    definition = Definition("it", "func @f(%x: c64) { %y = arith.add %x, %x : c64 }", "avx512")
+    definition = Definition("it", "func @f(%x: c64) { %y = arith.add %x, %x : c64 }", "sm_90a")
     built = build(definition)
     assert built["facts"]["refused"]
     assert "do not compute with complex numbers" in built["parts"]["refusal"]

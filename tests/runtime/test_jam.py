@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from tl_dpnp.scalars import SCALAR_TYPES
 
 CHAIN = """
 func @chain(%alpha: {t}, %a: group<memref<{t}x{m}x8>>, %b: memref<{t}x8x8>, %c: memref<{t}x8x13>,
@@ -34,13 +35,14 @@ def jammed(kernel: tl_dpnp.Kernel) -> bool:
 
 
 @pytest.mark.parametrize("groups", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize(("element", "m"), [("f32", 16), ("f64", 8), ("i32", 16)])
+@pytest.mark.parametrize(("element", "m"), [("f32", 16), ("f64", 8), ("i32", 16), ("c32", 8), ("c64", 4)])
 def test_chain(element, m, groups):
-    dtype = {"f32": np.float32, "f64": np.float64, "i32": np.int32}[element]
+    dtype = SCALAR_TYPES[element].storage
     generator = np.random.default_rng(groups)
 
     def integers(*shape: int) -> np.ndarray:
-        return generator.integers(-3, 4, shape).astype(dtype)
+        imaginary = 1j * generator.integers(-3, 4, shape) if element.startswith("c") else 0
+        return (generator.integers(-3, 4, shape) + imaginary).astype(dtype)
 
     a, b, c, d = integers(groups, 8, m), integers(8, 8), integers(13, 8), integers(groups, 13, m)
     kernel = tl_dpnp.compile(CHAIN.format(t=element, m=m))

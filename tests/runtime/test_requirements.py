@@ -11,8 +11,9 @@ import pytest
 import tl_dpnp
 from tl_dpnp.errors import UnsupportedError
 
-PRODUCT = """func @f(%A: memref<c32x4x4>) {
-  gemm.n.n 1.0, %A, %A, 0.0, %A : c32, memref<c32x4x4>, memref<c32x4x4>, c32, memref<c32x4x4>
+#: No device has atomic operations of 128 bits.
+UPDATE = """func @f(%A: memref<c64x4x4>) {
+  axpby.n.atomic 1.0, %A, [0.0, 1.0], %A : c64, memref<c64x4x4>, c64, memref<c64x4x4>
 }"""
 
 
@@ -27,13 +28,13 @@ def test_descriptions_hold_the_aspects_of_the_devices() -> None:
     lambda kernel, A: kernel.schedules(), lambda kernel, A: kernel.inspect_llvm(),
     lambda kernel, A: kernel.compile_offline("pvc"),
 ], ids=["call", "submit", "tune", "schedules", "inspect", "offline"])
-def test_complex_numbers_are_refused_with_their_place(act) -> None:
-    A = dpt.zeros((4, 4), dtype="complex64", order="F")
-    kernel = tl_dpnp.compile(PRODUCT, cache=False)
-    with pytest.raises(UnsupportedError, match="@f has %A of type memref<c32x4x4>") as raised:
+def test_what_is_missing_is_refused_with_its_place(act) -> None:
+    A = dpt.zeros((4, 4), dtype="complex128", order="F")
+    kernel = tl_dpnp.compile(UPDATE, cache=False)
+    with pytest.raises(UnsupportedError, match=r"instruction axpby\.atomic multiplies %A") as raised:
         act(kernel, A)
     (diagnostic,) = raised.value.diagnostics
-    assert (diagnostic.span.line, diagnostic.span.column) == (1, 9)
+    assert (diagnostic.span.line, diagnostic.span.column) == (2, 3)
 
 
 def test_errors_of_the_compiler_show_the_line() -> None:

@@ -7,23 +7,24 @@ from collections.abc import Iterable, Iterator
 from tl_dpnp.errors import Diagnostic, Span, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.scalars import F16, F64, ScalarType
+from tl_dpnp.scalars import C64, F16, F64, ScalarType
 from tl_dpnp.target.device import Device
 
 __all__ = ["check_requirements"]
 
 #: Types that not every device computes with: what of its description says so, and what to write instead.
 _OPTIONAL: dict[ScalarType | None, tuple[str, str]] = {
-    F64: ("has_fp64", "use f32"), F16: ("has_fp16", "use f32 or bf16"),
+    F64: ("has_fp64", "use f32"), C64: ("has_fp64", "use c32"), F16: ("has_fp16", "use f32 or bf16"),
 }
-_NO_COMPLEX = 'use target="reference", or keep the real and imaginary parts in memrefs of their own'
+_NO_COMPLEX = 'keep the real and imaginary parts in memrefs of their own'
 _NO_ATOMICS = "use elements of 32 bits; or leave .atomic away if no two work-groups write to the same element"
+_NO_ATOMIC_PRODUCTS = "use a beta of a real type; or leave .atomic away if no two work-groups write to the same element"
 
 
 def check_requirements(function: ops.Function, device: Device) -> None:
     """Raise UnsupportedError, with its place, at the first parameter or instruction that needs what a device lacks.
 
-    That is complex numbers on all of them, and f64, f16 and atomic updates of elements of 64 bits on some.
+    That is complex numbers, f64, f16 and atomic updates of numbers of 64 bits on some.
     """
     for message, span, hint in _unmet(function, device):
         raise UnsupportedError(message, [] if span == ops.NO_SPAN else [Diagnostic(message, span, hint)])
@@ -36,11 +37,23 @@ def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, 
     for operation in function.body.walk():
         where = f"instruction {operation.mnemonic}"
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
-        if isinstance(operation, ops.LinearAlgebra) and operation.atomic and not device.has_atomic64:
-            output = operation.output
-            if ops.memref_type(output).element.bits == 64:
-                yield (f"{where}.atomic updates {output} of type {output.type}, and {device.name} has no atomic "
-                       "operations of 64 bits", operation.span, _NO_ATOMICS)
+        if isinstance(operation, ops.LinearAlgebra) and operation.atomic:
+            yield from _atomics(where, operation, device)
+
+
+def _atomics(where: str, operation: ops.LinearAlgebra, device: Device) -> Iterator[tuple[str, Span, str]]:
+    """Yield an atomic update that the device does not do."""
+    output = operation.output
+    element, beta = ops.memref_type(output).element, operation.beta
+    is_by_parts = not complex(beta.value).imag if isinstance(beta, ops.Constant) else (
+        not ops.scalar_type(beta).is_complex)
+    bits = (element.part if is_by_parts else element).bits
+    if bits > 64:
+        yield (f"{where}.atomic multiplies {output} of type {output.type} by a beta that need not be real, and "
+               f"{device.name} has no atomic operations of {bits} bits", operation.span, _NO_ATOMIC_PRODUCTS)
+    elif bits == 64 and not device.has_atomic64:
+        yield (f"{where}.atomic updates {output} of type {output.type}, and {device.name} has no atomic "
+               "operations of 64 bits", operation.span, _NO_ATOMICS)
 
 
 def _types(
@@ -50,7 +63,7 @@ def _types(
     for operand in operands:
         element = _element(operand.type)
         what = f"{operand} of type" if isinstance(operand, ops.Value) else "a constant of type"
-        if element is not None and element.is_complex:
+        if element is not None and element.is_complex and not device.has_complex:
             message = f"kernels for {device.name} do not compute with complex numbers"
             yield f"{where} has {what} {operand.type}, and {message}", span, _NO_COMPLEX
         elif element in _OPTIONAL and not getattr(device, _OPTIONAL[element][0]):
