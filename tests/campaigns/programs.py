@@ -16,11 +16,11 @@ from tests.campaigns.worker import ROOT, Verdict
 from tests.strategies.arguments import Argument, ArrayArgument, GroupArgument, ScalarArgument
 from tests.strategies.programs import Program, random_program
 from tests.strategies.reduction import smaller
-from tests.strategies.writer import Features
+from tests.strategies.writer import DEVICE_TYPES, Features
 from tl_dpnp.errors import LoweringError, ScheduleError, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_module
-from tl_dpnp.scalars import BF16, F16, F32, I1, I8, I32, I64, INDEX, U8, ScalarType
+from tl_dpnp.scalars import BF16, C32, C64, F16, F32, F64, I1, I8, I32, I64, INDEX, U8, ScalarType
 
 __all__ = ["CAMPAIGN", "Case", "run"]
 
@@ -28,6 +28,8 @@ __all__ = ["CAMPAIGN", "Case", "run"]
 ENGINE_TYPES: tuple[tuple[tuple[ScalarType, ...], tuple[ScalarType, ...]], ...] = (
     ((BF16,), (F32, BF16)), ((F16,), (F32, F16)), ((I8,), (I32,)), ((U8, I8), (I32,)), ((F32,), (F32,)),
 )
+#: What every third program may contain, on devices that compute with complex numbers.
+WITH_COMPLEX = Features(types=(*DEVICE_TYPES, *(C32, C64) * 4), atomic_types=(I32, F32, F64, C32, C64))
 #: Programs that are written until one has a product for the engine.
 ATTEMPTS = 200
 
@@ -45,7 +47,7 @@ def make(kind: str, seed: int) -> Case:
     """Return the case of a seed."""
     if kind.startswith("dpas"):
         return engine_case(seed)
-    return Case(random_program(seed), seed)
+    return Case(random_program(seed, WITH_COMPLEX if kind != "cuda" and seed % 3 == 0 else None), seed)
 
 
 def engine_case(seed: int) -> Case:

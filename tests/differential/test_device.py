@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.campaigns.programs import WITH_COMPLEX
 from tests.differential.conftest import counted
 from tests.differential.device import LAYOUTS, disagreements
 from tests.strategies.programs import Program, random_program
@@ -23,6 +24,19 @@ def test_device_agrees_with_the_interpreter(layout: str, differential_programs: 
     @settings(max_examples=differential_programs, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def agree(seed: int) -> None:
         check(random_program(seed), layout)
+
+    agree()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_programs_with_complex_numbers(layout: str, differential_programs: int) -> None:
+    @given(seeds)
+    @settings(
+        max_examples=max(1, differential_programs // 2), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    def agree(seed: int) -> None:
+        check(random_program(seed, WITH_COMPLEX), layout)
 
     agree()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tests.strategies.abstract import Magnitude, Ref, Retry, Root, Scalar, magnitude_of, rounding
 from tests.strategies.memory import Memory, Sizes
 from tl_dpnp.language import ops
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import C64, ScalarType
 
 #: Instruction → the modes of each input and of the output, by letter; an input in capitals may be transposed.
 SHAPES: dict[type[ops.LinearAlgebra], list[tuple[tuple[str, ...], str]]] = {
@@ -52,6 +52,10 @@ class Algebra(Memory):
         terms = math.prod(max(sizes[letter]) for letter in summed)
         self._record(target.root, alpha, beta, operands, terms, self.groups if shared else 1)
         atomic = shared or (element in self.features.atomic_types and self.chance(0.1))
+        if not shared and element == C64 and beta.type.is_complex and (
+            isinstance(beta.operand, ops.Value) or beta.operand.value.imag
+        ):
+            atomic = False  # an update of both parts at once has 128 bits
         self.emit(instruction(
             alpha=alpha.operand, inputs=tuple(ref.value for ref in operands), beta=beta.operand, output=target.value,
             transposes=tuple(transposes), atomic=atomic,
@@ -107,6 +111,9 @@ class Algebra(Memory):
         values = [s for s in self.frame.scalars if bounded and s.type == scalar_type and s.magnitude.bound <= 8]
         if values and self.chance(0.4):
             return self.pick(values)
+        if scalar_type.is_complex and self.chance(0.5):
+            constant = ops.Constant(self.pick([1j, 1 - 1j, -2 + 1j]), scalar_type)
+            return Scalar(constant, magnitude_of(constant))
         return self.number(scalar_type, self.pick([1, 1, 1, 2, -1 if scalar_type.kind != "unsigned" else 3, 0]))
 
     def number(self, scalar_type: ScalarType, value: int) -> Scalar:

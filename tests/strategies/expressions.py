@@ -89,7 +89,7 @@ class Expressions(Writer):
             value = self.pick([small, small, small, low, high, self.rng.randint(low, high)])
         else:
             value = float(self.pick([-3, -2, -1, 0, 1, 1, 2, 3, 4] if self.chance(0.85) else [0.5, -0.25, 1.375]))
-            value = complex(value) if scalar_type.is_complex else value
+            value = complex(value, self.pick([0, 0, 1, -2])) if scalar_type.is_complex else value
         constant = ops.Constant(value, scalar_type)
         return Scalar(constant, magnitude_of(constant))
 
@@ -125,11 +125,11 @@ class Expressions(Writer):
 
     def comparison(self, depth: int) -> Scalar:
         """Compare two values of one type; floats only where they are exact."""
-        compared = self.pick([t for t in self.features.types if not t.is_boolean and not t.is_complex])
+        compared = self.pick([t for t in self.features.types if not t.is_boolean])
         lhs, rhs = self.expression(compared, depth), self.expression(compared, depth)
         if not (lhs.magnitude.whole and rhs.magnitude.whole):
             raise Retry
-        kind = self.pick(tuple(ops.COMPARISONS))
+        kind = self.pick(("eq", "ne") if compared.is_complex else tuple(ops.COMPARISONS))
         return self.scalar(lambda r: ops.Compare(kind=kind, lhs=lhs.operand, rhs=rhs.operand, result=r), I1)
 
     def _integer(self, scalar_type: ScalarType, depth: int) -> Scalar:
@@ -174,10 +174,14 @@ class Expressions(Writer):
         return self.arith("and", self.expression(scalar_type, depth), self._number(scalar_type, scalar_type.bits - 1))
 
     def _complex(self, scalar_type: ScalarType, depth: int) -> Scalar:
-        kind = self.pick(["add", "sub", "mul", "neg"])
+        kind = self.pick(["add", "sub", "mul", "neg", "div"])
         lhs = self.expression(scalar_type, depth)
         if kind == "neg":
             return self.unary(kind, lhs)
+        if kind == "div":
+            constant = ops.Constant(self.pick([1 + 0j, -2 + 0j, 2j, 3 + 4j, 1 - 1j]), scalar_type)
+            quotient = Magnitude(lhs.magnitude.bound, lhs.magnitude.error, False).rounded(scalar_type, 2)
+            return self.arith(kind, lhs, Scalar(constant, magnitude_of(constant)), quotient)
         rhs = self.expression(scalar_type, depth)
         exact = lhs.magnitude * rhs.magnitude if kind == "mul" else lhs.magnitude + rhs.magnitude
         return self.arith(kind, lhs, rhs, exact.scaled(2).rounded(scalar_type, 2))
