@@ -30,7 +30,7 @@ TIMES, SECONDS = 20, 0.5
 def written(rng: random.Random, features: Features) -> str:
     """Return a random program in a random dialect."""
     dialect = rng.choice(("0.3", "0.4"))
-    features = replace(features, carried_values=dialect == "0.4")
+    features = replace(features, newer=dialect == "0.4")
     return print_module(random_program(rng.getrandbits(32), features).module, dialect)
 
 

@@ -98,7 +98,7 @@ def check_error(error: TLError, text: str) -> str:
 @pytest.fixture(scope="module")
 def programs() -> list[str]:
     """Valid programs: the references' examples, the corrected ones of the corpus, random ones."""
-    written = [print_module(random_program(n, Features(carried_values=n % 2 == 1)).module, ("0.3", "0.4")[n % 2])
+    written = [print_module(random_program(n, Features(newer=n % 2 == 1)).module, ("0.3", "0.4")[n % 2])
                for n in range(60)]
     return EXAMPLES + [read(name) for name in FIXED] + written
 

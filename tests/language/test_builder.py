@@ -72,6 +72,10 @@ def test_every_operation() -> None:
         b.store(b.load(t, lane), b.v, lane)
     b.ger(x, b.v, t, 1.0, m)
     b.hadamard(1.0, b.v, t, 0.0, b.v)
+    b.cumsum(1.0, b.A, 1, 0.0, m, atomic=True)
+    with b.for_carrying([x, b.n], 0, k) as loop:
+        b.yield_(b.add(loop.carried[0], 1), loop.carried[1])
+    b.store(loop.outputs[0], t, 0)
     b.sum(1.0, b.A, 0.0, t)
     b.sum(1.0, t, 0.0, b.s)
     b.lifetime_stop(t)

@@ -178,10 +178,20 @@ def test_native_functions(kind):
         parse(f"func @f(%a: f64) {{ %r = math.native_{kind} %a : f64 }}")
 
 
+@pytest.mark.parametrize("alpha", ["2.0", "%a"])
+@pytest.mark.parametrize("atomic", ["", ".atomic"])
+def test_cumulative_sums(alpha, atomic):
+    module = parse(f"func @f({PARAMETERS}) {{ cumsum{atomic} {alpha}, %A, 1, 0, %A }}")
+    (operation,) = module.functions[0].body
+    assert (operation.mode, operation.beta, operation.atomic) == (1, ops.Constant(0.0, F32), bool(atomic))
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match="cannot say cumsum"):
+        print_module(module, "0.3")
+
+
 LATER = [
     "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
     "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
-    "cumsum 1.0, %v, 0, 0.0, %w",
     "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
     "%t = alloca {alignment=64} : memref<f32x4,local>",
@@ -275,7 +285,7 @@ class _Mixed(printer._Newer):
 
 class _MixedLines(printer._Lines):
     def operation(self, operation, indent):
-        self.writing.newer = self.writing.rng.random() < 0.5
+        self.writing.newer = operation.is_newer or self.writing.rng.random() < 0.5
         yield from super().operation(operation, indent)
 
 
@@ -283,8 +293,8 @@ class _MixedLines(printer._Lines):
 @settings(max_examples=100, deadline=None)
 def test_programs_in_each_dialect_and_mixed(program, seed):
     module = program.module
-    carries = any(isinstance(each, ops.For) and each.carried for each in program.function.body.walk())
-    for dialect in ("0.4",) if carries else ("0.3", "0.4"):
+    newer = any(getattr(each, "carried", ()) or each.is_newer for each in program.function.body.walk())
+    for dialect in ("0.4",) if newer else ("0.3", "0.4"):
         text = print_module(module, dialect)
         assert parse(text) == module
         assert print_module(parse(text), dialect) == text

@@ -51,7 +51,8 @@ def completed(text):
     names = [name for name in names if not re.search(rf"for(each)? {name} =", text)]
     memrefs = re.findall(r"memref<[^>]*>", text)
     scalars = re.findall(r"(?<=[ (])(?:f32|i32)\b", text) or ["f32"]
-    candidates = {"%i": ["index"], "%m": memrefs[:1], "%condition": ["i1"]}
+    vector = memrefs[:1] or ["memref<f32x4>"]  # where the spelling has no type of it
+    candidates = {"%i": ["index"], "%m": vector, "%A": vector, "%B": vector, "%condition": ["i1"]}
     if len(memrefs) > 1:  # of linear algebra, in the order of its operands
         names = re.findall(r"%\w", text)
         candidates = {name: [memref] for name, memref in zip(names, memrefs, strict=True)}
@@ -83,7 +84,7 @@ def test_the_spelling_is_read_and_printed(kind):
             module = next(map(parsed, completed(text.replace("f32", "i32"))))
         assert module is not None, text
         assert is_operation(module, kind)
-        printed = print_module(module, dialect="0.3")
+        printed = print_module(module, dialect="0.4" if kind.is_newer else "0.3")
         assert f"{text.split('= ')[-1].split(' ')[0]}" in printed
         assert parse(printed) == parse(print_module(module)) == module
 

@@ -42,26 +42,26 @@ b = FunctionBuilder("f", A=memref(F32, 5, 7), B=memref(F32, 5, None), d=memref(F
 b.rowdot(2.0, b.A, b.B, -1.0, b.d)
 check(b.build(), 2 * (A * B).sum(1) - d, A, B, d)
 """
-CUMSUM = """
+CUMPROD = """
 b = FunctionBuilder("f", a=memref(F32, None), b=memref(F32, 9))
-b.cumsum(2.0, b.a, -1.0, b.parameters[1])
+b.cumprod(2.0, b.a, -1.0, b.parameters[1])
 with b.for_(0, 3) as i:
-    b.cumsum(1.0, b.a, 0.0, b.parameters[1])
+    b.cumprod(1.0, b.a, 0.0, b.parameters[1])
 module = b.build()
-check(module, a.cumsum(), a, a[::-1].copy())
+check(module, a.cumprod(), a, a[::-1].copy())
 """
 UNLOWERED = """
 b = FunctionBuilder("f", a=memref(F32, None), b=memref(F32, 9))
-b.cumsum(2.0, b.a, -1.0, b.parameters[1])
+b.cumprod(2.0, b.a, -1.0, b.parameters[1])
 module = b.build()
 host = [a.copy(), a.copy()]
 tl_dpnp.compile(module, target="reference")(*host)
-np.testing.assert_allclose(host[1], 2 * a.cumsum() - a, rtol=1e-6)
+np.testing.assert_allclose(host[1], 2 * a.cumprod() - a, rtol=1e-6)
 kernel = tl_dpnp.compile(module)
 try:
     kernel(dpnp.asarray(a), dpnp.asarray(a))
 except LoweringError as error:
-    assert "the instruction cumsum has no lowering" in str(error) and "reference" in str(error), error
+    assert "the instruction cumprod has no lowering" in str(error) and "reference" in str(error), error
 else:
     raise AssertionError("it ran")
 """
@@ -213,7 +213,7 @@ def run(root, diffs, code, scalar=""):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMSUM), (2, ERFC), (3, PEEL), (5, MAPPING)],
+@pytest.mark.parametrize(("place", "code"), [(0, ROWDOT), (1, CUMPROD), (2, ERFC), (3, PEEL), (5, MAPPING)],
                          ids=["contraction", "lowered", "function", "primitive", "mapping"])
 def test_the_examples_of_the_guide_run(place, code, tmp_path):
     run(tmp_path, [DIFFS[place]], code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.semantics.support import TARGETS, fortran
+from tests.semantics.support import DTYPES, TARGETS, fortran, whole
 
 _TARGETS = [target for target in TARGETS if target.name in ("reference", "vector", "one_subgroup")]
 
@@ -204,3 +204,59 @@ def test_bits_of_what_is_computed(target):
         store %d, %out[1]
     }""", 48.0, out)
     assert out.tolist() == [5, np.float32(1.5).view(np.int32)]
+
+
+def _cumulative(A, mode, alpha, beta, B):
+    total = alpha * A.astype(np.float64).cumsum(mode) if A.dtype.kind == "f" else alpha * A.cumsum(mode, dtype=A.dtype)
+    return (total if beta == 0 else total + beta * B).astype(B.dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize(("shape", "mode"), [((37,), 0), ((5, 7), 0), ((5, 7), 1), ((3, 4, 5), 1), ((2, 3, 4, 5), 3),
+                                             ((0, 3), 1), ((3, 0), 1)])
+@pytest.mark.parametrize("atomic", ["", ".atomic"])
+def test_cumulative_sums(target, shape, mode, atomic):
+    """Of static and dynamic sizes, with each kind of beta, in each order of the modes."""
+    A, B, C, D = (whole(seed, *shape) for seed in range(4))
+    start = [B.copy(order="F"), C.copy(order="F"), D.copy(order="F")]
+    types = ["".join(f"x{'?' if dynamic or not size else size}" for size in shape) for dynamic in (False, True)]
+    target.run(f"""func @f(%b: f32, %A: memref<f32{types[0]}>, %B: memref<f32{types[1]}>, %C: memref<f32{types[1]}>,
+                           %D: memref<f32{types[0]}>) {{
+        cumsum{atomic} 1.0, %A, {mode}, 0.0, %B
+        cumsum{atomic} 2.0, %A, {mode}, 1.0, %C
+        cumsum{atomic} -1.0, %B, {mode}, %b, %D
+    }}""", 3.0, A, B, C, D, group_size=1)
+    np.testing.assert_array_equal(B, _cumulative(A, mode, 1, 0, start[0]))
+    np.testing.assert_array_equal(C, _cumulative(A, mode, 2, 1, start[1]))
+    np.testing.assert_array_equal(D, _cumulative(B, mode, -1, 3, start[2]))
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+@pytest.mark.parametrize(("given", "result"), [("i8", "i8"), ("i8", "i32"), ("i16", "f32"), ("u8", "i16"),
+                                               ("f16", "f16"), ("f32", "f64"), ("index", "index")])
+def test_cumulative_sums_of_each_type(target, given, result):
+    """Integers wrap, sums of f16 are rounded once; NaN in an output that is not read does not survive."""
+    dtypes = {**DTYPES, "f16": "float16"}
+    A = np.random.default_rng(3).integers(1, 100, 40).astype(dtypes[given])
+    if given == "f16":
+        A[:] = 0.1
+    B = np.full(40, np.nan if result[0] == "f" else 77).astype(dtypes[result])
+    target.run(f"func @f(%A: memref<{given}x40>, %B: memref<{result}x?>) {{ cumsum 3, %A, 0, 0, %B }}", A, B)
+    wide = A.astype(np.float64 if result[0] == "f" else np.int64)
+    np.testing.assert_allclose(B, (3 * wide.cumsum()).astype(dtypes[result]), rtol=6e-4 if given == "f16" else 1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_cumulative_sums_of_many_work_groups(target):
+    """All add to the same vector; temporaries and loops around do not mix them up."""
+    A, B = whole(1, 8, 50), np.zeros(8, np.float32)
+    target.run("""func @f(%A: memref<f32x8x?>, %B: memref<f32x8>) {
+        %g = group_id
+        %v = subview %A[:, %g] : memref<f32x8>
+        %t = alloca : memref<f32x8,local>
+        for %i = 0, 2 {
+            cumsum 1.0, %v, 0, 0.0, %t
+            cumsum.atomic 1.0, %t, 0, 1.0, %B
+        }
+    }""", A, B)
+    np.testing.assert_array_equal(B, 2 * A.cumsum(0).cumsum(0).sum(1))

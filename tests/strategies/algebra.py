@@ -28,7 +28,7 @@ class Algebra(Memory):
 
     def linear_algebra(self, temporary: bool = False) -> None:
         """Emit one instruction into a visible memref, an accumulator of all work-groups, or a new temporary."""
-        instruction = self.pick([ops.Gemm, *SHAPES])
+        instruction = self.pick([ops.Gemm, *(kind for kind in SHAPES if self.features.newer or not kind.is_newer)])
         inputs, output = self.pick(SHAPES[instruction])
         if temporary:
             sizes = {letter: self.uniform_sizes() for letter in output}
@@ -49,7 +49,8 @@ class Algebra(Memory):
             operands.append(self.operand(wanted[::-1] if transpose and len(wanted) == 2 else wanted, target))
             transposes += [transpose] * transposable
         alpha, beta = self.coefficient(element), self._beta(element, temporary, shared)
-        terms = math.prod(max(sizes[letter]) for letter in summed)
+        mode = {"mode": self.rng.randrange(len(output))} if instruction.has_mode else {}
+        terms = math.prod(max(sizes[letter]) for letter in (*summed, *(output[place] for place in mode.values())))
         self._record(target.root, alpha, beta, operands, terms, self.groups if shared else 1)
         atomic = shared or (element in self.features.atomic_types and self.chance(0.1))
         if not shared and element == C64 and beta.type.is_complex and (
@@ -58,7 +59,7 @@ class Algebra(Memory):
             atomic = False  # an update of both parts at once has 128 bits
         self.emit(instruction(
             alpha=alpha.operand, inputs=tuple(ref.value for ref in operands), beta=beta.operand, output=target.value,
-            transposes=tuple(transposes), atomic=atomic,
+            transposes=tuple(transposes), atomic=atomic, **mode,
         ))
         if temporary:
             self.publish(target)

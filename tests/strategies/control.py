@@ -154,7 +154,7 @@ class Control(Algebra):
         carried: list[ops.Value] = []
         initial: list[Scalar] = []
         following: list[Scalar] = []
-        if self.features.carried_values and self.chance(0.4):
+        if self.features.newer and self.chance(0.4):
             types = [type_ for type_ in (self.any_type() for _ in range(self.rng.randint(1, 3))) if type_ != INDEX]
             carried = [ops.Value(self.name(), type_) for type_ in types]
             initial = [self.expression(type_, 1) for type_ in types]

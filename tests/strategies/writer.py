@@ -48,7 +48,7 @@ class Features:
     zero_sizes: bool = True
     group_offsets: bool = True
     replicated_memory: bool = True  # loads and stores outside foreach
-    carried_values: bool = True  # which the dialect 0.3 cannot say
+    newer: bool = True  # what the dialect 0.3 cannot say
     statements: tuple[int, int] = (1, 4)
     max_groups: int = 5
 

@@ -145,6 +145,8 @@ class Operation:
     #: The words that may follow it behind a dot, as in ``arith.add``, and others that it may begin with.
     kinds: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
+    #: Whether the dialects before 0.4 lack it.
+    is_newer: ClassVar[bool] = False
     collective: ClassVar[bool] = False
     pure: ClassVar[bool] = False
     #: Whether operands, or results, may be integers below 8 bits, which are for memory.

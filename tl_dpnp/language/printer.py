@@ -51,6 +51,8 @@ def print_operation(operation: Operation, indent: int = 0) -> str:
 
 def headline(operation: Operation, writing: Writing = LISTING) -> str:
     """Return the text of an operation without its regions."""
+    if operation.is_newer:
+        writing.refuse(operation.mnemonic)
     results, text = ", ".join(map(str, operation.results)), operation.spell(writing)
     return f"{results} = {text}" if results else text
 

@@ -8,15 +8,16 @@ scalar instructions and those with regions are written by `body.writer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.language import ops
-from tl_dpnp.language.builder import FunctionBuilder
+from tl_dpnp.language.builder import FunctionBuilder, memref
 from tl_dpnp.lowering.contraction import has_loop_nest
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
-from tl_dpnp.scalars import INDEX
+from tl_dpnp.scalars import BF16, F16, F32, INDEX, ScalarType
 
 __all__ = ["decompose", "lowers", "no_lowering"]
 
@@ -33,6 +34,44 @@ def lowers(kind: type[ops.Operation]) -> Callable[[_Function], _Function]:
         return function
 
     return mark
+
+
+@lowers(ops.Cumsum)
+def _cumsum(b: FunctionBuilder, operation: ops.Cumsum) -> None:
+    """Work-items share the lines along the mode; an atomic update is done by all of them together."""
+    (source,), output, alpha, beta = operation.inputs, operation.output, operation.alpha, operation.beta
+    element, mode = ops.memref_type(output).element, operation.mode
+    others = [b.size(output, other) for other in range(ops.memref_type(output).order) if other != mode]
+    # Sums of narrow floats are kept in f32 and rounded once, as those of contractions are.
+    kept = F32 if element in (F16, BF16) else element
+    if operation.atomic:
+        total = b.alloca(memref(element))
+        with ExitStack() as loops:
+            outer = [loops.enter_context(b.for_(0, size)) for size in others]
+            indices, value = loops.enter_context(_running_sum(b, source, outer, mode, kept))
+            b.store(b.cast(b.mul(b.cast(alpha, kept), value), element), total)
+            b.axpby(1, total, beta, b.subview(output, *indices), atomic=True)
+        return
+    with (
+        b.foreach_modes([0] * max(len(others), 1), others or [1]) as variables,
+        _running_sum(b, source, list(variables[: len(others)]), mode, kept) as (indices, value),
+    ):
+        value = b.mul(b.cast(alpha, kept), value)
+        if not (isinstance(beta, ops.Constant) and beta.value == 0):
+            value = b.add(value, b.mul(b.cast(beta, kept), b.cast(b.load(output, *indices), kept)))
+        b.store(b.cast(value, element), output, *indices)
+
+
+@contextmanager
+def _running_sum(
+    b: FunctionBuilder, source: ops.Value, others: list[ops.Value], mode: int, kept: ScalarType
+) -> Iterator[tuple[list[ops.Value], ops.Value]]:
+    """Write a loop along a mode; give the indices of each element, and the sum up to it in the type `kept`."""
+    with b.for_carrying([b.cast(0, kept, source=kept)], 0, b.size(source, mode)) as loop:
+        indices = [*others[:mode], loop.variable, *others[mode:]]
+        total = b.add(loop.carried[0], b.cast(b.load(source, *indices), kept))
+        yield indices, total
+        b.yield_(total)
 
 
 def decompose(function: ops.Function) -> ops.Function:

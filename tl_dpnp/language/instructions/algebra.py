@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import Writing
@@ -18,7 +18,7 @@ from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Constant, Operand, Operation, Value, memref_type, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operand_name
-from tl_dpnp.language.type_rules import describe
+from tl_dpnp.language.type_rules import check_mode, describe
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.scalars import F32, I1, PRECISIONS, Precision, ScalarType, is_lossless
 
@@ -50,6 +50,8 @@ class LinearAlgebra(Operation):
     #: So many inputs, from the first on, have a ``.t`` or ``.n``.
     transposable: ClassVar[int] = 0
     has_precision: ClassVar[bool] = False
+    #: Whether the number of a mode stands behind the inputs, in the field `mode`.
+    has_mode: ClassVar[bool] = False
     #: f of NumPy arrays of the type in which sums are kept, transposed already.
     product: ClassVar[Callable[..., Array]]
     #: Whether the older reference writes a comma before the operands.
@@ -84,11 +86,16 @@ class LinearAlgebra(Operation):
         Modes with the same letter have the same size: ``gemm.t.n`` gives KM, KN and MN.
         """
         memrefs = (*self.inputs, self.output)
-        order = memref_type(memrefs[0]).order
-        row = next(row for row in _alternatives(type(self)) if len(row[0]) == order)
+        row = self.row_of(memref_type(memrefs[0]).order)
+        assert row is not None
         flags = (*self.transposes, *[False] * len(self.inputs))
         inputs = [dims[::-1] if flag else dims for dims, flag in zip(row[:-1], flags, strict=False)]
         return list(zip(memrefs, [*inputs, row[-1]], strict=True))
+
+    @classmethod
+    def row_of(cls, order: int) -> tuple[str, ...] | None:
+        """Return the letters of inputs and output where the first input is of an order; None where it cannot be."""
+        return next((row for row in _alternatives(cls) if len(row[0]) == order), None)
 
     # --- spelling ----------------------------------------------------------------------------------------------------
 
@@ -227,9 +234,9 @@ class LinearAlgebra(Operation):
         """Yield an error for each operand of a wrong order, and each size unlike another of the same name."""
         name, memrefs, alternatives = self.mnemonic, (*self.inputs, self.output), _alternatives(type(self))
         shapes = [memref_type(memref).shape for memref in memrefs]
-        row = next((row for row in alternatives if len(row[0]) == len(shapes[0])), None)
+        row = self.row_of(len(shapes[0]))
         if row is None:
-            expected = " or ".join(_ORDERS[len(row[0])] for row in alternatives)
+            expected = " or ".join(_order(len(row[0])) for row in alternatives)
             formulas = " or ".join(map(_formula, alternatives))
             yield RuleError(
                 f"{name} needs {expected}, but {memrefs[0]} is {describe(memrefs[0].type)}",
@@ -240,7 +247,7 @@ class LinearAlgebra(Operation):
         entries = list(zip(memrefs, row, shapes, positions, strict=True))
         wrong = [entry for entry in entries if len(entry[1]) != len(entry[2])]
         for memref, dims, _, position in wrong:
-            message = f"{name} needs {_ORDERS[len(dims)]} here, but {memref} is {describe(memref.type)}"
+            message = f"{name} needs {_order(len(dims))} here, but {memref} is {describe(memref.type)}"
             hint = f"{name} computes {_formula(row)}; subview, expand or fuse give memrefs of other orders"
             yield RuleError(message, hint, position)
         if wrong:
@@ -279,6 +286,10 @@ class LinearAlgebra(Operation):
 def _alternatives(kind: type[LinearAlgebra]) -> list[tuple[str, ...]]:
     """Return the letters of inputs and output for each of the shapes that an instruction accepts."""
     return [(*inputs.split(","), output) for inputs, output in (shapes.split("->") for shapes in kind.shapes)]
+
+
+def _order(order: int) -> str:
+    return _ORDERS.get(order, f"a memref of order {order}")
 
 
 def _operand(memref: Value, transposed: bool) -> str:
@@ -357,6 +368,56 @@ class Hadamard(Contraction):
 
 
 @dataclass(frozen=True)
+class Cumsum(LinearAlgebra):
+    """B := alpha (sums of A from the first element on, along a mode) + beta B"""
+
+    mnemonic = "cumsum"
+    shapes = ("M->M", "MN->MN", "MNP->MNP")  # and so on
+    names = ("A", "B")
+    has_mode = True
+    is_newer = True
+
+    mode: int = 0
+
+    @classmethod
+    def row_of(cls, order: int) -> tuple[str, ...] | None:
+        letters = "".join(chr(ord("A") + mode) for mode in range(order))
+        return (letters, letters) if order else None
+
+    def product(self, a: Array) -> Array:
+        return a.cumsum(axis=self.mode, dtype=a.dtype)
+
+    @classmethod
+    def grammar(cls) -> dict[str, str]:
+        operands = '_const_or_val "," LOCAL_IDENTIFIER "," INTEGER_CONSTANT "," _const_or_val "," LOCAL_IDENTIFIER'
+        return {f"{cls.mnemonic}_newer_instruction": f'"{cls.mnemonic}" atomic? {operands}'}
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        *nodes, mode, beta, output = tree.children
+        operation = super().read(elaborator, type(tree)(tree.data, [*nodes, beta, output]), results)
+        return replace(operation, mode=elaborator.mode(mode))  # type: ignore[call-arg]
+
+    def spell(self, writing: Writing) -> str:
+        first, last = writing.listed((self.alpha, *self.inputs)), writing.listed((self.beta, self.output))
+        return f"{self.mnemonic}{'.atomic' * self.atomic} {first}, {self.mode}, {last}"
+
+    def errors(self) -> Iterator[RuleError]:
+        type = self.inputs[0].type if self.inputs else None
+        if isinstance(type, MemrefType) and not type.order:
+            hint = "write the name of a memref of order 1 or more"
+            yield RuleError(f"{self.mnemonic} needs a mode to sum along, but {self.inputs[0]} is {describe(type)}",
+                            hint, 1)
+            return
+        yield from super().errors()
+        if isinstance(type, MemrefType):
+            try:
+                check_mode(self.mode, type, len(self.operands))
+            except RuleError as error:
+                yield error
+
+
+@dataclass(frozen=True)
 class Sum(Contraction):
     """B := alpha op(A) 1 + beta B, or the sum of a vector"""
 
@@ -376,8 +437,9 @@ def _method(kind: type[LinearAlgebra]) -> Callable[..., None]:
     transposes = ["transpose"] if kind.transposable == 1 else [
         f"transpose_{name.lower()}" for name in inputs[: kind.transposable]
     ]
-    positional = ["self", "alpha", *inputs, "beta", output]
-    types: dict[str, Any] = {**dict.fromkeys((*inputs, output), Value), "alpha": Argument, "beta": Argument}
+    positional = ["self", "alpha", *inputs, *["mode"] * kind.has_mode, "beta", output]
+    types: dict[str, Any] = dict.fromkeys((*inputs, output), Value)
+    types |= {"alpha": Argument, "beta": Argument, "mode": int}
     parameters = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
                           annotation=types.get(name, inspect.Parameter.empty)) for name in positional
@@ -422,11 +484,14 @@ class AlgebraMethods(Building):
             transposes=tuple(given[name] for name in transposes),
             atomic=given["atomic"],
             precision=given.get("precision"),
+            **({"mode": given["mode"]} if kind.has_mode else {}),
         ))
 
 
 def _example(kind: type[LinearAlgebra]) -> str:
     """Return an instruction as hints show it: the last input that may be transposed is, where there are several."""
+    if kind.has_mode:
+        return f"{kind.mnemonic} alpha, %A, 0, beta, %B"
     count, flags = len(kind.names) - 1, [".n"] * kind.transposable
     inputs = ", ".join(f"%{letter}" for letter in "ABCDEFGH"[: count + 1])
     first, last = inputs.rsplit(", ", 1)

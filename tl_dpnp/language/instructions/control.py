@@ -419,6 +419,24 @@ class ControlMethods(Building):
         self._regions[-1].append(replace(loop, body=Region(tuple(body))))
 
     @contextmanager
+    def for_carrying(
+        self, initial: Sequence[Value], start: Argument, stop: Argument, step: Argument = 1, *,
+        type: ScalarType = INDEX, name: str = "",
+    ) -> Iterator[For]:
+        """``for`` that carries values, which are `initial` at first, as a context whose body ends in `yield_`.
+
+        It gives the loop: its `variable`, the `carried` values, and `outputs`, of use behind it.
+        """
+        types = tuple(scalar_type(value) for value in initial)
+        bounds = [self._operand(bound, type) for bound in (start, stop, step)]
+        carried, outputs = (tuple(self._result(type, "") for type in types) for _ in range(2))
+        loop = self._check(For(variable=self._result(type, name), start=bounds[0], stop=bounds[1], step=bounds[2],
+                               body=Region(), carried=carried, initial=tuple(initial), outputs=outputs))
+        with self._region(types) as body:
+            yield loop
+        self._regions[-1].append(replace(loop, body=Region(tuple(body))))
+
+    @contextmanager
     def foreach(self, start: Argument, stop: Argument, *, type: ScalarType = INDEX, name: str = "") -> Iterator[Value]:
         """``foreach`` over [start, stop), as a context; gives the loop variable."""
         with self._foreach((self._result(type, name),), (start,), (stop,)) as (variable,):
@@ -471,7 +489,7 @@ class ControlMethods(Building):
         self._regions[-1][-1] = replace(last, otherwise=Region(tuple(body)))
 
     def yield_(self, *values: Argument) -> None:
-        """``yield``; numbers take the types that the ``if`` returns."""
+        """``yield``; numbers take the types that the ``if`` or the loop returns."""
         types = self._returned[-1]
         if len(values) != len(types):
             raise self._error(f"yield_ gives {counted(len(values), 'value')}, but {len(types)} are returned here")
