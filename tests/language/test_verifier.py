@@ -91,6 +91,7 @@ CASES = [
     (f"store %a, %A[0] : {M}", 11, "takes 2 indices, but 1 given", None),
     # views
     (f"%x = size %A[2] : {M}", 14, "mode 2 is out of range", "from 0 to 1"),
+    ("%x = size %G[1] : index", 14, "mode 1 is out of range of a group", "write mode 0"),
     (f"%x = size %s[0] : {S}", 14, "mode 0 is out of range", "no modes"),
     (f"%x = size %A[9223372036854775808] : {M}", 14, "is out of range", None),
     (f"%x = expand %v[1 -> 2x2] : {V}", 16, "mode 1 is out of range", None),

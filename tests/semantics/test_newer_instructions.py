@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.semantics.support import DTYPES, TARGETS, fortran, whole
+from tests.semantics.support import DTYPES, TARGETS, Group, fortran, whole
 
 _TARGETS = [target for target in TARGETS if target.name in ("reference", "vector", "one_subgroup")]
 
@@ -260,3 +260,46 @@ def test_cumulative_sums_of_many_work_groups(target):
         }
     }""", A, B)
     np.testing.assert_array_equal(B, 2 * A.cumsum(0).cumsum(0).sum(1))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("options", [{}, {"debug": True}], ids=["", "debug"])
+def test_the_size_of_a_group(target, options):
+    """Of lists of any length, one after another, of those with an offset, and of a known one."""
+    kernel = target.compile("""func @f(%G: group<memref<f32x?>>, %H: group<memref<f32x4>, offset: ?>,
+                                       %F: group<memref<i32x4> x 3>, %out: memref<indexx3>, %n: i32) {
+        %a = size %G[0] : index
+        %b = size %H[0] : index
+        %c = size %F[0] : index
+        store %a, %out[0]
+        store %b, %out[1]
+        store %c, %out[2]
+        for %i = 0, %a {
+            %m = load %G[%i] : memref<f32x?>
+            axpby 1.0, %m, 1.0, %m
+        }
+    }""", **options)
+    for count, other in ((1, 5), (4, 2), (2, 2), (2, 3)):
+        arrays, out = [np.ones(size + 1, np.float32) for size in range(count)], np.zeros(3, np.int64)
+        others = Group([np.zeros(5, np.float32)[:4] for _ in range(other)], 1)
+        target.call(kernel, arrays, others, [np.zeros(4, np.int32)] * 3, out, 7, group_size=1)
+        assert out.tolist() == [count, other, 3]
+        assert all((array == 2).all() for array in arrays)
+
+
+def test_the_size_of_a_group_is_known_to_kernels_of_the_cache(tmp_path, monkeypatch):
+    """And to calls with groups that stay the same, which are short from the second on."""
+    import dpnp
+
+    import tl_dpnp
+
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path))
+    source = "func @f(%G: group<memref<f32x4>>, %o: memref<index>) { %n = size %G[0] : index store %n, %o[] }"
+    groups = [tl_dpnp.group([dpnp.zeros(4, dtype="float32") for _ in range(count)]) for count in (3, 5)]
+    for hits in (0, 1):
+        kernel = tl_dpnp.compile(source, cache=True)
+        out = dpnp.zeros((), dtype="int64")
+        for call in range(40):
+            kernel(groups[call % 2], out, group_size=1)
+            assert int(out) == (3, 5)[call % 2]
+        assert kernel.stats.cache_hits == hits

@@ -258,11 +258,15 @@ class _Builder(Control):
             shape = tuple(s[number if same is None else same] for s in sizes)
             arrays.append(ArrayArgument(element, shape, self.layout(shape, padded), MARGIN + max(0, -offset)))
         dynamic_offset = offset != 0 and self.chance(0.5)
-        group_type = GroupType(self.memref_type(element, arrays), None if dynamic_offset else offset)
+        length = self.groups if self.features.newer and self.chance(0.2) else None
+        group_type = GroupType(self.memref_type(element, arrays), None if dynamic_offset else offset, length)
         root = Root(element, writable)
         argument = GroupArgument(tuple(arrays), offset if dynamic_offset else 0)
         value = self.parameter(group_type, argument, root)
         index = self.group_id.operand if same is None else ops.Constant(same, INDEX)
         result = ops.Value(self.name(), group_type.memref)
         self.emit(ops.Load(source=value, indices=(index,), result=result))
+        if self.features.newer and self.chance(0.2):
+            spread = (self.groups,) * self.groups
+            self.scalar(lambda r: ops.SizeOf(source=value, mode=0, result=r), INDEX, interval=Interval(spread, spread))
         return self.ref(result, root, arrays if same is None else [arrays[same]] * self.groups)

@@ -152,8 +152,7 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
         case ops.Compare(kind=kind, lhs=ops.Constant() as lhs, rhs=ops.Constant() as rhs):
             a, b = (semantics.from_python(c.value, c.type) for c in (lhs, rhs))
             return ops.Constant(bool(semantics.compare(kind, a, b)), I1)
-        case ops.SizeOf(source=source, mode=mode, result=result):
-            size = ops.memref_type(source).shape[mode]
+        case ops.SizeOf(known=size, result=result):
             return None if size is None else _constant(size, result)
         case _:
             return None

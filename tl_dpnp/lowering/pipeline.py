@@ -130,15 +130,16 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     palette = palettes.copy().pop() if len(palettes) == 1 and not (options.debug or engine.emulates_tiles) else None
     maker = MicroKernels(analysis, mapping, kernels, local_memory, palette, _read_only(function))
     work = work_of(kernels, device.core)
-    body = BodyWriter(
+    writer = BodyWriter(
         function=function, mapping=mapping, placements=placements, local_memory=local_memory, make_kernel=maker,
         debug=options.debug, groups_ahead=_groups_ahead(kernels, placements, work), palette=palette,
         make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
-    ).write()
+    )
+    body = writer.write()
     plan = LaunchPlan(
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
-        registers_of(kernels), parts=mapping.parts,
+        registers_of(kernels), parts=mapping.parts, measured=writer.measured,
     )
     remarks = *mapping.remarks, *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark)
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))

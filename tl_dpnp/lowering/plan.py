@@ -11,7 +11,8 @@ Calling convention.  The kernel's arguments are, for each parameter of the funct
   dynamic stride in mode order, 64-bit integers, in elements;
 - group: the address of a table of 64-bit addresses, one for each element of the group; then, if its offset is
   dynamic, the offset in elements; then, if its memref type has dynamic sizes or strides, the address of a table
-  of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides;
+  of 64-bit integers with one row for each element: the dynamic sizes, then the dynamic strides; then, if its position
+  is among those `measured`, the number of its elements;
 
 and after them, always, the number of work-groups, the chunk (work-groups of the language for each work-item of the
 vector form; 1 in the sub-group form), and what the arrays of the call exceed: nothing (0), the caches of one core
@@ -251,7 +252,7 @@ class LaunchPlan:
     work-groups at a time; in the tiled and the blocked form a tile of a result is a work-group, or a part of its sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
-    have on CUDA devices; 0 leaves it to the driver.
+    have on CUDA devices; 0 leaves it to the driver.  `measured` are the positions of the groups whose length it takes.
     """
 
     entry: str
@@ -266,6 +267,7 @@ class LaunchPlan:
     tiles: TilePlan | None = None
     blocks: BlockPlan | None = None
     parts: int = 1
+    measured: tuple[int, ...] = ()
 
     @property
     def frame(self) -> Frame:
@@ -290,6 +292,6 @@ class LaunchPlan:
     def from_json(cls, data: dict[str, Any]) -> LaunchPlan:
         """Rebuild the plan that `to_json` returned."""
         checks = tuple(BoundsCheck(**check) for check in data.pop("checks", ()))
-        tiles, blocks = data.pop("tiles", None), data.pop("blocks", None)
-        return cls(**data, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles),
+        tiles, blocks, measured = data.pop("tiles", None), data.pop("blocks", None), tuple(data.pop("measured", ()))
+        return cls(**data, measured=measured, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles),
                    blocks=None if blocks is None else BlockPlan.from_json(blocks))

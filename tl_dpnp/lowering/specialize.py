@@ -47,11 +47,9 @@ def _retyped(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[o
         changed = map_operation(operation, use, lambda value: value, nested)
         for result in changed.results:
             visible.pop(result.name, None)
-        if isinstance(changed, ops.SizeOf):
-            size = ops.memref_type(changed.source).shape[changed.mode]
-            if size is not None:
-                visible[changed.result.name] = ops.Constant(size, INDEX)
-                continue
+        if isinstance(changed, ops.SizeOf) and changed.known is not None:
+            visible[changed.result.name] = ops.Constant(changed.known, INDEX)
+            continue
         type_ = changed.result_type()
         if isinstance(type_, MemrefType):
             (old,) = changed.results

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spelled
+from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spelled, Writing
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Slice, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, memref_operand
-from tl_dpnp.language.types import MemrefType, Size, Type
+from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
 from tl_dpnp.scalars import INDEX, ScalarType
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Entry = Argument | tuple[Argument, Argument | None] | slice
 
 @dataclass(frozen=True)
 class SizeOf(Spelled):
-    """``size %m[mode] : memref``: the size of one mode."""
+    """``size %m[mode] : memref``: the size of one mode; that of mode 0 of a group is its length."""
 
     spelling = "size {source}[{mode}] : {source.memref_type}"
     newer_spelling = "size {source}[{mode}] : {result.scalar_type}"
@@ -39,11 +39,28 @@ class SizeOf(Spelled):
     result: Result
 
     def result_type(self) -> ScalarType:
-        check_mode(self.mode, memref_operand(self.source.type, "size"), 1)
+        if not isinstance(self.source.type, GroupType):
+            check_mode(self.mode, memref_operand(self.source.type, "size"), 1)
+        elif self.mode:
+            message = f"mode {self.mode} is out of range of a group, whose only size is its length"
+            raise RuleError(message, "write mode 0, or load one memref of the group first", 1)
         return INDEX
 
+    @property
+    def known(self) -> int | None:
+        """The size, where the type of the operand says it."""
+        type = self.source.type
+        return type.length if isinstance(type, GroupType) else memref_type(self.source).shape[self.mode]
+
+    def spell(self, writing: Writing) -> str:
+        if isinstance(self.source.type, GroupType):
+            writing.refuse("the size of a group")
+        return super().spell(writing)
+
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        return (group.scalar.from_python(group.value(self.source).shape[self.mode], INDEX),)
+        source = group.value(self.source)
+        size = len(source.arrays) if isinstance(source, group.memory.Group) else source.shape[self.mode]
+        return (group.scalar.from_python(size, INDEX),)
 
 
 @dataclass(frozen=True)

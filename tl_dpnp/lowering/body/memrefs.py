@@ -30,12 +30,17 @@ from tl_dpnp.scalars import INDEX, rounded_number
 if TYPE_CHECKING:
     from tl_dpnp.lowering.mappings.mapping import LoopMapping
 
-__all__ = ["MemrefWriter", "length"]
+__all__ = ["MemrefWriter", "count", "length"]
 
 
 def length(table: Name) -> Name:
     """Return the argument that is the number of elements of a group, which checks need."""
     return Name(f"{table.name}_length")
+
+
+def count(table: Name) -> Name:
+    """Return the argument that is the number of elements of a group, for a program that asks for it."""
+    return Name(f"{table.name}_count")
 
 
 @dataclass(kw_only=True)

@@ -19,7 +19,7 @@ from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.memrefs import MemrefWriter, length
+from tl_dpnp.lowering.body.memrefs import MemrefWriter, count, length
 from tl_dpnp.lowering.body.tree import (
     Argument,
     Body,
@@ -80,7 +80,7 @@ class BodyWriter(MemrefWriter):
     def write(self) -> Body:
         """Return the body."""
         for number, parameter in enumerate(self.function.parameters):
-            self.parameter(f"p{number}", parameter)
+            self.parameter(number, parameter)
         for name in (GROUPS, CHUNK, BEYOND):
             self.argument(name.name)
         self.begin_checks()
@@ -91,7 +91,15 @@ class BodyWriter(MemrefWriter):
                 self.argument(length(table).name)
         return Body(tuple(self.arguments), tuple(self.statements), tuple(self.checks), tuple(self.legend))
 
-    def parameter(self, name: str, parameter: ops.Value) -> None:
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """The positions of the groups whose length the function asks for."""
+        asked = {operation.source.name for operation in self.function.body.walk() if isinstance(operation, ops.SizeOf)}
+        return tuple(place for place, parameter in enumerate(self.function.parameters)
+                     if isinstance(parameter.type, GroupType) and parameter.name in asked)
+
+    def parameter(self, number: int, parameter: ops.Value) -> None:
+        name = f"p{number}"
         self.legend.append((name, f"%{parameter.name}: {parameter.type}"))
         match parameter.type:
             case ScalarType() as scalar:
@@ -116,6 +124,8 @@ class BodyWriter(MemrefWriter):
                 dope = Name(f"{name}_dope")
                 if None in memref.shape or None in memref.strides:
                     self.argument(dope.name)
+                if number in self.measured:
+                    self.argument(count(table).name)
                 self.groups[parameter.name] = table, known, dope
 
     def argument(self, name: str, type_: ScalarType = INDEX) -> Name:
@@ -153,7 +163,9 @@ class BodyWriter(MemrefWriter):
             case ops.Store():
                 self.store(operation)
             case ops.SizeOf(source=source, mode=mode, result=result):
-                self.values[result.name] = self.memrefs[source.name].sizes[mode]
+                is_group = isinstance(source.type, GroupType)
+                size = count(self.groups[source.name][0]) if is_group else self.memrefs[source.name].sizes[mode]
+                self.values[result.name] = size
             case ops.Alloca(result=result):
                 self.alloca(result)
             case ops.Expand():

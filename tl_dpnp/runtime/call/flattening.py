@@ -37,13 +37,15 @@ class Scalar(NamedTuple):
 class FlatArguments(NamedTuple):
     """The arguments as ctypes values, and what differs from call to call: the addresses of arrays and the scalars.
 
-    Their places are left open.  The tables of the groups must live until the kernel has run.
+    Their places are left open.  The tables of the groups must live until the kernel has run.  `measured` is that of
+    the plan.
     """
 
     values: list[Any]
     addresses: tuple[int, ...]
     scalars: tuple[Scalar, ...]
     tables: tuple[GroupTables, ...]
+    measured: tuple[int, ...] = ()
 
     def filled(self, arguments: Sequence[Any], addresses: Sequence[int]) -> list[Any]:
         """Return the values with the open places filled."""
@@ -55,8 +57,8 @@ class FlatArguments(NamedTuple):
         return values
 
 
-def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
-    """Flatten the arguments of `call`, uploading the tables of groups to `queue`."""
+def flatten(binding: Binding, call: BoundCall, queue: Any, measured: tuple[int, ...] = ()) -> FlatArguments:
+    """Flatten the arguments of `call`, uploading the tables of groups to `queue`; `measured` is that of the plan."""
     flat: list[Any] = []
     addresses: list[int] = []
     scalars: list[Scalar] = []
@@ -92,7 +94,10 @@ def flatten(binding: Binding, call: BoundCall, queue: Any) -> FlatArguments:
                 for convert in _converters(binding, position):
                     scalars.append(Scalar(len(flat), position, scalar_type, convert))
                     flat.append(None)
-    return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables))
+        if position in measured:
+            assert isinstance(argument, GroupArgument | PointersArgument)
+            flat.append(Int64(len(argument.shape)))
+    return FlatArguments(flat, tuple(addresses), tuple(scalars), tuple(tables), measured)
 
 
 def _tables(memref: MemrefType, elements: GroupArgument, kind: ArrayKind, queue: Any) -> GroupTables:

@@ -77,7 +77,7 @@ class CudaPlatform:
         self, binding: Binding, call: BoundCall, queue: CudaDevice, handle: driver.Function, plan: LaunchPlan,
         device: Device,
     ) -> Launch:
-        flat = flatten(binding, call, queue)
+        flat = flatten(binding, call, queue, plan.measured)
         if plan.tiles is not None:
             tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))

@@ -170,7 +170,7 @@ def _is_for(launch: Any, binding: Binding, call: BoundCall, parts: int) -> bool:
     def plain(values: Sequence[Any]) -> list[Any]:
         return [None if value is None else value.value for value in values]
 
-    values = [*plain(flatten(binding, call, launch.queue).values), call.groups * parts]
+    values = [*plain(flatten(binding, call, launch.queue, launch.flat.measured).values), call.groups * parts]
     return call.queue in (None, launch.queue) and plain(launch.flat.values[: len(values)]) == values
 
 

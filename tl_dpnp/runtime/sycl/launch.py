@@ -94,7 +94,7 @@ class Launch:
     def fixed(self, arguments: Sequence[Any], addresses: Sequence[int], owners: tuple[object, ...]) -> Launch:
         """Return a launch with these addresses and scalars in place, which needs neither and keeps `owners` alive."""
         launch = copy.copy(self)
-        launch.flat = FlatArguments(self.flat.filled(arguments, addresses), (), (), self.flat.tables)
+        launch.flat = FlatArguments(self.flat.filled(arguments, addresses), (), (), *self.flat[3:])
         launch.keep = (*self.keep, *owners)
         return launch
 
@@ -239,7 +239,7 @@ def prepare(
 ) -> Launch:
     """Flatten the arguments of a checked call and compute its ranges (`tl_dpnp.lowering.plan`)."""
     groups = call.groups * plan.parts
-    flat = flatten(binding, call, queue)
+    flat = flatten(binding, call, queue, plan.measured)
     beyond = exceeded_caches(call, device)
     small = binding.program.has_fixed_work and not beyond
     chunk = chunk_of(plan, groups, device, small)
