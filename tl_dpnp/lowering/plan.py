@@ -286,7 +286,10 @@ class LaunchPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""
-        return asdict(self)
+        data = asdict(self)
+        if not self.measured:  # which most plans are, among them those that were written before there was the field
+            del data["measured"]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> LaunchPlan:
