@@ -72,6 +72,12 @@ def test_every_operation() -> None:
         b.store(b.load(t, lane), b.v, lane)
     b.ger(x, b.v, t, 1.0, m)
     b.hadamard(1.0, b.v, t, 0.0, b.v)
+    assert b.atomic_load(t, k, scope="device", semantics="acquire").type == F32
+    b.atomic_store(0.5, t, 1)
+    for update in (b.atomic_add, b.atomic_min, b.atomic_max):
+        assert update(x, t, k, scope="device").type == F32
+    with pytest.raises(TLVerifyError, match="there is no scope 'world'"):
+        b.atomic_add(x, t, k, scope="world")
     b.cumsum(1.0, b.A, 1, 0.0, m, atomic=True)
     with b.for_carrying([x, b.n], 0, k) as loop:
         b.yield_(b.add(loop.carried[0], 1), loop.carried[1])

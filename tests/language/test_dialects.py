@@ -198,9 +198,31 @@ def test_cumulative_sums(alpha, atomic):
         print_module(module, "0.3")
 
 
+ATOMICS = [
+    "%r = atomic_load%s %A[%i, 0] : f32", "atomic_store%s 1.0, %A[%i, 0]", "%r = atomic_add%s %a, %A[%i, 0] : f32",
+    "%r = atomic_min%s %a, %A[%i, 0] : f32", "%r = atomic_max%s %a, %A[%i, 0] : f32",
+]
+
+
+@pytest.mark.parametrize("text", ATOMICS)
+@pytest.mark.parametrize("modifiers", [
+    "", ".device", ".sequentially_consistent", ".cross_device.sequentially_consistent", ".work_group.relaxed",
+])
+def test_atomic_accesses(text, modifiers):
+    module = parse(f"func @f({PARAMETERS}) {{ {text.replace('%s', modifiers)} }}")
+    (operation,) = module.functions[0].body
+    expected = [".cross_device" in modifiers, ".device" in modifiers, "sequentially" in modifiers]
+    assert [operation.scope == "cross_device", operation.scope == "device", operation.is_ordered] == expected
+    printed = print_module(module)
+    assert parse(printed) == module
+    assert (modifiers in printed) is (modifiers != ".work_group.relaxed")
+    with pytest.raises(UnsupportedError, match=f"cannot say {operation.mnemonic}"):
+        print_module(module, "0.3")
+
+
 LATER = [
     "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
-    "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }", "%r = atomic_add %a, %A[0, 0] : f32",
+    "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }",
     "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
     "%t = alloca {alignment=64} : memref<f32x4,local>",

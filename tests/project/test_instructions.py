@@ -18,6 +18,7 @@ PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
 OTHER_USES = {
     "language/definitions.py": {"min", "max", "shl", "shr", "and", "or", "xor"},
     "language/hints.py": {"arith", "expand"},
+    "language/instructions/atomics.py": {"load", "store", "add", "min", "max"},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
     "lowering/decomposition.py": {"Cumsum"},  # what it is lowered to stands there
     "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},

@@ -64,6 +64,13 @@ class Algebra(Memory):
         if temporary:
             self.publish(target)
 
+    def accumulate(self) -> None:
+        """Emit an atomic addition to an accumulator of all work-groups; what was there depends on their order."""
+        ref = self.pick(self.accumulators)
+        value = self.expression(ref.root.element)
+        ref.root.write(value.magnitude, self.frame.times * self.groups)
+        self.emit(self.update(ops.AtomicAdd, value, ref, self.indices(ref), ops.Value(self.name(), ref.root.element)))
+
     def algebra_types(self) -> list[ScalarType]:
         return [t for t in self.features.types if not t.is_boolean]
 

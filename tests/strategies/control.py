@@ -31,6 +31,8 @@ class Control(Algebra):
             (lambda: self.filled(self.any_type(), self.small_shape()), 1),
             (lambda: self.emit(ops.Barrier()), 1), (self.lifetime_stop, 3),
         ]
+        if self.features.newer:
+            kinds.append((self.accumulate, 1))
         if self.features.replicated_memory:
             kinds.append((self.replicated_store, 2))
         if self.frame.depth < MAX_DEPTH:
@@ -223,7 +225,7 @@ class Control(Algebra):
         """Inside foreach, store to a place that belongs to this iteration."""
         written = written or self.pick(self.frame.written)
         indices = self.indices(written.ref, written.mode, written.index)
-        self.store(self.expression(written.ref.root.element, self.rng.randint(1, 2)), written.ref, indices)
+        self.store_or_update(self.expression(written.ref.root.element, self.rng.randint(1, 2)), written.ref, indices)
 
     def filled(self, element: ScalarType, shape: Sequence[int]) -> Ref:
         if not shape and not self.features.replicated_memory:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tests.strategies.abstract import Interval, Magnitude, Ref, Retry, Root, Scalar
 from tests.strategies.expressions import Expressions
 from tl_dpnp.language import ops
+from tl_dpnp.language.assembly import SEMANTICS
 from tl_dpnp.language.types import MemrefType, Size
 from tl_dpnp.scalars import INDEX, ScalarType
 
@@ -50,8 +51,19 @@ class Memory(Expressions):
     def element(self, ref: Ref, indices: Sequence[Scalar]) -> Scalar:
         """Emit the load of one element."""
         operands = tuple(index.operand for index in indices)
+        if self.features.newer and not ref.root.element.is_boolean and self.chance(0.1):
+            modifiers = self.modifiers(ops.AtomicLoad)
+            return self.scalar(lambda r: ops.AtomicLoad(memref=ref.value, indices=operands, result=r, **modifiers),
+                               ref.root.element, ref.root.read())
         return self.scalar(lambda r: ops.Load(source=ref.value, indices=operands, result=r), ref.root.element,
                            ref.root.read())
+
+    def modifiers(self, kind: type[ops.AtomicAccess]) -> dict[str, str]:
+        """Return a scope and semantics that an atomic access may have."""
+        if self.chance(0.5):
+            return {}
+        return {"scope": self.pick(["work_group", "device"]),
+                "semantics": self.pick([word for word in SEMANTICS if word not in kind.unfit])}
 
     def indices(self, ref: Ref, fixed_mode: int | None = None, fixed: Scalar | None = None) -> list[Scalar]:
         """Return indices inside the memref; `fixed` for the mode `fixed_mode`."""
@@ -62,12 +74,33 @@ class Memory(Expressions):
 
     def store(self, value: Scalar, ref: Ref, indices: Sequence[Scalar]) -> None:
         ref.root.write(value.magnitude)
-        self.emit(ops.Store(value=value.operand, target=ref.value, indices=tuple(i.operand for i in indices)))
+        operands = tuple(i.operand for i in indices)
+        if self.features.newer and not ref.root.element.is_boolean and self.chance(0.1):
+            modifiers = self.modifiers(ops.AtomicStore)
+            self.emit(ops.AtomicStore(value=value.operand, memref=ref.value, indices=operands, **modifiers))
+        else:
+            self.emit(ops.Store(value=value.operand, target=ref.value, indices=operands))
 
     def replicated_store(self) -> None:
         """Store one value from outside foreach: every work-item writes the same."""
         ref = self.pick([r for r in self.frame.refs if r.root.writable])
-        self.store(self.expression(ref.root.element), ref, self.indices(ref))
+        self.store_or_update(self.expression(ref.root.element), ref, self.indices(ref))
+
+    def store_or_update(self, value: Scalar, ref: Ref, indices: Sequence[Scalar]) -> None:
+        """Store to an element, or update it atomically and make what was there visible."""
+        element = ref.root.element
+        if not (self.features.newer and ref.root.readable and not element.is_boolean and self.chance(0.25)):
+            self.store(value, ref, indices)
+            return
+        kind = self.pick([ops.AtomicAdd] + [ops.AtomicMin, ops.AtomicMax] * (not element.is_complex))
+        before = ref.root.read()
+        ref.root.write(value.magnitude, self.frame.times)
+        self.scalar(lambda r: self.update(kind, value, ref, indices, r), element, before)
+
+    def update(self, kind: type[ops.AtomicUpdate], value: Scalar, ref: Ref, indices: Sequence[Scalar],
+               result: ops.Value) -> ops.AtomicUpdate:
+        operands = tuple(index.operand for index in indices)
+        return kind(value=value.operand, memref=ref.value, indices=operands, result=result, **self.modifiers(kind))
 
     # --- temporaries ---
 

@@ -96,7 +96,7 @@ def test_programs_are_rich():
         ops.Arith, ops.Unary, ops.Math, ops.Cast, ops.Bitcast, ops.Compare, ops.GroupId, ops.GroupSize, ops.Alloca,
         ops.LifetimeStop, ops.Barrier, ops.Load, ops.Store, ops.SizeOf, ops.Expand, ops.Fuse, ops.Subview, ops.Yield,
         ops.If, ops.For, ops.Foreach, ops.Axpby, ops.Gemm, ops.Gemv, ops.Ger, ops.Hadamard, ops.Sum,
-        ops.Cumsum,
+        ops.Cumsum, ops.AtomicLoad, ops.AtomicStore, ops.AtomicAdd, ops.AtomicMin, ops.AtomicMax,
     }
     assert seen == everything
     assert set(Features().types) <= types

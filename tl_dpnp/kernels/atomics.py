@@ -1,6 +1,6 @@
-"""Atomic updates of one element in global or local memory: out := x + beta · out, in device scope.
+"""Atomic accesses to one element in global or local memory, in device scope.
 
-The updates are relaxed: they promise atomicity, and the order with other memory comes from barriers and from the end
+They are relaxed: they promise atomicity, and the order with other memory comes from barriers and from the end
 of the kernel.
 """
 
@@ -14,10 +14,11 @@ from tl_dpnp.kernels.complex_numbers import part_of
 from tl_dpnp.kernels.elements import from_storage, load_element, store_element, to_storage
 from tl_dpnp.kernels.llvm import I64, PRIVATE, index, storage_type
 from tl_dpnp.kernels.narrow_floats import rounded
+from tl_dpnp.kernels.scalar_ops import mathematics
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["atomic_add", "atomic_exchange", "atomic_replace", "parts_of"]
+__all__ = ["atomic_add", "atomic_exchange", "atomic_load", "atomic_replace", "atomic_update", "parts_of"]
 
 #: Sizes with native instructions; smaller elements are parts of a 32-bit word that is compared and exchanged.
 _NATIVE = (32, 64)
@@ -67,22 +68,66 @@ def atomic_replace(
     builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, update: Callable[[ir.Value], ir.Value]
 ) -> None:
     """Replace the element at `pointer` by ``update(old)`` with a compare-exchange loop."""
-    space = pointer.type.addrspace
-    if space == PRIVATE:
+    if pointer.type.addrspace == PRIVATE:
         store_element(builder, scalar, update(load_element(builder, scalar, pointer)), pointer)
-        return
-    narrow = storage_type(scalar)
+    else:
+        _replace(builder, scalar, pointer, update)
+
+
+def atomic_load(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value) -> ir.Value:
+    """Return the element at `pointer`."""
+    if pointer.type.addrspace == PRIVATE:
+        return load_element(builder, scalar, pointer)
+    place, shift = _word_of(builder, scalar, pointer)
+    return _element(builder, scalar, target_of(builder).atomic_load(builder, place), shift)
+
+
+def atomic_update(
+    builder: ir.IRBuilder, kind: str, scalar: ScalarType, pointer: ir.Value, value: ir.Value
+) -> ir.Value:
+    """Add `value` to the element at `pointer`, or make it the ``min`` or ``max`` of both; return what it was before."""
+    def combine(old: ir.Value) -> ir.Value:
+        if kind == "add":
+            return _plus(builder, scalar, old, value)
+        return mathematics(builder, kind, scalar, [old, value])
+
+    if pointer.type.addrspace == PRIVATE:
+        old = load_element(builder, scalar, pointer)
+        store_element(builder, scalar, combine(old), pointer)
+        return old
+    if kind == "add" and scalar.bits in _NATIVE:
+        return target_of(builder).fetch_add(builder, scalar, pointer, value)
+    return _element(builder, scalar, *_replace(builder, scalar, pointer, combine))
+
+
+def _word_of(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+    """Return a pointer to the word that an element is or lies in, and then by how many bits it is shifted there."""
+    space = pointer.type.addrspace
     if scalar.bits in _NATIVE:
         word = ir.IntType(scalar.bits)
-        target = builder.bitcast(pointer, word.as_pointer(space))
-        shift = None
-    else:
-        # The element lies within an aligned 32-bit word; the other bytes of it are written back as they were read.
-        word = _WORD
-        address = builder.ptrtoint(pointer, I64)
-        aligned = builder.and_(address, ir.Constant(I64, -4))
-        target = builder.inttoptr(aligned, word.as_pointer(space))
-        shift = builder.trunc(builder.shl(builder.sub(address, aligned), ir.Constant(I64, 3)), word)
+        return builder.bitcast(pointer, word.as_pointer(space)), None
+    # The element lies within an aligned 32-bit word; the other bytes of it are written back as they were read.
+    address = builder.ptrtoint(pointer, I64)
+    aligned = builder.and_(address, ir.Constant(I64, -4))
+    target = builder.inttoptr(aligned, _WORD.as_pointer(space))
+    return target, builder.trunc(builder.shl(builder.sub(address, aligned), ir.Constant(I64, 3)), _WORD)
+
+
+def _element(builder: ir.IRBuilder, scalar: ScalarType, word: ir.Value, shift: ir.Value | None) -> ir.Value:
+    """Return the element that a word is, or has at `shift`."""
+    if shift is None:
+        return builder.bitcast(word, storage_type(scalar))
+    bits = builder.trunc(builder.lshr(word, shift), ir.IntType(8 * scalar.bytes))
+    return from_storage(builder, scalar, builder.bitcast(bits, storage_type(scalar)))
+
+
+def _replace(
+    builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, update: Callable[[ir.Value], ir.Value]
+) -> tuple[ir.Value, ir.Value | None]:
+    """Replace an element in global or local memory; return the word that was there, and where the element lies in it.
+    """
+    target, shift = _word_of(builder, scalar, pointer)
+    word = target.type.pointee
     initial = builder.load(target, align=word.width // 8)
     before = builder.block
     loop, after = builder.append_basic_block("exchange"), builder.append_basic_block("exchanged")
@@ -91,15 +136,15 @@ def atomic_replace(
     expected = builder.phi(word)
     expected.add_incoming(initial, before)
     if shift is None:
-        new = builder.bitcast(update(builder.bitcast(expected, narrow)), word)
+        new = builder.bitcast(update(_element(builder, scalar, expected, shift)), word)
     else:
         mask = builder.shl(ir.Constant(word, (1 << 8 * scalar.bytes) - 1), shift)
-        bits = builder.trunc(builder.lshr(expected, shift), ir.IntType(8 * scalar.bytes))
-        value = update(from_storage(builder, scalar, builder.bitcast(bits, narrow)))
-        bits = builder.bitcast(to_storage(builder, scalar, value), bits.type)
+        value = update(_element(builder, scalar, expected, shift))
+        bits = builder.bitcast(to_storage(builder, scalar, value), ir.IntType(8 * scalar.bytes))
         placed = builder.shl(builder.zext(bits, word), shift)
         new = builder.or_(builder.and_(expected, builder.not_(mask)), placed)
     seen = target_of(builder).compare_exchange(builder, target, expected, new)
     expected.add_incoming(seen, builder.block)
     builder.cbranch(builder.icmp_unsigned("==", seen, expected), after, loop)
     builder.position_at_end(after)
+    return expected, shift

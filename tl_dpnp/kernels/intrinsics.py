@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.kernels import complex_numbers, scalar_ops
+from tl_dpnp.kernels import atomics, complex_numbers, scalar_ops
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.elements import load_element, load_subbyte, store_element
@@ -28,9 +28,9 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
-    "arithmetic", "barrier", "check", "comparison", "complex_of", "configure_tiles", "conversion", "element_load",
-    "element_store", "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer", "release_tiles",
-    "reinterpretation", "trip_count", "unary", "work_item",
+    "arithmetic", "atomic_access", "barrier", "check", "comparison", "complex_of", "configure_tiles", "conversion",
+    "element_load", "element_store", "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer",
+    "release_tiles", "reinterpretation", "trip_count", "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -136,6 +136,31 @@ def element_store(scalar: ScalarType, space: int, local_memory: int) -> Intrinsi
         store_element(b, scalar, a[0], pointer)
 
     return Intrinsic(f"store_{scalar}{_SPACES[space]}", (scalar, INDEX, INDEX), None, emit)
+
+
+def atomic_access(kind: str, scalar: ScalarType, space: int, local_memory: int, is_ordered: bool) -> Intrinsic:
+    """``atomic_<kind>_<type>([value,] address, offset)``, where `kind` is load, store, add, min or max.
+
+    One that `is_ordered` stands between fences, which are at least what any semantics ask for.
+    """
+    def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value | None:
+        *values, address, offset = a
+        pointer = b.gep(memory_pointer(b, scalar, space, address, local_memory), [offset])
+        fences = target_of(b).fence if is_ordered and space != PRIVATE else lambda b: None
+        result = None
+        fences(b)
+        if kind == "load":
+            result = atomics.atomic_load(b, scalar, pointer)
+        elif kind == "store":
+            atomics.atomic_exchange(b, scalar, pointer, *values)
+        else:
+            result = atomics.atomic_update(b, kind, scalar, pointer, *values)
+        fences(b)
+        return result
+
+    operands = () if kind == "load" else (scalar,)
+    name = f"atomic_{kind}_{scalar}{_SPACES[space]}{'_ordered' * is_ordered}"
+    return Intrinsic(name, (*operands, INDEX, INDEX), None if kind == "store" else scalar, emit)
 
 
 def group_id() -> Intrinsic:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "LISTING", "Arguments", "Element", "Indices", "Kind", "Memref", "Mode", "Result", "Sizes", "Slices", "Spelled",
-    "Writing", "operand_text",
+    "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Element", "Indices", "Kind", "Memref", "Mode", "Result", "Scope",
+    "Semantics", "Sizes", "Slices", "Spelled", "Writing", "operand_text",
 ]
 
 #: What fields are annotated with.  An `Operand` has the only type that is written, or that written for itself.
@@ -44,6 +44,11 @@ Mode = int
 #: A word of the class's `kinds`, written with a dot before it.
 Kind = str
 Result = Value
+#: For whom an access is atomic, and how it orders others; the first of each need not be written.
+SCOPES = ("work_group", "cross_device", "device", "subgroup")
+SEMANTICS = ("relaxed", "acquire", "release", "acquire_release", "sequentially_consistent")
+Scope = str
+Semantics = str
 
 #: The type that an annotation gives to operands, and its place; no place where another operand gives it.
 _Annotation = tuple[Type, Any]
@@ -112,6 +117,10 @@ def _read_slices(elaborator: Elaborator, node: ParseNode, newer: bool) -> tuple[
     return () if node is None else tuple(elaborator.slice(child, zero_removes=newer) for child in node.children)
 
 
+def _modifier(word: str, words: tuple[str, ...]) -> str:
+    return "" if word == words[0] else f".{word}"
+
+
 @dataclass(frozen=True)
 class _Role:
     """What an annotation of a field says: its rule of the grammar, its text, and how it is read.
@@ -140,6 +149,10 @@ _ROLES: Mapping[str, _Role] = {
     "Slices": _Role("[index_or_slice_list]", lambda w, slices: ", ".join(map(_slice_text, slices)),
                     lambda e, node, type: _read_slices(e, node, type is None or type[1] is None)),
     "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
+    "Scope": _Role("[scope]", lambda w, word: _modifier(word, SCOPES),
+                   lambda e, node, _: SCOPES[0] if node is None else e.word(node), beside=True),
+    "Semantics": _Role("[semantics]", lambda w, word: _modifier(word, SEMANTICS),
+                       lambda e, node, _: SEMANTICS[0] if node is None else e.word(node), beside=True),
     "Kind": _Role("{}_kind", lambda w, kind: f".{kind}", lambda e, node, _: e.word(node), beside=True),
 }
 
@@ -183,7 +196,8 @@ def _parsed(kind: type[Spelled], spelling: str) -> _Form:
     nodes = {name: place for place, (name, rule) in enumerate(places) if rule is None}
     types = {name: place for place, (name, rule) in enumerate(places) if rule is not None}
     # The first type of the older spelling is that of all operands without one; the newer one may leave it out.
-    first = next((match[1] for match in _PLACE.finditer(kind.spelling) if match[2]), "")
+    annotated = [match[1] for match in _PLACE.finditer(kind.spelling) if match[2]]
+    first = "" if kind.is_newer else next(iter(annotated), "")
     ordered = sorted(roles, key=lambda name: roles[name].beside)
     reads = tuple((name, roles[name], nodes[name], types.get(name, types.get(first))) for name in ordered)
     symbols: list[str] = []
@@ -246,7 +260,8 @@ class Spelled(Operation):
             cls.annotates_result(elaborator.type_of(nodes[0]), types[len(nodes) - 1][0])
         ):
             form = newer
-        implied = None if form is older else _implied(elaborator, form, nodes)
+        is_older = form is older and not cls.is_newer
+        implied = None if is_older else _implied(elaborator, form, nodes)
         values = {name: role.read(elaborator, nodes[place], implied if type is None else types[type])
                   for name, role, place, type in form.reads}
         if "kind" in values:
@@ -254,7 +269,7 @@ class Spelled(Operation):
         if form.result is not None:
             type, node = types[form.result]
             elaborator.place(node)
-            if form is not older:
+            if not is_older:
                 elaborator.annotate_result(node, type)
             values["result"] = replace(results[0], type=type)
         elif results:

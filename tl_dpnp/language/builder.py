@@ -23,6 +23,7 @@ from tl_dpnp.errors import TLVerifyError, nearest
 from tl_dpnp.language.building import Number, caller, located, python_number, type_hint
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.instructions.algebra import AlgebraMethods
+from tl_dpnp.language.instructions.atomics import AtomicMethods
 from tl_dpnp.language.instructions.control import Branch, ControlMethods
 from tl_dpnp.language.instructions.memory import MemoryMethods
 from tl_dpnp.language.instructions.scalar import ScalarMethods
@@ -78,7 +79,7 @@ def build_module(*builders: FunctionBuilder) -> Module:
     return module
 
 
-class FunctionBuilder(ScalarMethods, MemoryMethods, ViewMethods, ControlMethods, AlgebraMethods):
+class FunctionBuilder(ScalarMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, AlgebraMethods):
     """Builds one function.
 
     Parameters are given by name and type, as keywords or in a mapping; each is an attribute of the builder, and all are

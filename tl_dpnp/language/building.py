@@ -86,6 +86,10 @@ class Building:
         self._names.add(name)
         return Value(name, POISON if type is None else type, caller())
 
+    def append(self, operation: Operation) -> None:
+        """Append an operation as it is, which obeys the rules and whose results the builder gave no names."""
+        self._regions[-1].append(operation)
+
     def _add(self, operation: Operation) -> None:
         self._regions[-1].append(self._check(operation))
 

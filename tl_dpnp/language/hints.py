@@ -57,8 +57,7 @@ for _kind in ops.INSTRUCTIONS:
 #: What the language 0.4 has and this package does not yet.
 _LATER = re.compile(
     r"parallel|foreach_tile|associated|re|im|conj|expandc2r|coopmatrix|num_subgroups|subgroup_size"
-    r"|(?:atomic|subgroup|cooperative_matrix)_\w+|\.[yz]|\.(?:cross_device|device|work_group|subgroup)"
-    r"|\.(?:relaxed|acquire|release|acquire_release|sequentially_consistent)|\.(?:rows|cols|both)_checked"
+    r"|(?:subgroup|cooperative_matrix)_\w+|\.[yz]|\.(?:rows|cols|both)_checked"
 )
 
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"

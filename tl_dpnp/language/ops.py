@@ -1,6 +1,7 @@
 """All names of the IR: what it consists of, and the class of each instruction."""
 
 from tl_dpnp.language.instructions.algebra import *
+from tl_dpnp.language.instructions.atomics import *
 from tl_dpnp.language.instructions.control import *
 from tl_dpnp.language.instructions.memory import *
 from tl_dpnp.language.instructions.scalar import *

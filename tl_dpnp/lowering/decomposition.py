@@ -62,6 +62,20 @@ def _cumsum(b: FunctionBuilder, operation: ops.Cumsum) -> None:
         b.store(b.cast(value, element), output, *indices)
 
 
+def _access_once(b: FunctionBuilder, operation: ops.AtomicAccess) -> None:
+    """One work-item accesses the element; it gives what was there to the others through a temporary."""
+    if not operation.results:
+        with b.foreach(0, 1):
+            b.append(operation)
+        return
+    (result,) = operation.results
+    found = b.alloca(memref(ops.scalar_type(result)))
+    with b.foreach(0, 1):
+        b.append(operation)  # whose result is visible in this region alone
+        b.store(result, found)
+    b.load(found, name=result.name)
+
+
 @contextmanager
 def _running_sum(
     b: FunctionBuilder, source: ops.Value, others: list[ops.Value], mode: int, kept: ScalarType
@@ -79,7 +93,8 @@ def decompose(function: ops.Function) -> ops.Function:
 
     Raises LoweringError, with its place, at linear algebra that has no loop nest and is not lowered to others.
     """
-    if not any(type(operation) in _DECOMPOSITIONS or _lacks_loops(operation) for operation in function.body.walk()):
+    if not any(type(operation) in _DECOMPOSITIONS or isinstance(operation, ops.AtomicAccess) or _lacks_loops(operation)
+               for operation in function.body.walk()):
         return function
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
@@ -91,8 +106,14 @@ def _lacks_loops(operation: ops.Operation) -> bool:
     return isinstance(operation, ops.LinearAlgebra) and not has_loop_nest(operation)
 
 
-def _decomposed(region: ops.Region, taken: Set[str]) -> Iterator[ops.Operation]:
+def _decomposed(region: ops.Region, taken: Set[str], is_collective: bool = True) -> Iterator[ops.Operation]:
     for operation in region:
+        if isinstance(operation, ops.AtomicAccess) and is_collective:
+            names = taken - {value.name for value in operation.results}
+            builder = FunctionBuilder("decomposition", dict.fromkeys(names, INDEX))
+            _access_once(builder, operation)
+            yield from _placed(builder.function().body, operation)
+            continue
         build = _DECOMPOSITIONS.get(type(operation))
         if build is not None:
             # Parameters of these names keep the builder from giving them to other values.
@@ -102,7 +123,9 @@ def _decomposed(region: ops.Region, taken: Set[str]) -> Iterator[ops.Operation]:
         elif _lacks_loops(operation):
             raise no_lowering(operation)
         else:
-            yield with_regions(operation, [ops.Region(tuple(_decomposed(r, taken))) for r in operation.regions])
+            inner = is_collective and not isinstance(operation, ops.Foreach)
+            regions = [ops.Region(tuple(_decomposed(each, taken, inner))) for each in operation.regions]
+            yield with_regions(operation, regions)
 
 
 def _placed(region: ops.Region, origin: ops.Operation) -> Iterator[ops.Operation]:

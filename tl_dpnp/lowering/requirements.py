@@ -38,10 +38,12 @@ def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, 
         where = f"instruction {operation.mnemonic}"
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
         if isinstance(operation, ops.LinearAlgebra) and operation.atomic:
-            yield from _atomics(where, operation, device)
+            yield from _atomic_update(where, operation, device)
+        if isinstance(operation, ops.AtomicAccess):
+            yield from _atomic_access(where, operation, device)
 
 
-def _atomics(where: str, operation: ops.LinearAlgebra, device: Device) -> Iterator[tuple[str, Span, str]]:
+def _atomic_update(where: str, operation: ops.LinearAlgebra, device: Device) -> Iterator[tuple[str, Span, str]]:
     """Yield an atomic update that the device does not do."""
     output = operation.output
     element, beta = ops.memref_type(output).element, operation.beta
@@ -54,6 +56,21 @@ def _atomics(where: str, operation: ops.LinearAlgebra, device: Device) -> Iterat
     elif bits == 64 and not device.has_atomic64:
         yield (f"{where}.atomic updates {output} of type {output.type}, and {device.name} has no atomic "
                "operations of 64 bits", operation.span, _NO_ATOMICS)
+
+
+def _atomic_access(where: str, operation: ops.AtomicAccess, device: Device) -> Iterator[tuple[str, Span, str]]:
+    """Yield what a device lacks for an atomic access."""
+    memref, element = operation.memref, ops.memref_type(operation.memref).element
+    bits = element.bits
+    if element.is_complex:
+        yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no atomic operations of complex "
+               "numbers", operation.span, "keep the real and imaginary parts in memrefs of their own, or use axpby.atomic")
+    elif bits > 32 and (bits > 64 or not device.has_atomic64):
+        yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no atomic operations of {bits} "
+               "bits", operation.span, "use elements of 32 bits")
+    if operation.scope == "cross_device":
+        yield (f"{where} has the scope .cross_device, and kernels for {device.name} are atomic within one device",
+               operation.span, "write .device, and let kernels end between accesses of several devices")
 
 
 def _types(

@@ -145,6 +145,25 @@ class Nvvm:
         else:
             builder.atomic_rmw("add", pointer, value, "monotonic")
 
+    def fetch_add(
+        self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value
+    ) -> ir.Value:
+        if not scalar.is_float:
+            return builder.atomic_rmw("add", pointer, value, "monotonic")
+        letter, space = "f" if scalar.bits == 32 else "d", _SPACES[pointer.type.addrspace]
+        text = f"atom.relaxed.gpu.{space}.add.f{scalar.bits} $0, [$1], $2;"
+        return asm(builder, text, f"={letter},{_address(pointer)},{letter},~{{memory}}", value.type,
+                   [_integer(builder, pointer), value])
+
+    def atomic_load(self, builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+        bits, space = pointer.type.pointee.width, _SPACES[pointer.type.addrspace]
+        return asm(builder, f"ld.relaxed.gpu.{space}.b{bits} $0, [$1];",
+                   f"={'r' if bits == 32 else 'l'},{_address(pointer)},~{{memory}}", pointer.type.pointee,
+                   [_integer(builder, pointer)])
+
+    def fence(self, builder: ir.IRBuilder) -> None:
+        asm(builder, "fence.sc.gpu;", "~{memory}", ir.VoidType(), [])
+
     def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
         builder.atomic_rmw("xchg", pointer, word, "monotonic")
 

@@ -77,6 +77,17 @@ class Target(Protocol):
     def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
         """Add to a 32- or 64-bit element in global or local memory, in device scope, relaxed."""
 
+    def fetch_add(
+        self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value
+    ) -> ir.Value:
+        """Do the same as `atomic_add`, and return what was there before."""
+
+    def atomic_load(self, builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+        """Load a 32- or 64-bit integer; otherwise as `atomic_add`."""
+
+    def fence(self, builder: ir.IRBuilder) -> None:
+        """Order all accesses to global and local memory before it and after it, for the device."""
+
     def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
         """Replace a 32- or 64-bit integer; otherwise as `atomic_add`."""
 

@@ -21,6 +21,8 @@ __all__ = ["Spirv"]
 
 _PURE = ("nounwind", "readnone")
 _DEVICE, _RELAXED = 1, 0
+#: SPIR-V's memory semantics: sequentially consistent, for the memory of the work-group and that of all.
+_ALL_MEMORY = 0x10 | 0x100 | 0x200
 _LETTERS = {32: "i", 64: "l"}
 #: OpenCL's builtins; min and max follow IEEE 754 minNum and maxNum: a NaN loses.
 _FUNCTIONS = {
@@ -114,13 +116,27 @@ class Spirv:
         return builtin(builder, name, arguments[0].type, arguments, _PURE if kind != "rem" else ("nounwind",))
 
     def atomic_add(self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
+        self.fetch_add(builder, scalar, pointer, value)
+
+    def fetch_add(
+        self, builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value
+    ) -> ir.Value:
         if scalar.is_float:
             letter = "f" if scalar.bits == 32 else "d"
             name = f"_Z21__spirv_AtomicFAddEXTPU3AS{pointer.type.addrspace}{letter}jj{letter}"
         else:
             letter = _LETTERS[scalar.bits]
             name = f"_Z18__spirv_AtomicIAddPU3AS{pointer.type.addrspace}{letter}jj{letter}"
-        builtin(builder, name, value.type, [pointer, *_ordering(1), value])
+        return builtin(builder, name, value.type, [pointer, *_ordering(1), value])
+
+    def atomic_load(self, builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+        letter = _LETTERS[pointer.type.pointee.width]
+        name = f"_Z18__spirv_AtomicLoadPU3AS{pointer.type.addrspace}{letter}jj"
+        return builtin(builder, name, pointer.type.pointee, [pointer, *_ordering(1)])
+
+    def fence(self, builder: ir.IRBuilder) -> None:
+        operands = [ir.Constant(I32, number) for number in (_DEVICE, _ALL_MEMORY)]
+        builtin(builder, "_Z21__spirv_MemoryBarrierjj", ir.VoidType(), operands)
 
     def atomic_exchange(self, builder: ir.IRBuilder, pointer: ir.Value, word: ir.Value) -> None:
         letter = _LETTERS[word.type.width]

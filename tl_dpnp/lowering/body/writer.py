@@ -162,6 +162,8 @@ class BodyWriter(MemrefWriter):
                     self.load_element(operation)
             case ops.Store():
                 self.store(operation)
+            case ops.AtomicAccess():
+                self.atomic_access(operation)
             case ops.SizeOf(source=source, mode=mode, result=result):
                 is_group = isinstance(source.type, GroupType)
                 size = count(self.groups[source.name][0]) if is_group else self.memrefs[source.name].sizes[mode]
@@ -238,6 +240,21 @@ class BodyWriter(MemrefWriter):
             # Every work-item would store the same value: one does.
             with self.branch(call(intrinsics.is_leader())):
                 self.evaluate(store)
+
+    def atomic_access(self, operation: ops.AtomicAccess) -> None:
+        """Write an access of one work-item: `decomposition` has those of a whole work-group done by one."""
+        memref = self.memrefs[operation.memref.name]
+        indices = [self.index(i) for i in operation.indices]
+        self.check_indices(operation.span, indices, memref.sizes, "index")
+        offset = offset_of(zip(indices, memref.strides, strict=True))
+        intrinsic = intrinsics.atomic_access(
+            operation.access, memref.type.element, memref.space, self.local_memory, operation.is_ordered)
+        values = [self.operand(operation.value)] if isinstance(operation, ops.AtomicStore | ops.AtomicUpdate) else []
+        access = call(intrinsic, *values, memref.address, offset)
+        if operation.results:
+            self.values[operation.results[0].name] = self.define(access)
+        else:
+            self.evaluate(access)
 
     # --- control -----------------------------------------------------------------------------------------------------
 

@@ -126,6 +126,12 @@ class _Walk:
                     scope[result.name] = _View(view.parameter, view.modes, self._element(indices[0], scope))
                 elif view is not None:
                     self.read.add(view.parameter)
+            case ops.AtomicAccess(memref=memref, indices=indices):
+                self._index(memref, indices, scope, reach, operation.span)
+                for written in operation.writes:
+                    self._write(written, scope)
+                for read in operation.reads:
+                    self._read(read, scope)
             case ops.Store(target=target, indices=indices):
                 self._index(target, indices, scope, reach, operation.span)
                 self._write(target, scope)
@@ -154,7 +160,7 @@ class _Walk:
 
     def _note_whole_modes(self, operation: ops.Operation, scope: _Scope) -> None:
         """Note the modes of parameters that an operation uses, and not only indexes."""
-        if isinstance(operation, ops.Load | ops.Store | ops.SizeOf):
+        if isinstance(operation, ops.Load | ops.Store | ops.AtomicAccess | ops.SizeOf):
             return
         indexed = [entry.is_index for entry in operation.slices] if isinstance(operation, ops.Subview) else None
         for operand in operation.operands:
