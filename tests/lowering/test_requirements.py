@@ -99,6 +99,13 @@ def test_atomic_updates_of_complex_numbers(type_: str, beta: str, beta_type: str
         lowered(text, replace(GPU, has_atomic64=False))
 
 
+@pytest.mark.parametrize("type_", ["c32", "c64"])
+def test_atomic_accesses_of_complex_numbers(type_: str) -> None:
+    message = refused(f"func @f(%A: memref<{type_}x4>) {{\n%a = atomic_load %A[0] : {type_}\n}}", CPU, (2, 1))
+    assert f"instruction atomic_load accesses %A of type memref<{type_}x4>" in message
+    assert message.endswith("hint: keep their parts in memrefs of their own, or update them by axpby.atomic")
+
+
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize(("type_", "missing", "hint"), [
     ("f64", "has_fp64", "use f32"), ("f16", "has_fp16", "use f32 or bf16"),

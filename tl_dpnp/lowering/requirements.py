@@ -63,8 +63,8 @@ def _atomic_access(where: str, operation: ops.AtomicAccess, device: Device) -> I
     memref, element = operation.memref, ops.memref_type(operation.memref).element
     bits = element.bits
     if element.is_complex:
-        yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no atomic operations of complex "
-               "numbers", operation.span, "keep the real and imaginary parts in memrefs of their own, or use axpby.atomic")
+        yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no complex atomic "
+               "operations", operation.span, "keep their parts in memrefs of their own, or update them by axpby.atomic")
     elif bits > 32 and (bits > 64 or not device.has_atomic64):
         yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no atomic operations of {bits} "
                "bits", operation.span, "use elements of 32 bits")
