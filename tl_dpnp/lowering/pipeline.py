@@ -51,7 +51,7 @@ class LoweredKernel:
     work-group, `remarks` what a device has and the kernel does not use.  `variants` are loop nests that some calls take
     instead: those that do two work-groups at once, and those for operands that exceed all caches.
     `one_item_at_a_time` says whether a CPU is asked not to make vectors of work-items; some of its sub-groups are right
-    only so if the body has arrays in private memory (`tl_dpnp.runtime.sycl.numba_dpex_adapter`).
+    only so if the body has arrays in private memory (`tl_dpnp.runtime.sycl.kernel_metadata`).
     """
 
     plan: LaunchPlan

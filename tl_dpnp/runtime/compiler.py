@@ -76,9 +76,9 @@ def llvm_of(kernel: LoweredKernel, device: Device) -> str:
 
 
 def _build_for_sycl(kernel: LoweredKernel, device: Device) -> DeviceCode:
-    from tl_dpnp.runtime.sycl import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import compilation
 
-    return numba_dpex_adapter.build(kernel)
+    return compilation.build(kernel)
 
 
 def _build_for_cuda(kernel: LoweredKernel, device: Device) -> DeviceCode:

@@ -168,9 +168,9 @@ def _compiled(
     found = None if cache is None else cache.load(own)
     if found is not None:
         return found.content
-    from tl_dpnp.runtime.sycl import numba_dpex_adapter
+    from tl_dpnp.runtime.sycl import compilation
 
-    binary = compile_binary(numba_dpex_adapter.build(lowered).binary, target.name, registers=registers)
+    binary = compile_binary(compilation.build(lowered).binary, target.name, registers=registers)
     if cache is not None:
         cache.store(own, Entry({"device": target.name}, binary))
     return binary

@@ -11,14 +11,8 @@ Tested with numba-dpex 0.23.0, Numba 0.59.1 and llvmlite 0.42.0.  Private parts 
 What Numba is told of a function it keeps for ever, with all that the function leads to, so all kernels call the same
 one, `_body`, and those whose arguments have equal types share what Numba makes of them, their host.
 
-numba-dpex knows neither sub-group sizes, required work-group sizes nor hints of vector types: they are function
-metadata, added to the kernel in the LLVM text.  A hint that work-items have vectors of their own (OpenCL C
-specification 3.0, section 6.13.2.1, vec_type_hint) keeps the vectorizer of the OpenCL CPU runtime away: kernels of the
-vector form need none.  Intel's 2024.2 drops loads between a part of the kernel where work-items diverge and the exits
-of failed checks, so that one program in forty crashes with ``debug=True``; and it loses what is added to arrays in
-private memory in branches that all lanes take alike (``VPlanDriverLLVMPass``, found with ``-opt-bisect-limit``): one
-schedule in thirty with guarded virtual threads gave 0.  Numba's environment pointer, a variable in address space 0 that
-is never used, is removed: SPIR-V does not allow it.
+What kernels ask of devices (`tl_dpnp.runtime.sycl.kernel_metadata`) is added in the LLVM text.  Numba's environment
+pointer, a variable in address space 0 that is never used, is removed: SPIR-V does not allow it.
 """
 
 from __future__ import annotations
@@ -46,6 +40,7 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME  # noqa: E
 from tl_dpnp.kernels.targets import target_for  # noqa: E402
 from tl_dpnp.lowering.pipeline import LoweredKernel  # noqa: E402
 from tl_dpnp.runtime.device_code import MOST_HOSTS, DeviceCode, call_body, host_function, signature_of  # noqa: E402
+from tl_dpnp.runtime.sycl.kernel_metadata import kernel_metadata  # noqa: E402
 from tl_dpnp.runtime.sycl.spirv import translate  # noqa: E402
 
 __all__ = ["build"]
@@ -53,8 +48,6 @@ __all__ = ["build"]
 _TARGET = target_for("opencl")
 #: LLVM's inliner, from 0 to 3, as numba-dpex's option of the same name.
 _INLINE_THRESHOLD = 2
-#: Calls of what work-items do together: without the vectorizer each would be a sub-group of its own.
-_SUBGROUP_FUNCTIONS = re.compile(r"call [^\n]*sub_group")
 
 codegen.SPIR_DATA_LAYOUT[64] = _TARGET.data_layout
 _lock = threading.Lock()
@@ -140,28 +133,12 @@ def _register_once(context: Any) -> None:
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
-    """Rename the kernel, give it its sizes as metadata, and drop Numba's environment pointers.
-
-    The hint of a vector says that work-items are not to be vectorized together; without it the CPU runtime says on
-    standard error where it failed to.  Sub-groups need that: they would be computed lane by lane, ten times slower.
-    """
+    """Rename the kernel, give it its metadata, and drop Numba's environment pointers."""
     plan = lowered.plan
     text = re.sub(r"(?m)^@\S*NumbaEnv\S* = .*\n", "", text)
     text = _with_overflow_functions(text)
     text = text.replace(f'@"{name}"', f"@{plan.entry}").replace(f"@{name}(", f"@{plan.entry}(")
-    used = [int(number) for number in re.findall(r"(?m)^!(\d+) =", text)]
-    first = max(used, default=-1) + 1
-    sizes = (plan.subgroup_size, plan.subgroups, 1)
-    nodes = [f"!{first} = !{{{', '.join(f'i32 {size}' for size in sizes)}}}"]
-    attached = f"!reqd_work_group_size !{first}"
-    if not plan.frame.is_alone:
-        nodes.append(f"!{first + 1} = !{{i32 {plan.subgroup_size}}}")
-        attached += f" !intel_reqd_sub_group_size !{first + 1}"
-    apart = {"never": False, "with private arrays": " = alloca " in text, "always": True}[lowered.one_item_at_a_time]
-    if plan.frame.is_alone or (apart and not _SUBGROUP_FUNCTIONS.search(text)):
-        hint = first + len(nodes)
-        nodes.append(f"!{hint} = !{{<16 x float> undef, i32 0}}")
-        attached += f" !vec_type_hint !{hint}"
+    attached, nodes = kernel_metadata(lowered, text)
     pattern = rf"(?m)^(define [^\n]*@{plan.entry}\([^\n]*) \{{$"
     text, count = re.subn(pattern, rf"\1 {attached} {{", text)
     assert count == 1, "the kernel is missing from its module"
