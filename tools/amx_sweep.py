@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
-import dpctl.tensor as dpt
 import numpy as np
 
 import tl_dpnp
 from tl_dpnp import config
 from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.runtime.sycl import amx
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 __all__ = ["TYPES", "Mode", "Product", "available", "check", "kernel_of", "products", "sweep"]

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import click
-import dpctl.tensor as dpt
 import numpy as np
 
 import tl_dpnp
 from tl_dpnp.errors import TLError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 #: Types of A, B and C, and the precisions of f32.

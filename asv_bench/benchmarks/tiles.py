@@ -42,11 +42,11 @@ def products(case: str) -> Contest:
 
     The peers are tl_dpnp's own kernels with TL_DPNP_AMX=off, and for bf16 MKL's gemm_bf16bf16f32, called in a loop of
     machine code.  Arrays are aligned to cache lines.  A processor without AMX computes both alike."""
-    import dpctl.tensor as dpt
     import numpy as np
 
     import tl_dpnp
     from tl_dpnp import config
+    from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
     name, shape, _ = parse_case(case)
     element, result, precision = _TYPES[name]
@@ -92,7 +92,7 @@ def _drawn_numbers(numbers: Any, element: str, shape: tuple[int, ...]) -> tuple[
 
 def _aligned(matrix: Any) -> Any:
     """Return a copy of a matrix on the device, which begins at a cache line."""
-    import dpctl.tensor as dpt
+    from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
     array = dpt.asarray(matrix)
     assert array.usm_data._pointer % 64 == 0

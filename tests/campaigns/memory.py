@@ -69,14 +69,13 @@ def product(rng: random.Random, number: int) -> dict[str, Any]:
 
 def call(kernel: Any, sizes: dict[str, Any], submit: bool) -> None:
     """Run a product once."""
-    import dpctl.tensor
-
     import tl_dpnp
+    from tl_dpnp.runtime.sycl.tensor_adapter import tensor
     from tl_dpnp.scalars import SCALAR_TYPES
 
     t, r, m, n, k = (sizes[name] for name in "trmnk")
     shapes = (t, (3, k, m)), (t, (n, k)), (r, (3, n, m))
-    arrays = [tl_dpnp.rev(dpctl.tensor.ones(shape, dtype=SCALAR_TYPES[name].storage)) for name, shape in shapes]
+    arrays = [tl_dpnp.rev(tensor.ones(shape, dtype=SCALAR_TYPES[name].storage)) for name, shape in shapes]
     if submit:
         kernel.submit(*arrays).wait()
     else:

@@ -325,10 +325,10 @@ class _Worker(threading.Thread):
 
     def group(self) -> None:
         """Multiply the matrices of a new group and compare."""
-        import dpctl.tensor as dpt
         import numpy as np
 
         import tl_dpnp
+        from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
         queue, (size, kernel) = self.rng.choice(self.queues), self.rng.choice(list(self.world.products.items()))
         number = self.rng.randint(1, 40)
@@ -352,10 +352,10 @@ class _Worker(threading.Thread):
 
     def tune(self) -> None:
         """Tune a product of one's own for a moment."""
-        import dpctl.tensor as dpt
         import numpy as np
 
         import tl_dpnp
+        from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
         kernel = tl_dpnp.compile(GEMM.format(8), cache=False)
         A, B = (_shared(dpt, self.queues[-1], np.ones((8, 8), "f4")) for _ in range(2))
@@ -375,8 +375,9 @@ class _Array:
     """An array in shared memory, what it must hold when all is done, and the event of the last submission for it."""
 
     def __init__(self, rng: random.Random, queue: Any) -> None:
-        import dpctl.tensor as dpt
         import numpy as np
+
+        from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
         self.expected = np.full(rng.choice([1, 7, 1000, 40_000]), rng.randint(-5, 5), dtype=np.int64)
         self.device = _shared(dpt, queue, self.expected)

@@ -13,7 +13,6 @@ import re
 import textwrap
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, ByDLPack
 from tl_dpnp import config
 from tl_dpnp.language import FunctionBuilder, group, memref
 from tl_dpnp.language.builder import ALL
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import F32, I1
 
 

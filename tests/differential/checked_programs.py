@@ -10,13 +10,13 @@ import random
 import sys
 from dataclasses import dataclass, field
 
-import dpctl.tensor as dpt
 import numpy as np
 
 import tl_dpnp
 from tests.differential.device import queue
 from tl_dpnp.language import parse
 from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: Work-group and sub-group sizes: one sub-group, several along each mode, and the sub-group sizes of CPUs.
 SIZES = [((64, 2), 16), ((48, 3), 16), ((64, 1), 16), ((64, 4), 8), ((128, 2), 32), ((32, 8), 8), ((64, 3), 32),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import dpctl
-import dpctl.tensor as dpt
 import numpy as np
 
 import tl_dpnp
@@ -23,6 +22,7 @@ from tests.strategies.arguments import (
 from tests.strategies.programs import Program
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: How a program is run: the form, the work-group size and the sub-group size.
 Layout = tuple[str, tuple[int, int] | None, int | None]

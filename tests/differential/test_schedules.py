@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -19,6 +18,7 @@ from tl_dpnp.errors import ScheduleError, UnsupportedError
 from tl_dpnp.language import ops, parse
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: Extents that tiles of the schedules may divide or not.
 extents = st.integers(1, 20)

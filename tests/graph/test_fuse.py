@@ -7,7 +7,6 @@ import subprocess
 import sys
 import warnings
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import tl_dpnp
 from tests.graph.support import compare, shares
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 SCALE = 2.0
 WEIGHTS = dpnp.ones((4, 4), dtype="f4")

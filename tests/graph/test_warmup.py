@@ -3,7 +3,6 @@
 import random
 from types import SimpleNamespace
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from tests.graph.support import compare
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.kernels import clear_kernels
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 fuse, spec = tl_dpnp.fuse, tl_dpnp.spec
 

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 
@@ -19,6 +18,7 @@ from tl_dpnp.lowering.space import tunables
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.sycl import amx, opencl_programs_adapter
 from tl_dpnp.runtime.sycl.devices import devices
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tools.amx_sweep import TYPES, Product, available, check, products
 
 MODES = pytest.mark.parametrize("mode", ["auto", "emulate"])
@@ -382,7 +382,9 @@ def test_machine_code_releases_tiles(text, debug, releases, tmp_path):
 @needs_tiles
 def test_permission_is_asked_before_the_first_launch(tmp_path):
     """In a process that finds everything on disk, too."""
-    script = (f"import numpy as np, dpctl.tensor as dpt, tl_dpnp\nkernel = tl_dpnp.compile({gemm(32, 32, 32)!r})\n"
+    script = ("import numpy as np, tl_dpnp\n"
+              "from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt\n"
+              f"kernel = tl_dpnp.compile({gemm(32, 32, 32)!r})\n"
               "a = dpt.asarray(np.full((2, 32, 32), 0x3f80, np.uint16)); c = dpt.empty((2, 32, 32), dtype='f4')\n"
               "kernel(tl_dpnp.rev(a), tl_dpnp.rev(a), tl_dpnp.rev(c))\nassert (dpt.to_numpy(c) == 32).all()\n"
               "print(kernel.stats.cache_hits)")

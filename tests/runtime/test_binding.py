@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
-from dpctl.utils import ExecutionPlacementError
 
 import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import LayoutError, TLBindingError, TLTypeError
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 
 import tl_dpnp
 from tl_dpnp import ScheduleError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 LANES = pytest.mark.parametrize("lanes", [8, 16])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import tl_dpnp
 from tl_dpnp import LayoutError, TLTypeError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 #: Types of whole bytes; those below are read only (`test_subbyte`).

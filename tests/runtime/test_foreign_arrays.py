@@ -7,7 +7,6 @@ import types
 import weakref
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -17,6 +16,8 @@ from tests.runtime.support import AXPY, FUSED, ByDLPack
 from tests.runtime.test_binding import COPY
 from tl_dpnp.errors import TLBindingError, TLTypeError
 from tl_dpnp.runtime.sycl.arrays import view_of
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 
@@ -133,7 +134,7 @@ def test_the_interface_names_the_queue():
     x, y = (dpt.ones(4, dtype="float32", sycl_queue=queue) for _ in range(2))
     tl_dpnp.compile(AXPY)(1.0, ByInterface(x), ByInterface(y))
     assert dpt.asnumpy(y).tolist() == [2.0] * 4
-    with pytest.raises(dpctl.utils.ExecutionPlacementError, match="%x and the array for %y are on different queues"):
+    with pytest.raises(ExecutionPlacementError, match="%x and the array for %y are on different queues"):
         tl_dpnp.compile(AXPY)(1.0, ByInterface(x), ByInterface(dpt.ones(4, dtype="float32")))
 
 

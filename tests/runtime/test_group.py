@@ -6,16 +6,16 @@ import gc
 import itertools
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
-from dpctl.utils import ExecutionPlacementError
 
 import tl_dpnp
 from tests.runtime.support import FUSED, RAGGED, on_device, random
 from tl_dpnp import LayoutError, TLBindingError, TLTypeError
 from tl_dpnp.runtime.call import group as group_module
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 

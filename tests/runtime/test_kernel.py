@@ -13,7 +13,6 @@ import threading
 from dataclasses import replace
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from tl_dpnp.lowering import LaunchPlan
 from tl_dpnp.runtime.call.memo import LaunchMemo
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.sycl.launch import chunk_of
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])
 FORMS = pytest.mark.parametrize("form", ["vector", "subgroup"])

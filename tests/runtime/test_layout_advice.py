@@ -11,7 +11,6 @@ import dpnp
 import numpy
 import numpy as np
 import pytest
-from dpctl.tensor import usm_ndarray
 
 import tl_dpnp
 from tl_dpnp.errors import LayoutError, TLBindingError
@@ -20,6 +19,7 @@ from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.layout_advice import layout_hint
 from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.scalars import F32
 
 BATCH = 3

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 
 import tl_dpnp
 from tl_dpnp import UnsupportedError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 NARROW = ("f16", "bf16")

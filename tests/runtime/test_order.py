@@ -7,7 +7,6 @@ import time
 import weakref
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import TLBindingError, TLError, TLTypeError
 from tl_dpnp.runtime.sycl import dpctl_adapter, opencl_adapter
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: Each work-group takes its time: some 10 ms for the steps below.
 SLOW = """

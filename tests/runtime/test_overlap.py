@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from tests.runtime.support import on_device, random
 from tl_dpnp import OverlapWarning
 from tl_dpnp.errors import TLBindingError, TLWarning
 from tl_dpnp.runtime.call.overlap import Footprint
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 COPY = """
 func @copy(%A: memref<f32x?x?,strided<?,?>>, %B: memref<f32x?x?,strided<?,?>>) {

@@ -8,7 +8,6 @@ import threading
 import weakref
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -16,6 +15,8 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, on_device, random
 from tl_dpnp import LayoutError, TLBindingError, TLBoundsError, TLError, TLTypeError
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 SCALE = """
 func @scale(%x: memref<i64x?>, %factor: i64) {
@@ -193,7 +194,7 @@ def test_all_arrays_of_a_graph_are_on_one_queue():
     arrays = [dpt.zeros(4, dtype="int64", sycl_queue=dpctl.SyclQueue(device)) for _ in range(2)]
     with tl_dpnp.record() as graph:
         count(arrays[0], 1)
-        with pytest.raises(dpctl.utils.ExecutionPlacementError, match="different queues"):
+        with pytest.raises(ExecutionPlacementError, match="different queues"):
             count(arrays[1], 1)
     graph()
     assert [dpt.to_numpy(array)[0] for array in arrays] == [1, 0]

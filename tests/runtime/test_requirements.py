@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import dpctl
-import dpctl.tensor as dpt
 import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: No device has atomic operations of 128 bits.
 UPDATE = """func @f(%A: memref<c64x4x4>) {

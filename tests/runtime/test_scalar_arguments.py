@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import COUNT
 from tl_dpnp.runtime.call.scalar_arguments import scalar_value, usual_values
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 ACCEPTED = [

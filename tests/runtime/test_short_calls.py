@@ -12,7 +12,6 @@ import threading
 from dataclasses import replace
 
 import dpctl
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -23,6 +22,8 @@ from tl_dpnp import OverlapWarning, TLBindingError, TLError, TLTypeError, config
 from tl_dpnp.runtime.sycl import helpers, host_calls, host_code_adapter, host_functions
 from tl_dpnp.runtime.sycl.helper_code import STATE
 from tl_dpnp.runtime.sycl.launch import DirectLaunch
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: A batch of products, each with a temporary and element-wise work on it.
 CHAIN = """
@@ -244,7 +245,7 @@ def test_what_does_not_fit_is_refused_as_ever(axpy):
     read_only.flags.writable = False
     for arguments, kind in (
         ((1.0, x), TLTypeError), ((1.0, x, y, y), TLTypeError), ((1.0, x, y.astype("float64")), TLTypeError),
-        ((1.0, x, y[:7]), TLBindingError), ((1.0, x, other), dpctl.utils.ExecutionPlacementError),
+        ((1.0, x, y[:7]), TLBindingError), ((1.0, x, other), ExecutionPlacementError),
         ((1.0, x, read_only), TLBindingError), (("1", x, y), TLTypeError), ((1e300, x, y), TLBindingError),
         ((1.0, np.ones(12, "float32"), y), TLTypeError), ((1.0, None, y), TLTypeError),
     ):

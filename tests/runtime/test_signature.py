@@ -10,7 +10,6 @@ import random
 import re
 from xml.etree import ElementTree
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from tests.runtime.support import AXPY, COUNT, FUSED, on_device
 from tl_dpnp.errors import TLTypeError, TLVerifyError
 from tl_dpnp.language import FunctionBuilder, memref, parse, print_module
 from tl_dpnp.runtime.call.program import Program
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import F32, I32
 
 TARGETS = pytest.mark.parametrize("target", ["sycl", "reference"])

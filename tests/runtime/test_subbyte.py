@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 
-import dpctl.tensor as dpt
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 import tl_dpnp
 from tests.runtime.support import needs_tools
 from tl_dpnp import LayoutError, TLBindingError, TLBoundsError, TLTypeError, pack, unpack
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
 NAMES = ("i4", "u4", "i2", "u2")

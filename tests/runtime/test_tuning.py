@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import config
 from tl_dpnp.lowering import space
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.runtime.tune import tuning
 
 #: Seconds that no search needs, however slow the machine is.

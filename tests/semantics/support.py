@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dpctl.tensor as dpt
 import numpy as np
 
 import tl_dpnp
 from tests.differential.device import LAYOUTS, Layout, queue
 from tl_dpnp.language.parser import parse
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 
 @dataclass(frozen=True)

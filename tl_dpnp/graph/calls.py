@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dpnp
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
 from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.trace import Trace

@@ -15,10 +15,10 @@ from typing import Any
 
 import dpnp
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts", "without_sizes"]
 

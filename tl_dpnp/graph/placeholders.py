@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import dpctl.tensor as dpt
 import dpnp
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.extents import reach
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

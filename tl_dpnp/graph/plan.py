@@ -13,12 +13,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = [
     "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan",

@@ -12,7 +12,6 @@ from typing import Any
 
 import dpnp
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.breaks import Break, break_here
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
@@ -23,6 +22,7 @@ from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, plain
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 

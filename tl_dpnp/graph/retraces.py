@@ -10,12 +10,12 @@ from typing import Any
 
 import dpnp
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.guards import Guards, Path
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = [
     "LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "array_names", "between", "changed_guard",

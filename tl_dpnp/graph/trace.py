@@ -13,10 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import dpctl.utils
 import dpnp
 import numpy as np
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.graph.breaks import Break, NotFused, break_here, user_frame
 from tl_dpnp.graph.calls import Template
@@ -60,6 +58,7 @@ from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
+from tl_dpnp.runtime.sycl.tensor_adapter import get_coerced_usm_type, usm_ndarray
 
 __all__ = ["Trace", "active_trace", "fusable"]
 
@@ -290,7 +289,7 @@ class Trace:
             if another is not queue and another != queue:
                 raise NotFused("the arrays are on different queues")
             if other != usm_type:
-                usm_type = dpctl.utils.get_coerced_usm_type([usm_type, other])
+                usm_type = get_coerced_usm_type([usm_type, other])
         return usm_type, queue
 
     # --- computing ---------------------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ runtime that does not exist.  Two measures, both taken before the first import o
 - load the libraries by their full path and globally, so that later requests by name are met;
 - name the CPU runtime in ``OCL_ICD_FILENAMES``.
 
-A third one is about speed: the CPU runtime does not recognise processors that are younger than itself and of another
-maker ("Unknown host CPU"), and then compiles for a baseline without FMA, some thirty times slower.  Its target is named
-in ``CL_CONFIG_CPU_TARGET_ARCH`` from the processor's own feature flags, unless the user has set it.
+Newer wheels (dpctl 0.22, ``libsycl.so.9``) find their libraries by themselves; only the CPU runtime is named.
+
+A third measure is about speed: the CPU runtime does not recognise processors that are younger than itself and of
+another maker ("Unknown host CPU"), and then compiles for a baseline without FMA, some thirty times slower.  Its target
+is named in ``CL_CONFIG_CPU_TARGET_ARCH`` from the processor's own feature flags, unless the user has set it.
 
 Where everything is found without help (conda, ``LD_LIBRARY_PATH``) nothing is changed.  Only the standard library is
 used, and nothing is imported that a plain ``import dpnp`` would not pay for.
@@ -34,13 +36,19 @@ class LibrarySet:
     """The shared libraries that one package needs before it can be imported.
 
     `probe` is the package's own library: if it loads, nothing needs to be done.  `distribution` is the wheel that
-    brings the first of `libraries`; its file list says where they lie.
+    brings the first of `libraries`; its file list says where they lie.  Where the file `mark` is missing from the
+    folder that the package is in, the wheels find their libraries by themselves.
     """
 
     probe: str
     distribution: str
     libraries: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    mark: str = ""
+
+
+#: dpctl has it up to 0.20; newer wheels have paths relative to their own place.
+_OF_OLD_WHEELS = "dpctl/libDPCTLSyclInterface.so.0"
 
 
 LIBRARY_SETS: dict[str, LibrarySet] = {
@@ -48,6 +56,7 @@ LIBRARY_SETS: dict[str, LibrarySet] = {
         "libDPCTLSyclInterface.so.0",
         "intel-sycl-rt",
         ("libsycl.so.7", "libintlc.so.5", "libsvml.so", "libirng.so", "libimf.so", "libtbb.so.12", "libOpenCL.so.1"),
+        mark=_OF_OLD_WHEELS,
     ),
     "dpnp": LibrarySet(
         "libdpnp_backend_c.so",
@@ -59,6 +68,7 @@ LIBRARY_SETS: dict[str, LibrarySet] = {
             *(f"libmkl_sycl_{part}.so.4" for part in "blas lapack dft vm rng stats".split()),
         ),
         needs=("dpctl",),
+        mark=_OF_OLD_WHEELS,
     ),
 }
 
@@ -125,7 +135,7 @@ def _prepare(package: str, libraries: LibrarySet) -> Outcome:
     if package == "dpctl":
         outcome.cpu_runtime = _name_cpu_runtime(home)
         outcome.cpu_target = _name_cpu_target()
-    if _load([probe]):
+    if os.path.exists(os.path.join(os.path.dirname(home), libraries.mark)) and _load([probe]):
         if outcome.folder is not None:
             paths = [os.path.join(outcome.folder, name) for name in libraries.libraries]
             outcome.problems = _load([path for path in paths if os.path.exists(path)])

@@ -16,6 +16,10 @@ from tl_dpnp.errors import TLError
 
 __all__ = ["check_process", "cut_off_word", "install", "note_use", "process"]
 
+#: Where the arrays of dpctl are, by its version, and what the names of the files have in common that SYCL loads for its
+#: devices.
+_TENSORS, _PLUGINS = ("dpctl.tensor", "dpnp.tensor"), ("/libpi_", "/libur_adapter_")
+
 
 class _Process:
     """What is known of this process: whether it used a device, and whether it was forked from one that had."""
@@ -75,17 +79,18 @@ def _after_fork() -> None:
 
 def _has_arrays() -> bool:
     """Return whether there are arrays of dpctl, and so of dpnp: making them was a use, though none of ours."""
-    kind = getattr(sys.modules.get("dpctl.tensor"), "usm_ndarray", None)
-    if kind is None or not _sycl_has_devices():
+    modules = [sys.modules[name] for name in _TENSORS if name in sys.modules]
+    kinds = tuple(module.usm_ndarray for module in modules if hasattr(module, "usm_ndarray"))
+    if not kinds or not _sycl_has_devices():
         return False
     # Not isinstance(), which asks objects for their __class__.
-    return any(issubclass(type(thing), kind) for thing in gc.get_objects())
+    return any(issubclass(type(thing), kinds) for thing in gc.get_objects())
 
 
 def _sycl_has_devices() -> bool:
     """Return whether SYCL has looked for devices, for which it loads its plugins; cheaper than going over objects."""
     try:
         with open("/proc/self/maps", errors="replace") as file:
-            return any("/libpi_" in line for line in file)
+            return any(name in line for line in file for name in _PLUGINS)
     except OSError:
         return True

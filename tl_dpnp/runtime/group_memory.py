@@ -38,9 +38,9 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     check_process()
     dpnp = needed("dpnp", "tl_dpnp.empty_group")
     from dpctl.memory import as_usm_memory
-    from dpctl.tensor import usm_ndarray
 
     from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
+    from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
     try:
         element = np.dtype(dtype)

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dpctl.tensor as dpt
-
 import tl_dpnp
 from asv_bench.benchmarks.namespaces import make, names
 from tl_dpnp.graph import kernels, plan
 from tl_dpnp.language.printer import print_module
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 __all__ = ["sources", "written"]
 

@@ -186,15 +186,16 @@ class _Reversals(dict[type, Callable[[Any], Any]]):
             found = attrgetter("array")
         elif package == "torch":
             found = _reversed_tensor
-        elif package == "dpctl":
-            from dpctl.tensor import permute_dims
-
-            def found(array: Any) -> Any:
-                return array if array.ndim < 2 else permute_dims(array, tuple(reversed(range(array.ndim))))
+        elif hasattr(kind, "__sycl_usm_array_interface__") and not hasattr(kind, "transpose"):
+            found = _permuted
         else:
             found = _reversed_export if package in JAX or _offers_only_dlpack(kind) else _transposed
         self[kind] = found
         return found
+
+
+def _permuted(array: Any) -> Any:
+    return array if array.ndim < 2 else array.__array_namespace__().permute_dims(array, range(array.ndim)[::-1])
 
 
 def _offers_only_dlpack(kind: type) -> bool:

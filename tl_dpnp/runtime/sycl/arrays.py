@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpctl.tensor import usm_ndarray
-
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.sycl.dpctl_adapter import (
     ExecutionPlacementError,
@@ -17,6 +15,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
 )
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
 from tl_dpnp.runtime.sycl.imports import imported_array
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
 

@@ -27,7 +27,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from types import SimpleNamespace
@@ -36,16 +36,15 @@ from typing import Any
 import dpctl
 import dpctl.memory
 import dpctl.program
-import dpctl.tensor._usmarray as dpctl_arrays
 import numpy as np
-from dpctl.utils import ExecutionPlacementError
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.runtime.call.arrays import DeviceTable
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_module, usm_ndarray
 
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at", "array_facts",
-    "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
+    "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of", "loaded_library",
     "native_interface", "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
 ]
 
@@ -244,7 +243,24 @@ def allocation_of(array: Any) -> tuple[Any, int]:
 def array_at(memory: Any, address: int, shape: Sequence[int], dtype: Any, strides: Sequence[int] | None) -> Any:
     """Return a `usm_ndarray` whose first element lies at an address in a memory object; `strides` are in elements."""
     offset = (address - memory._pointer) // np.dtype(dtype).itemsize
-    return dpctl_arrays.usm_ndarray(shape, dtype=dtype, buffer=memory, strides=strides, offset=offset)
+    return usm_ndarray(shape, dtype=dtype, buffer=memory, strides=strides, offset=offset)
+
+
+#: The names that libraries have in versions of dpctl and SYCL.
+_LIBRARY_NAMES = {"sycl": ("libsycl.so.7", "libsycl.so.9"),
+                  "dpctl": ("libDPCTLSyclInterface.so.0", "libDPCTLSyclInterface.so"), "opencl": ("libOpenCL.so.1",)}
+
+
+@functools.cache
+def loaded_library(name: str) -> ctypes.CDLL:
+    """Return the library "sycl", "dpctl" or "opencl" that dpctl has loaded: another copy would know nothing of its
+    objects.  Raises `OSError` where there is none of a known version.
+    """
+    *others, last = _LIBRARY_NAMES[name]
+    for other in others:
+        with suppress(OSError):
+            return ctypes.CDLL(other, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    return ctypes.CDLL(last, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
 
 
 _ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
@@ -264,12 +280,12 @@ def native_interface() -> SimpleNamespace:
     content_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", python))
 
     def content(name: str) -> int:
-        capsule = dpctl_arrays.__pyx_capi__[name]
+        capsule = array_module.__pyx_capi__[name]
         return int(content_of(capsule, name_of(capsule)))
 
     for name in _ARRAY_FUNCTIONS:
         setattr(found, f"UsmNDArray_{name}", content(f"UsmNDArray_{name}"))
-    library = ctypes.CDLL("libDPCTLSyclInterface.so.0", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    library = loaded_library("dpctl")
     for name in _QUEUE_FUNCTIONS:
         setattr(found, name, ctypes.cast(library[name], ctypes.c_void_p).value)
     for name in _SYSTEM_FUNCTIONS:

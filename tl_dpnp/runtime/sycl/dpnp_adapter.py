@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dpctl.tensor import usm_ndarray
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["ARRAY_ATTRIBUTE", "is_dpnp_array", "is_plain_dpnp_array", "usm_array_of", "usm_arrays_of"]
 

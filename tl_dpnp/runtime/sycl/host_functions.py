@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpctl.tensor import usm_ndarray
-
 from tl_dpnp.errors import TLError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
@@ -34,6 +32,7 @@ from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_arr
 from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["HostFunctions", "functions_of", "looks_function"]
 

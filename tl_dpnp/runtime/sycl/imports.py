@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from dpctl import memory
-from dpctl.tensor import from_dlpack
 
 from tl_dpnp.runtime.call.arrays import ON_CUDA, ON_SYCL, NotAnArray, describe_value, dlpack_place, place_name
 from tl_dpnp.runtime.sycl.dpctl_adapter import array_at
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor
 
 __all__ = ["imported_array"]
 
-_INSTEAD = "pass a dpnp.ndarray or a dpctl.tensor.usm_ndarray"
+_INSTEAD = f"pass a dpnp.ndarray or a {tensor.__name__}.usm_ndarray"
 
 
 def imported_array(value: object) -> Any:
@@ -36,7 +36,7 @@ def imported_array(value: object) -> Any:
     if place == ON_SYCL:
         _wait_for_torch(value)
         try:
-            return from_dlpack(value, copy=False)
+            return tensor.from_dlpack(value, copy=False)
         except Exception as problem:  # the exporter's own ones among them
             raise _cannot(value, problem) from None
     raise NotAnArray(*_describe(value, place))

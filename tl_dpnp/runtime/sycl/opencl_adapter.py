@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -28,13 +27,15 @@ from typing import Any
 
 import dpctl.program._program as dpctl_programs
 
+from tl_dpnp.runtime.sycl.dpctl_adapter import loaded_library
+
 __all__ = [
     "DirectKernel", "LaunchError", "MissingFunctionError", "error_name", "functions", "release_with", "run_in_order",
     "supports", "why_unsupported",
 ]
 
-_OPENCL, _SYCL, _DPCTL = "libOpenCL.so.1", "libsycl.so.7", "libDPCTLSyclInterface.so.0"
-#: Our name of a function: its library, its name there, the types of its result and of its arguments.
+_OPENCL, _SYCL, _DPCTL = "opencl", "sycl", "dpctl"
+#: Our name of a function: its library (`loaded_library`), its name there, the types of its result and of its arguments.
 _FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...] | None]] = {
     "context_info": (_OPENCL, "clGetContextInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
     "program_info": (_OPENCL, "clGetProgramInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
@@ -94,8 +95,7 @@ def functions() -> SimpleNamespace:
     found = SimpleNamespace()
     try:
         for name, (library, symbol, result, arguments) in _FUNCTIONS.items():
-            # dpctl has loaded them all; another copy would know nothing of its objects.
-            function = ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)[symbol]
+            function = loaded_library(library)[symbol]
             function.restype = result
             if arguments is not None:
                 function.argtypes = arguments

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import dpctl.memory
-from dpctl.tensor import usm_ndarray
 
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.replicas import Replicas
 from tl_dpnp.runtime.sycl.arrays import USM_ARRAYS
 from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of, wait_for
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["UsmReplicas"]
 
