@@ -146,7 +146,7 @@ def test_a_driver_that_gives_no_binary_costs_a_warning(monkeypatch):
 
 
 def test_without_the_functions_kernels_are_built(monkeypatch, folder):
-    functions = {**opencl_adapter._FUNCTIONS, "make_kernel": ("sycl", "of_another_version", None, ())}
+    functions = {**opencl_adapter._FUNCTIONS, "delete_kernel": ("sycl", "of_another_version", None, ())}
     monkeypatch.setattr(opencl_adapter, "_FUNCTIONS", functions)
     opencl_adapter.functions.cache_clear()
     try:

@@ -9,7 +9,7 @@ OpenCL's side is its C API (OpenCL 3.0 specification, sections 5.1, 5.8 and 5.9 
 over functions of ``libsycl``, which are called by their mangled names.  dpctl's side is its C API: ``SyclKernel_Make``
 copies the ``sycl::kernel`` that a pointer leads to.  Only this module and
 `tl_dpnp.runtime.sycl.opencl_programs_adapter` touch any of the three.  Tested with dpcpp-cpp-rt 2024.2.2
-and dpctl 0.17.0.
+and dpctl 0.17.0, 2026.2.0 and 0.22.1.
 
 C++ exceptions cannot pass, so everything that may fail is asked of OpenCL, whose functions return error codes.
 """
@@ -20,8 +20,8 @@ import ctypes
 import functools
 import threading
 import weakref
-from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_int8, c_int32, c_size_t, c_uint32, c_void_p, py_object
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, byref, c_bool, c_char_p, c_int8, c_int32, c_size_t, c_uint32, c_void_p, py_object
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,8 +35,10 @@ __all__ = [
 ]
 
 _OPENCL, _SYCL, _DPCTL = "opencl", "sycl", "dpctl"
-#: Our name of a function: its library (`loaded_library`), its name there, the types of its result and of its arguments.
-_FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...] | None]] = {
+#: A function: its library (`loaded_library`), its name there, the types of its result and of its arguments.
+_Function = tuple[str, str, Any, tuple[Any, ...] | None]
+#: By our names.
+_FUNCTIONS: dict[str, _Function] = {
     "context_info": (_OPENCL, "clGetContextInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
     "program_info": (_OPENCL, "clGetProgramInfo", c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
     "create_program": (_OPENCL, "clCreateProgramWithBinary", c_void_p, (
@@ -64,13 +66,25 @@ _FUNCTIONS: dict[str, tuple[str, str, Any, tuple[Any, ...] | None]] = {
     "native_context": (_SYCL, "_ZNK4sycl3_V17context9getNativeEv", c_void_p, (c_void_p,)),
     "native_device": (_SYCL, "_ZNK4sycl3_V16device9getNativeEv", c_void_p, (c_void_p,)),
     "native_kernel": (_SYCL, "_ZNK4sycl3_V16kernel9getNativeEv", c_void_p, (c_void_p,)),
-    # sycl::detail::make_kernel(native handle, const context&, backend) returns an object that is not trivial, so the
-    # first argument is where to put it.  It retains the native kernel.
-    "make_kernel": (_SYCL, "_ZN4sycl3_V16detail11make_kernelEmRKNS0_7contextENS0_7backendE", None, (
-        c_void_p, c_void_p, c_void_p, c_int8)),
     "operator_new": (_SYCL, "_Znwm", c_void_p, (c_size_t,)),
     "delete_kernel": (_DPCTL, "DPCTLKernel_Delete", None, (c_void_p,)),
 }
+#: What makes a kernel of SYCL, by the version of its library.  They return objects that are not trivial, so the first
+#: argument is where to put them, and retain what is native.
+_MAKERS: tuple[dict[str, _Function], dict[str, _Function]] = ({
+    # libsycl.so.7: sycl::detail::make_kernel(native kernel, const context&, backend)
+    "make_kernel": (_SYCL, "_ZN4sycl3_V16detail11make_kernelEmRKNS0_7contextENS0_7backendE", None, (
+        c_void_p, c_void_p, c_void_p, c_int8)),
+}, {
+    # libsycl.so.9: make_kernel_bundle(native program, const context&, keep ownership, state, backend), and of that
+    # make_kernel(const context&, const kernel_bundle<executable>&, native kernel, keep ownership, backend)
+    "make_bundle": (_SYCL, "_ZN4sycl3_V16detail18make_kernel_bundleEmRKNS0_7contextEbNS0_12bundle_stateENS0_7backendE",
+                    None, (c_void_p, c_void_p, c_void_p, c_bool, c_int8, c_int8)),
+    "make_kernel_of_bundle": (
+        _SYCL, "_ZN4sycl3_V16detail11make_kernelERKNS0_7contextERKNS0_13kernel_bundleILNS0_12bundle_stateE2EEEmbNS0_"
+        "7backendE", None, (c_void_p, c_void_p, c_void_p, c_void_p, c_bool, c_int8)),
+    "delete_bundle": (_DPCTL, "DPCTLKernelBundle_Delete", None, (c_void_p,)),
+})
 #: Values of OpenCL's enumerations.
 _CONTEXT_DEVICES = 0x1081
 #: The names of OpenCL's error codes that say what to do about them.
@@ -92,17 +106,26 @@ def error_name(code: int) -> str:
 @functools.cache
 def functions() -> SimpleNamespace:
     """Return the functions of `_FUNCTIONS` by name, and ``sycl_kernel``; raises `MissingFunctionError`."""
-    found = SimpleNamespace()
     try:
-        for name, (library, symbol, result, arguments) in _FUNCTIONS.items():
-            function = loaded_library(library)[symbol]
-            function.restype = result
-            if arguments is not None:
-                function.argtypes = arguments
-            setattr(found, name, function)
-        found.sycl_kernel = _sycl_kernel()
+        found = SimpleNamespace(**_found(_FUNCTIONS), sycl_kernel=_sycl_kernel())
+        try:
+            found.__dict__.update(_found(_MAKERS[0]))
+        except AttributeError:
+            found.__dict__.update(_found(_MAKERS[1]))
     except (OSError, AttributeError, KeyError) as problem:
         raise MissingFunctionError(str(problem)) from problem
+    return found
+
+
+def _found(table: Mapping[str, _Function]) -> dict[str, Any]:
+    """Return the functions of a table; raises `OSError` or `AttributeError` where one is missing."""
+    found = {}
+    for name, (library, symbol, result, arguments) in table.items():
+        function = loaded_library(library)[symbol]
+        function.restype = result
+        if arguments is not None:
+            function.argtypes = arguments
+        found[name] = function
     return found
 
 

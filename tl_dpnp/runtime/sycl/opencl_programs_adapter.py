@@ -25,10 +25,10 @@ __all__ = ["ProgramError", "binary_of", "build", "builds", "load"]
 # Values of OpenCL's and SYCL's enumerations.
 _PROGRAM_BINARY_SIZES, _PROGRAM_BINARIES, _PROGRAM_BUILD_LOG = 0x1165, 0x1166, 0x1183
 _BUILD_PROGRAM_FAILURE = -11
-_BACKEND_OPENCL = 1
+_BACKEND_OPENCL, _EXECUTABLE = 1, 2
 #: CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES and CL_OUT_OF_HOST_MEMORY.
 _OUT_OF_MEMORY = (-4, -5, -6)
-#: A sycl::kernel is a std::shared_ptr.
+#: A sycl::kernel is a std::shared_ptr, as a sycl::kernel_bundle is.
 _SIZE_OF_KERNEL = 2 * ctypes.sizeof(c_void_p)
 #: Bytes of address space that must be left for a build, and for each byte of SPIR-V: the compiler inside the CPU
 #: runtime ends the process where it gets no memory, so that is found out before.  Small kernels take up to 4 MiB, large
@@ -110,12 +110,24 @@ def _kernel_of(program: _Program, entry: str, queue: Any, options: str = "") -> 
     native = c_void_p(opencl.create_kernel(program.native, entry.encode(), byref(code)))
     _check(code.value, "clCreateKernel")
     place = opencl.operator_new(_SIZE_OF_KERNEL)
-    opencl.make_kernel(place, native, queue.sycl_context.addressof_ref(), _BACKEND_OPENCL)
+    _make_kernel(opencl, place, native, program, queue.sycl_context.addressof_ref())
     opencl.release_kernel(native)
     try:
         return KernelHandle(opencl.sycl_kernel(place, entry.encode()), program)
     finally:
         opencl.delete_kernel(place)
+
+
+def _make_kernel(opencl: SimpleNamespace, place: int, native: c_void_p, program: _Program, context: int) -> None:
+    """Put a kernel of SYCL at a place, which retains that of OpenCL, and the program where SYCL asks for it."""
+    if hasattr(opencl, "make_kernel"):
+        opencl.make_kernel(place, native, context, _BACKEND_OPENCL)
+        return
+    bundle = opencl.operator_new(_SIZE_OF_KERNEL)
+    # What SYCL is told not to keep is retained by it, and released with its own object.
+    opencl.make_bundle(bundle, program.native, context, False, _EXECUTABLE, _BACKEND_OPENCL)
+    opencl.make_kernel_of_bundle(place, context, bundle, native, False, _BACKEND_OPENCL)
+    opencl.delete_bundle(bundle)
 
 
 def _build_log(opencl: SimpleNamespace, program: _Program, device: c_void_p) -> str:
