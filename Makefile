@@ -1,5 +1,6 @@
 # make demo   create .venv, install, run the fused sample on a batch and check it
 # make test   the same environment with the development tools: lint, types, layers, tests
+# make test-current  the same on a current Python (3.12 to 3.14), in an environment of its own; tests of kernels only
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # make bench-peers  compare realistic programs with JAX and PyTorch, in an environment of their own
@@ -8,6 +9,7 @@
 
 VENV     := .venv
 CUDA_VENV := .venv-cuda
+CURRENT_VENV := .venv-current
 PEERS_VENV := .venv-peers
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
@@ -16,10 +18,14 @@ TOOLS    := intel-opencl-icd libigc-tools spirv-tools
 AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
+CURRENT  ?= $(firstword $(foreach name,python3.13 python3.14 python3.12 python3,$(shell $(call IS_CURRENT,$(name)) && echo $(name))))
+IS_CURRENT = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 12) <= sys.version_info[:2] < (3, 15))' >/dev/null 2>&1
+#: What runs there: what compiles and runs kernels.  docs/installing.md has what is left out, and why.
+CURRENT_TESTS := tests/semantics tests/differential tests/runtime
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
 
-.PHONY: help demo test test-cuda lint bench bench-peers bench-asv bench-docs tools clean same-python
+.PHONY: help demo test test-current test-cuda lint bench bench-peers bench-asv bench-docs tools clean same-python
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +36,9 @@ demo: $(VENV)/.installed
 
 test: lint
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --capture=sys
+
+test-current: $(CURRENT_VENV)/.installed
+	@PYTHONPATH=. $(CURRENT_VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 $(CURRENT_TESTS)
 
 test-cuda: $(CUDA_VENV)/.installed
 	@PYTHONPATH=. $(CUDA_VENV)/bin/python -m pytest tests/cuda
@@ -59,7 +68,7 @@ tools:
 	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
-	rm -rf $(VENV) $(CUDA_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CURRENT_VENV) $(CUDA_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment keeps the Python that it was made with, so another one that is asked for is an error.
@@ -71,7 +80,7 @@ endif
 
 $(BIN)/python: | same-python
 	@$(call FITS,$(or $(PYTHON),false)) || { found=$$($(or $(PYTHON),python3) --version 2>&1 | tail -n 1); \
-		echo "tl_dpnp needs Python 3.10 or 3.11 with the venv module (found: $${found:-none}):" \
+		echo "this needs Python 3.10 or 3.11 with the venv module (found: $${found:-none}):" \
 		"install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -86,6 +95,15 @@ $(CUDA_VENV)/.installed: requirements-cuda.txt
 	@$(PYTHON) -m venv $(CUDA_VENV)
 	@$(CUDA_VENV)/bin/python -m pip --disable-pip-version-check install --requirement requirements-cuda.txt \
 		'hypothesis>=6.100,<7' 'pytest>=8,<10'
+	@touch $@
+
+$(CURRENT_VENV)/.installed: pyproject.toml constraints-current.txt tl_dpnp.pth tools/build_backend.py
+	@$(call IS_CURRENT,$(or $(CURRENT),false)) || { echo "make test-current needs Python 3.12, 3.13 or 3.14 with the venv" \
+		"module: install one, or name it with make test-current CURRENT=/path/to/python3.13" >&2; exit 1; }
+	@echo "Creating $(CURRENT_VENV) with $$($(CURRENT) --version), and tl_dpnp with the oneAPI runtime in it (about 1 GB)"
+	@$(CURRENT) -m venv $(CURRENT_VENV)
+	@$(CURRENT_VENV)/bin/python -m pip --disable-pip-version-check install --constraint constraints-current.txt \
+		--editable . 'hypothesis>=6.100,<7' 'pytest>=8,<10' 'pytest-xdist>=3.6,<4'
 	@touch $@
 
 $(PEERS_VENV)/.installed: requirements-peers.txt

@@ -13,6 +13,7 @@ import sys
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
 
 from tl_dpnp.language import tables
 
@@ -36,8 +37,19 @@ def test_the_pins_are_those_of_the_constraints():
 
 
 def test_pip_and_make_ask_for_the_same_python():
-    low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text()).groups()
-    assert f"(3, {low}) <= sys.version_info[:2] < (3, {high})" in (ROOT / "Makefile").read_text()
+    metadata, makefile = ((ROOT / name).read_text() for name in ("pyproject.toml", "Makefile"))
+    low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', metadata).groups()
+    (middle,) = set(re.findall(r"python_version (?:<|>=) '3\.(\d+)'", metadata))
+    assert f"(3, {low}) <= sys.version_info[:2] < (3, {middle})" in makefile
+    assert f"(3, {middle}) <= sys.version_info[:2] < (3, {high})" in makefile
+
+
+def test_the_current_constraints_are_what_current_pythons_may_have():
+    marked = re.findall(r'"(.*python_version.*)"', (ROOT / "pyproject.toml").read_text())
+    pins = dict(line.split("==") for line in (ROOT / "constraints-current.txt").read_text().splitlines()[1:])
+    current = [each for each in map(Requirement, marked) if each.marker.evaluate({"python_version": "3.13"})]
+    assert {"dpnp", "llvmlite"} <= {each.name for each in current}
+    assert not [str(each) for each in current if pins[each.name] not in each.specifier]
 
 
 def test_the_wheel_gets_the_path_file(tmp_path, monkeypatch):
@@ -86,7 +98,7 @@ def test_make_names_a_wrong_python_in_one_sentence(tmp_path):
     assert result.returncode != 0
     assert result.stdout == ""
     assert result.stderr.splitlines()[0] == (
-        "tl_dpnp needs Python 3.10 or 3.11 with the venv module (found: Python 3.9.1): "
+        "this needs Python 3.10 or 3.11 with the venv module (found: Python 3.9.1): "
         "install one, or name it with make PYTHON=/path/to/python3.11"
     )
     assert not (tmp_path / "venv").exists()

@@ -374,13 +374,13 @@ KERNELS = _kernels()
 
 def _argument(template, rng):
     match template:
+        case np.ndarray():  # a sequence in NumPy 2.5
+            return template.copy()
         case [inner]:
             return [_argument(inner, rng) for _ in range(_GROUPS)]
         case (type_, *shape):
             values = rng.uniform(-9, 9, shape) if np.dtype(type_).kind == "i" else rng.uniform(-1, 1, shape)
             return np.asfortranarray(values.astype(type_))
-        case np.ndarray():
-            return template.copy()
     return template
 
 

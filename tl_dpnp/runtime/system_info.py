@@ -118,7 +118,7 @@ def gather() -> SystemInfo:
     info.problems += _start_up_problems()
     info.problems += _device_problems(info)
     info.libraries = bootstrap.outcomes()
-    info.problems += _library_problems(info.libraries)
+    info.problems += _library_problems(info.packages, info.libraries)
     info.problems += _settings(info)
     return info
 
@@ -140,16 +140,30 @@ def _packages() -> list[PackageInfo]:
     for requirement in requirements:
         text, _, marker = requirement.partition(";")
         match = re.match(r"\s*([A-Za-z0-9_.-]+)\s*(.*)", text)
-        if match and "extra" not in marker:
+        if match and "extra" not in marker and _is_for_this_python(marker):
             packages.append(PackageInfo(match[1], _version(match[1]), match[2].strip()))
     return packages
+
+
+def _is_for_this_python(marker: str) -> bool:
+    """Return whether a marker is none on the version of Python, or holds here (the markers of our own metadata)."""
+    match = re.search(r"""python_version\s*(<|>=)\s*["'](\d+)\.(\d+)""", marker)
+    if match is None:
+        return True
+    return (sys.version_info[:2] < (int(match[2]), int(match[3]))) == (match[1] == "<")
+
+
+def _install(packages: list[PackageInfo], *names: str) -> str:
+    """Return the command that installs packages anew, those of `names` that are required, in their versions."""
+    required = [f"'{package.name}{package.required}'" for package in packages if package.name in names]
+    return f"run: pip install --force-reinstall {' '.join(required)}"
 
 
 def _package_problems(packages: list[PackageInfo]) -> Iterator[Problem]:
     if _version("tl_dpnp") is None:
         yield Problem("tl_dpnp is used from a source folder and is not installed", "run: pip install .")
-    if not (3, 10) <= sys.version_info[:2] < (3, 12):
-        yield Problem(f"Python is {platform.python_version()}", "use Python 3.10 or 3.11: only these have the wheels")
+    if not (3, 10) <= sys.version_info[:2] < (3, 15):
+        yield Problem(f"Python is {platform.python_version()}", "use one from 3.10 to 3.14: only these have the wheels")
     for package in packages:
         pinned = package.required.startswith("==")
         if package.found is None:
@@ -174,12 +188,12 @@ def _start_up_problems() -> Iterator[Problem]:
         yield Problem(f"preparing the libraries failed: {_tl_dpnp_startup.failure!r}", "please report this as a bug")
 
 
-def _library_problems(outcomes: dict[str, bootstrap.Outcome]) -> Iterator[Problem]:
+def _library_problems(packages: list[PackageInfo], outcomes: dict[str, bootstrap.Outcome]) -> Iterator[Problem]:
     for package, outcome in outcomes.items():
         for path, message in outcome.problems.items():
             yield Problem(
                 f"{os.path.basename(path)}, which {package} needs, does not load: {message}",
-                "run: pip install --force-reinstall dpcpp-cpp-rt==2024.2.2 mkl-dpcpp==2024.2.2",
+                _install(packages, "dpcpp-cpp-rt", "mkl-dpcpp", "dpctl", "dpnp"),
             )
 
 
@@ -206,7 +220,7 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
         yield Problem(
             "the cache cannot keep machine code, so every process builds its kernels again, and calls take longer, "
             f"because they go through SYCL: {missing}",
-            "run: pip install --force-reinstall dpcpp-cpp-rt==2024.2.2 dpctl==0.17.0",
+            _install(info.packages, "dpcpp-cpp-rt", "dpctl"),
         )
     info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]
     if not info.devices:
@@ -215,7 +229,7 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
             "there is no SYCL device",
             f"ONEAPI_DEVICE_SELECTOR={selector} may exclude them: run: unset ONEAPI_DEVICE_SELECTOR"
             if selector
-            else "install an OpenCL runtime, for a CPU: pip install intel-opencl-rt==2024.2.2",
+            else f"install an OpenCL runtime, for a CPU: {_install(info.packages, 'intel-opencl-rt')}",
         )
 
 

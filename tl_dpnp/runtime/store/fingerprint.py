@@ -20,7 +20,8 @@ PACKAGES = {
 #: Parts of this package that decide what is generated.
 _SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/device_code.py",
             "runtime/sycl/numba_dpex_adapter.py", "runtime/sycl/spirv.py", "runtime/sycl/kernel_metadata.py",
-            "runtime/sycl/llvm_adapter.py", "runtime/sycl/llvm_worker.py", "runtime/cuda/numba_cuda_adapter.py")
+            "runtime/sycl/inline_assembly.py", "runtime/sycl/llvm_adapter.py", "runtime/sycl/llvm_worker.py",
+            "runtime/cuda/numba_cuda_adapter.py")
 
 
 @functools.cache

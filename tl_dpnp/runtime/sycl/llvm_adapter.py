@@ -14,6 +14,7 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.body.emission import BODY_NAME
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.device_code import DeviceCode
+from tl_dpnp.runtime.sycl.inline_assembly import with_assembly, without_assembly
 from tl_dpnp.runtime.sycl.kernel_metadata import kernel_metadata
 from tl_dpnp.runtime.sycl.llvm_process import LLVM
 
@@ -30,9 +31,13 @@ def build(lowered: LoweredKernel) -> DeviceCode:
 
     Raises `LoweringError` where LLVM refuses it or ends while it works on it.
     """
-    text = _with_metadata(LLVM.optimise(kernel_module(lowered)), lowered)
+    module, assemblies = without_assembly(kernel_module(lowered))
+    text = _with_metadata(LLVM.optimise(module), lowered)
     binary = LLVM.translate(text).replace(_UNKNOWN.encode(), _INTRINSICS.encode())
-    return DeviceCode(binary, lowered.plan.entry, text.replace(_UNKNOWN, _INTRINSICS))
+    legend = "".join(f"; @{name} is asm {assembly.text!r}, {assembly.constraints!r}\n"
+                     for name, assembly in assemblies.items())
+    return DeviceCode(with_assembly(binary, assemblies), lowered.plan.entry,
+                      legend + text.replace(_UNKNOWN, _INTRINSICS))
 
 
 def kernel_module(lowered: LoweredKernel) -> str:

@@ -28,8 +28,7 @@ HEADER = struct.Struct("<Q")
 DONE, REFUSED, ENDED = b"done", b"refused", b"ended"
 _TRIPLE = "spirv64-unknown-unknown"
 #: The extensions of SPIR-V that the emitters use, by LLVM's names.
-_EXTENSIONS = ("SPV_EXT_shader_atomic_float_add", "SPV_ALTERA_arbitrary_precision_integers", "SPV_INTEL_subgroups",
-               "SPV_INTEL_inline_assembly")
+_EXTENSIONS = ("SPV_EXT_shader_atomic_float_add", "SPV_ALTERA_arbitrary_precision_integers", "SPV_INTEL_subgroups")
 _PASSES = ("always_inliner global_dead_code_eliminate sroa simplify_cfg sccp dead_code_elimination simplify_cfg "
            "loop_rotate loop_simplify").split()
 
