@@ -264,8 +264,25 @@ def loaded_library(name: str) -> ctypes.CDLL:
 
 
 _ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
-_QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Delete", "DPCTLQueue_Wait", "DPCTLUSM_GetPointerType")
+#: Where dpnp's `usm_ndarray` has what these functions return of dpctl's, in bytes: ``PyUSMArrayObject`` of its public
+#: header ``dpnp/tensor/_usmarray.h``.  `base` is the memory, which has the queue.
+_FIELDS = {"GetData": 24, "GetNDim": 32, "GetShape": 40, "GetStrides": 48, "GetTypenum": 56, "GetFlags": 60, "base": 64}
+_QUEUE_FUNCTIONS = (*(f"DPCTLQueue_{name}" for name in ("AreEq", "Copy", "Delete", "Wait")), "DPCTLUSM_GetPointerType")
 _SYSTEM_FUNCTIONS = ("clock_gettime", "sched_yield", "syscall")
+
+
+def _fields_are_known(array: Any) -> bool:
+    """Return whether an array has its fields where they are expected; reads them from its memory."""
+    def word(name: str, kind: Any = ctypes.c_int64) -> Any:
+        return kind.from_address(id(array) + _FIELDS[name]).value
+
+    if type(array).__basicsize__ < _FIELDS["base"] + 8:
+        return False
+    numbers = word("GetNDim", ctypes.c_int32), word("GetTypenum", ctypes.c_int32)
+    if numbers != (array.ndim, array.dtype.num) or word("GetData") != address_of(array):
+        return False
+    shape = (ctypes.c_int64 * array.ndim).from_address(word("GetShape"))
+    return tuple(shape) == array.shape and word("base") == id(array.usm_data)
 
 
 @functools.cache
@@ -273,18 +290,25 @@ def native_interface() -> SimpleNamespace:
     """Return the addresses of C functions by their names: dpctl's of arrays and queues, and some of the C library.
 
     With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and
-    `writable`.
+    `writable`.  dpnp's arrays have no such functions, but `fields`: their offsets, by names of functions and "base";
+    None where they are not as expected.
     """
     python, found = ctypes.pythonapi, SimpleNamespace()
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     content_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", python))
 
-    def content(name: str) -> int:
-        capsule = array_module.__pyx_capi__[name]
+    def content(name: str, module: Any = array_module) -> int:
+        capsule = module.__pyx_capi__[name]
         return int(content_of(capsule, name_of(capsule)))
 
-    for name in _ARRAY_FUNCTIONS:
-        setattr(found, f"UsmNDArray_{name}", content(f"UsmNDArray_{name}"))
+    found.fields = {}
+    if "UsmNDArray_GetData" in array_module.__pyx_capi__:
+        for name in _ARRAY_FUNCTIONS:
+            setattr(found, f"UsmNDArray_{name}", content(f"UsmNDArray_{name}"))
+    else:
+        known = _fields_are_known(usm_ndarray((2, 3), dtype="float32"))
+        found.fields = {f"UsmNDArray_{name}": offset for name, offset in _FIELDS.items()} if known else None
+        found.Memory_GetQueueRef = content("Memory_GetQueueRef", dpctl.memory._memory)
     library = loaded_library("dpctl")
     for name in _QUEUE_FUNCTIONS:
         setattr(found, name, ctypes.cast(library[name], ctypes.c_void_p).value)

@@ -334,5 +334,15 @@ class HostEmitter(CallEmitter):
         self.store(value, self.record, index(getattr(HostRecord, name).offset // 8))
 
     def dpctl(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-        """Call a function of dpctl."""
+        """Call a function of dpctl, or read what it would return of an array that has a field for it."""
+        fields = native_interface().fields
+        if name in fields:
+            return self._content(arguments[0], fields[name], result)
+        if fields and name == "UsmNDArray_GetQueueRef":
+            memory = self._content(arguments[0], fields["UsmNDArray_base"], I64)
+            return self.dpctl("DPCTLQueue_Copy", I64, self.dpctl("Memory_GetQueueRef", I64, memory))
         return self.call(index(getattr(native_interface(), name)), result, arguments)
+
+    def _content(self, address: ir.Value, offset: int, type_: ir.Type) -> ir.Value:
+        place = self.builder.add(address, index(offset))
+        return self.builder.load(self.builder.inttoptr(place, type_.as_pointer()))

@@ -92,6 +92,8 @@ class HostFunctions:
 
 def functions_of(launch: Any, handle: KernelHandle, plan: LaunchPlan, longest: float) -> HostFunctions | str:
     """Return the functions of a launch of a loaded kernel, or why there are none."""
+    if native_interface().fields is None:
+        return "dpnp's arrays are not as expected"
     code = _code_of(handle, plan.entry, _types(launch.flat))
     if isinstance(code, str):
         return code
@@ -223,6 +225,8 @@ def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:
     keep: list[Any] = []
     parameters = (HostParameter * len(arguments))()
     native, context = native_interface(), queue.sycl_context
+    if native.fields is None:
+        return None
     type_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(native.DPCTLUSM_GetPointerType)
     for argument, entry in zip(arguments, parameters, strict=True):
         if type(argument) is not usm_ndarray and not is_plain_dpnp_array(argument):
