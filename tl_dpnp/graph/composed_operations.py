@@ -198,9 +198,9 @@ RECORDERS["tril"], RECORDERS["triu"] = _triangular(upper=False), _triangular(upp
 
 
 @records("tri")
-def _tri(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = dpnp.float, **keywords: Any) -> Any:
+def _tri(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = np.float64, **keywords: Any) -> Any:
     only_defaults(keywords, device=None, usm_type="device", sycl_queue=None)
-    if not isinstance(N, int) or not isinstance(M, int | None) or dtype not in (dpnp.float, None):
+    if not isinstance(N, int) or not isinstance(M, int | None) or dtype not in (np.float64, None):
         raise NotFused("the arguments are not fused")
     rows, columns = static_integer(N), static_integer(N if M is None else M)
     if rows < 0 or columns < 0:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tl_dpnp.graph.held import HOLDS
+
 __all__ = ["KnownArrays"]
 
-#: References to a lazy array that its entry alone knows: that of the entry, and that of `sys.getrefcount` itself.
-_OWN = 2
+#: References to a lazy array that its trace alone knows: that of the entry, that of `sys.getrefcount` itself, and those
+#: of the trace.
+_OWN = 2 + HOLDS
 
 
 class KnownArrays:

@@ -17,25 +17,44 @@ import numpy as np
 from tl_dpnp.graph.breaks import reader
 from tl_dpnp.graph.nodes import Array, Node, Reshape, View
 from tl_dpnp.graph.views import c_strides, view
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import become_plain, content_slot, dpnp_array_of
 
 __all__ = ["LazyArray"]
 
+#: Where arrays of dpnp have their data, if they have no room for attributes.
+_slot = content_slot(dpnp.ndarray)
+
+
+class _Known:
+    """What a lazy array knows; `_target` is where it is to be written."""
+
+    __slots__ = ("_node", "_queue", "_storage", "_target", "_trace", "_usm_type")
+
 
 class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
-    """A `dpnp.ndarray` whose value may still have to be computed."""
+    """A `dpnp.ndarray` whose value may still have to be computed.
 
+    What is known of it is in attributes, or in the place of the data where dpnp's arrays have no room for others.
+    """
+
+    __slots__ = ()
     #: NumPy arrays and scalars leave operators to this class, and do not make arrays of objects.
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, trace: Any, node: Node, usm_type: str, queue: Any, storage: object) -> None:
         """Make the array of a node; arrays that share memory have the same `storage`, an object that stands for it."""
+        if _slot is not None:
+            _slot.__set__(self, _Known())
         self._trace = trace
         self._node = node
         self._usm_type = usm_type
         self._queue = queue
         self._storage = storage
+
+    def settle(self, usm: Any) -> None:
+        """Become a plain `dpnp.ndarray` of a `usm_ndarray`."""
+        become_plain(self, usm)
 
     @property
     def _array_obj(self) -> Any:
@@ -179,6 +198,24 @@ def _host_method(name: str) -> Callable[..., Any]:
     method.__name__ = name
     return method
 
+
+def _known(name: str) -> Any:
+    """Return an attribute of lazy arrays that lies in what they know."""
+    def read(self: LazyArray) -> Any:
+        return getattr(_slot.__get__(self), name)
+
+    def write(self: LazyArray, value: Any) -> None:
+        setattr(_slot.__get__(self), name, value)
+
+    def remove(self: LazyArray) -> None:
+        delattr(_slot.__get__(self), name)
+
+    return property(read, write, remove)
+
+
+if _slot is not None:
+    for _name in _Known.__slots__:
+        setattr(LazyArray, _name, _known(_name))
 
 LazyArray.__name__ = LazyArray.__qualname__ = dpnp.ndarray.__name__  # errors of Python name the class
 for _name in _HOST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ class RepeatedTrace(Trace):
             if known.lazy_of(array) is None:
                 self.registers.append(usm)
                 lazy = LazyArray(self, node, usm_type, queue, object())
-                self._lazies.append(weakref.ref(lazy))
+                self._lazies.add(lazy)
                 known.add(array, lazy)
 
     def stand_in(self, value: Any) -> Any:
@@ -74,7 +73,7 @@ class RepeatedTrace(Trace):
             return None
         node, usm_type, queue, base = entry
         result = LazyArray(self, node, usm_type, queue, object() if base is None else arguments[base]._storage)
-        self._lazies.append(weakref.ref(result))
+        self._lazies.add(result)
         return result
 
     def _key_of(self, name: str, arguments: Sequence[Any]) -> tuple[Any, ...] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +19,7 @@ from tl_dpnp.graph.breaks import Break, NotFused, break_here, user_frame
 from tl_dpnp.graph.calls import Template
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
+from tl_dpnp.graph.held import held_arrays
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernel_summary import KernelReport
 from tl_dpnp.graph.known_arrays import KnownArrays
@@ -113,8 +113,8 @@ class Trace:
         self.choices: list[Choice] = []
         self.dynamic: list[str] = []
         self.static: dict[str, str] = {}
+        self._lazies = held_arrays()
         self.known = KnownArrays()
-        self._lazies: list[weakref.ref[Any]] = []
         self._dirty: list[Any] = []
 
     @functools.cached_property
@@ -162,7 +162,7 @@ class Trace:
     def lazy(self, node: Node, usm_type: str, queue: Any, base: Any = None) -> Any:
         """Return a new lazy array; a view shares the storage of its base."""
         result = LazyArray(self, node, usm_type, queue, object() if base is None else base._storage)
-        self._lazies.append(weakref.ref(result))
+        self._lazies.add(result)
         if self.observed and type(node) is not Array:
             frame = user_frame()
             label = getattr(node, "kind", type(node).__name__.lower())
@@ -235,10 +235,7 @@ class Trace:
 
     def live(self) -> list[Any]:
         """Return the lazy arrays that somebody still holds."""
-        alive = [lazy for reference in self._lazies if (lazy := reference()) is not None]
-        if len(alive) < len(self._lazies):
-            self._lazies = [*map(weakref.ref, alive)]
-        return alive
+        return self._lazies.live()
 
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
         """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
@@ -461,7 +458,7 @@ class Trace:
     def _holder(self, node: Node, target: Any) -> Any:
         """Return a lazy array of a node for as long as it is worked with."""
         result = LazyArray(self, node, target._usm_type, target._queue, object())
-        self._lazies.append(weakref.ref(result))
+        self._lazies.add(result)
         return result
 
     def is_writable(self, lazy: Any) -> bool:
@@ -575,6 +572,7 @@ class Trace:
         """Turn all lazy arrays that are left, whose values are in memory, into ordinary ones, and end the trace."""
         for lazy in self.live():
             self.settle(lazy)
+        self._lazies.clear()
         self.end()
 
     def end(self) -> None:
@@ -585,10 +583,7 @@ class Trace:
 
     def settle(self, lazy: Any) -> None:
         """Turn a lazy array whose value is in memory into a plain `dpnp.ndarray`."""
-        usm = self.array_of(lazy)
-        lazy.__dict__.clear()
-        lazy.__class__ = dpnp.ndarray
-        lazy._array_obj = usm
+        lazy.settle(self.array_of(lazy))
 
 
 def _is_whole(node: Array, held: Any) -> bool:

@@ -213,6 +213,7 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
             yield Problem(f"import {package} fails: {error}", "see the problems with its version and libraries")
     if "dpctl" not in sys.modules:
         return
+    info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]  # loads what the next looks for
     from tl_dpnp.runtime.sycl import opencl_adapter
 
     missing = opencl_adapter.why_unsupported()
@@ -222,7 +223,6 @@ def _device_problems(info: SystemInfo) -> Iterator[Problem]:
             f"because they go through SYCL: {missing}",
             _install(info.packages, "dpcpp-cpp-rt", "dpctl"),
         )
-    info.devices = [_device(device) for device in sys.modules["dpctl"].get_devices()]
     if not info.devices:
         selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
         yield Problem(

@@ -1,8 +1,9 @@
 """Everything that the runtime asks of dpnp, without importing it.
 
-This is the only module that touches private parts of dpnp.  Tested with dpnp 0.15.0.  Private is
+This is the only module that touches private parts of dpnp.  Tested with dpnp 0.15.0 and 0.20.0.  Private is
 ``dpnp.ndarray._array_obj``, the `usm_ndarray` that holds the data; `dpnp.get_usm_ndarray` gives the same in ten times
-the time, and subclasses may make it a property that computes the data when it is asked for.
+the time, and subclasses may make it a property that computes the data when it is asked for.  In dpnp 0.20 it is a slot,
+the only one: arrays have no other attributes, and there are no weak references to them.
 """
 
 from __future__ import annotations
@@ -48,3 +49,17 @@ def dpnp_array_of(array: Any) -> Any:
     result = object.__new__(dpnp.ndarray)
     result._array_obj = array
     return result
+
+
+def content_slot(kind: type) -> Any:
+    """Return the descriptor of the place where dpnp's class of arrays has its `usm_ndarray`, if that is a slot."""
+    return vars(kind).get(ARRAY_ATTRIBUTE)
+
+
+def become_plain(array: Any, content: Any) -> None:
+    """Turn an array of a subclass without slots into a `dpnp.ndarray` itself, which holds a `usm_ndarray`."""
+    dpnp = sys.modules["dpnp"]
+    if hasattr(array, "__dict__"):
+        array.__dict__.clear()
+    array.__class__ = dpnp.ndarray
+    array._array_obj = content
