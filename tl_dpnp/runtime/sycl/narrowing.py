@@ -1,0 +1,47 @@
+"""Integers that are narrowed and widened again, in words that LLVM 22's target for SPIR-V gets right.
+
+It makes a bitwise and of ``zext (trunc x)``, and of operands of two widths where the first and the last type differ.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["with_masks"]
+
+_FUNCTION = re.compile(r"(?ms)^define .*?^}$")
+_NAME = r'%(?:"[^"\n]*"|[\w.$-]+)'
+_TYPE = r"(?:<\d+ x i\d+>|i\d+)"
+_NARROWED = re.compile(rf"(?m)^\s*({_NAME}) = trunc (?:nuw |nsw )*({_TYPE}) ({_NAME}) to ({_TYPE})$")
+_WIDENED = re.compile(rf"(?m)^\s*({_NAME}) = zext (?:nneg )?{_TYPE} ({_NAME}) to ({_TYPE})$")
+
+
+def with_masks(text: str) -> str:
+    """Return a module in LLVM IR in which what is widened without a sign is not the result of a narrowing."""
+    return _FUNCTION.sub(lambda match: _of_function(match[0]), text)
+
+
+def _of_function(text: str) -> str:
+    narrowed = {match[1]: match.groups()[1:] for match in _NARROWED.finditer(text)}
+    count = 0
+
+    def masked(match: re.Match[str]) -> str:
+        nonlocal count
+        name, source, wide = match.groups()
+        if source not in narrowed:
+            return match[0]
+        type_, value, narrow = narrowed[source]
+        lines = []
+        if type_ != wide:
+            whole, value, count = value, f"%tl.whole.{count}", count + 1
+            lines.append(f"  {value} = {'trunc' if _bits(type_) > _bits(wide) else 'zext'} {type_} {whole} to {wide}")
+        mask = (1 << _bits(narrow)) - 1
+        element = f"i{_bits(wide)} {mask}"
+        lines.append(f"  {name} = and {wide} {value}, {f'splat ({element})' if wide.startswith('<') else mask}")
+        return "\n".join(lines)
+
+    return _WIDENED.sub(masked, text)
+
+
+def _bits(type_: str) -> int:
+    return int(type_.rstrip(">").rpartition("i")[2])
