@@ -83,15 +83,18 @@ func @f(%x: memref<f32x19>) work_group_size(8,1) subgroup_size(8) {
 def test_kernels_that_the_driver_does_not_vectorize():
     """Their lanes are no sub-group, and the broadcasts of an emulated DPAS were 0.
 
-    A runtime that vectorizes this kernel fails the test: then the program's result, x - 16 but for x[2], is to be
-    compared here, and another program to be found.
+    The runtime of 2026 vectorizes this kernel; where none does any more, another program is to be found.
     """
     x = np.arange(1, 20, dtype="f4")
     array = dpnp.asarray(x)
     kernel = tl_dpnp.compile(CALL_IN_A_BRANCH, form="subgroup", cache=False, emulate_dpas=8, precision="high")
-    with pytest.raises(tl_dpnp.LoweringError, match="does not vectorize tl_kernel: the 8 lanes"):
+    if array.sycl_device.driver_version.startswith("2024."):
+        with pytest.raises(tl_dpnp.LoweringError, match="does not vectorize tl_kernel: the 8 lanes"):
+            kernel(array, group_size=1)
+        np.testing.assert_array_equal(array.asnumpy(), x)
+    else:
         kernel(array, group_size=1)
-    np.testing.assert_array_equal(array.asnumpy(), x)
+        np.testing.assert_array_equal(array.asnumpy(), x - 16 + (np.arange(19) == 2))
 
 
 #: The position among three sub-groups is a switch, of two bits if LLVM may choose.
@@ -111,7 +114,7 @@ def test_integers_of_widths_that_devices_lack():
     y = dpnp.arange(8, dtype="i2")
     kernel(dpnp.zeros(19, dtype="i8"), y, group_size=1)
     (text,) = kernel.inspect_llvm().values()
-    assert {int(width) for width in re.findall(r"\bi(\d+)\b", text)} <= {1, 8, 16, 32, 64}
+    assert {int(width) for width in re.findall(r"(?<![\w.])i(\d+)\b", text)} <= {1, 8, 16, 32, 64}
     np.testing.assert_array_equal(y.asnumpy(), np.arange(8))
 
 
