@@ -8,8 +8,8 @@ import pytest
 from tests.kernels.dpas_model import accumulator_from_bytes, dpas
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import ACCUMULATOR_BITS, EXECUTION_SIZES, rows
+from tl_dpnp.runtime.sycl.compilation import translate
 from tl_dpnp.runtime.sycl.dpctl_adapter import default_queue
-from tl_dpnp.runtime.sycl.spirv import translate
 
 #: Bits of the significand and smallest normal and largest value, of what floats are stored in.
 _STORED = {"f32": (24, 2.0**-126, 3.4e38), "bf16": (8, 2.0**-126, 3.39e38), "f16": (11, 2.0**-14, 65504.0)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import dpnp
@@ -13,8 +14,8 @@ import pytest
 from tl_dpnp.runtime.offline import tools
 
 #: For tests that compile for Intel GPUs offline.
-needs_tools = pytest.mark.skipif(
-    bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())} (make tools)")
+_missing = [*tools.missing_tools(), *["numba_dpex"] * (find_spec("numba_dpex") is None)]
+needs_tools = pytest.mark.skipif(bool(_missing), reason=f"not installed: {', '.join(_missing)} (make tools)")
 
 #: y[i] := alpha x[i] + y[i], for one vector of any length.
 AXPY = """

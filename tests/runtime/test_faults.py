@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from importlib.util import find_spec
 
 import dpctl
 import pytest
@@ -11,7 +12,15 @@ import tl_dpnp
 from tl_dpnp.errors import LoweringError, TLError, UnsupportedError
 from tl_dpnp.lowering import micro_kernels, pipeline
 from tl_dpnp.lowering.emission import loops
-from tl_dpnp.runtime.sycl import numba_dpex_adapter
+
+if find_spec("numba_dpex"):
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter as host
+
+    OF_HOST = {"Numba": "_host", "linking": "_linked", "translation to SPIR-V": "translate"}
+else:
+    from tl_dpnp.runtime.sycl import llvm_adapter as host
+
+    OF_HOST = {"the module": "kernel_module", "metadata": "kernel_metadata", "translation to SPIR-V": "with_assembly"}
 
 PRODUCT = """func @product(%A: memref<f32x8x8>, %C: memref<f32x8x8>) {
   gemm.n.n 1.0, %A, %A, 0.0, %C : f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>
@@ -38,9 +47,7 @@ PLACES = {
     "schedules": (pipeline, "schedule_instructions", PRODUCT, 1),
     "emission of a product": (micro_kernels, "emit_nest", PRODUCT, 2),
     "emission of a loop": (loops, "scalar_intrinsic", LOOP, 2),
-    "Numba": (numba_dpex_adapter, "_host", PRODUCT, 1),
-    "linking": (numba_dpex_adapter, "_linked", PRODUCT, 1),
-    "translation to SPIR-V": (numba_dpex_adapter, "translate", PRODUCT, 1),
+    **{what: (host, name, PRODUCT, 1) for what, name in OF_HOST.items()},
 }
 
 
@@ -53,7 +60,8 @@ def test_a_fault_shows_the_instruction(place, error, monkeypatch):
     def fail(*_arguments, **_keywords):
         raise error
 
-    numba_dpex_adapter._host.cache_clear()  # what Numba compiles is kept for later kernels
+    if "Numba" in PLACES:
+        host._host.cache_clear()  # what Numba compiles is kept for later kernels
     monkeypatch.setattr(module, name, fail)
     with pytest.raises(TLError, match="a planted fault") as raised:
         compiled(source)
@@ -74,6 +82,6 @@ def test_what_the_machine_lacks_is_no_defect(error, monkeypatch):
     def fail(*_arguments, **_keywords):
         raise error
 
-    monkeypatch.setattr(numba_dpex_adapter, "translate", fail)
+    monkeypatch.setattr(host, OF_HOST["translation to SPIR-V"], fail)
     with pytest.raises(type(error)):
         compiled(PRODUCT)

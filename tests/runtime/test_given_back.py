@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 
 import dpnp
-import numba_dpex
 import pytest
 
 import tl_dpnp
 from tl_dpnp.kernels.llvm import Intrinsic
-from tl_dpnp.runtime.sycl import numba_dpex_adapter
 
 PRODUCT = """
 func @product(%A: memref<f32x8x8>, %B: memref<f32x8x8>, %C: memref<f32x8x8>) {{
@@ -33,7 +31,7 @@ def warm():
         run(alpha)
 
 
-def test_numba_keeps_no_intrinsics(warm):
+def test_compilers_keep_no_intrinsics(warm):
     def alive():
         gc.collect()
         return sum(isinstance(thing, Intrinsic) for thing in gc.get_objects())
@@ -61,10 +59,13 @@ def scalars(count):
 
 def hosts_kept():
     """Return how many kernels of Numba are there for bodies."""
+    from tl_dpnp.runtime.sycl import numba_dpex_adapter
+
     return numba_dpex_adapter._host.cache_info().currsize
 
 
 def test_numba_dpex_registers_no_lists_twice(warm):
+    numba_dpex = pytest.importorskip("numba_dpex")
     context = numba_dpex.kernel(lambda item: None).targetctx
 
     def implementations():
@@ -78,6 +79,7 @@ def test_numba_dpex_registers_no_lists_twice(warm):
 
 
 def test_kernels_whose_arguments_have_the_same_types_share_what_numba_compiles(warm):
+    pytest.importorskip("numba_dpex")
     hosts = hosts_kept()
     for _ in range(2):
         run(9.0)

@@ -16,8 +16,8 @@ from tl_dpnp.runtime.offline.assembly import inner_loop, parse
 from tl_dpnp.runtime.offline.binary import read_binary
 from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
+from tl_dpnp.runtime.sycl.compilation import translate
 from tl_dpnp.runtime.sycl.machine_code import build_options
-from tl_dpnp.runtime.sycl.spirv import translate
 from tl_dpnp.target.catalog import DPAS
 
 

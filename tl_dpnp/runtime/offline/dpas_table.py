@@ -12,7 +12,7 @@ from tl_dpnp.runtime.offline.assembly import has_types, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import TARGETS, OfflineTarget
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, validate_spirv
-from tl_dpnp.runtime.sycl.spirv import translate
+from tl_dpnp.runtime.sycl.compilation import require_offline, translate
 
 __all__ = ["RowReport", "check_rows", "table"]
 
@@ -34,8 +34,9 @@ class RowReport:
 def check_rows(target: OfflineTarget) -> list[RowReport]:
     """Compile all reachable rows for a device and return a report of each row of its execution size.
 
-    Raises UnsupportedError where a tool is missing, LoweringError where one fails.
+    Raises UnsupportedError where a tool or numba-dpex is missing, LoweringError where a tool fails.
     """
+    require_offline(target.name)
     legal = rows(target.description.dpas_lanes)
     reachable = [row for row in legal if row.unreachable is None]
     spirv = translate(probe_module(reachable, emulated=False))

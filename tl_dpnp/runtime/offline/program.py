@@ -15,6 +15,7 @@ from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.sycl.compilation import build, require_offline
 
 __all__ = ["DeviceProgram", "Resources", "compile_offline", "compile_without_scratch"]
 
@@ -135,10 +136,12 @@ def compile_offline(
     """Compile a lowered kernel for a device of `TARGETS` and check what became of it.
 
     `registers` is 128 or 256, by default what its micro-kernels are made for.  Raises UnsupportedError for an unknown
-    device, where a tool is missing and where the kernel was lowered for another kind of device; LoweringError where
-    the compiler fails, drops a DPAS or leaves a call.  `key` is that of the kernel in `cache`: binaries are kept there.
+    device, where a tool or numba-dpex is missing and where the kernel was lowered for another kind of device;
+    LoweringError where the compiler fails, drops a DPAS or leaves a call.  `key` is that of the kernel in `cache`:
+    binaries are kept there.
     """
     target = target_named(device)
+    require_offline(device)
     kernels = [kernel for schedule in lowered.schedules if (kernel := whole_instruction(schedule.nest, MicroKernel))]
     lanes = lowered.plan.subgroup_size
     if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
@@ -168,9 +171,7 @@ def _compiled(
     found = None if cache is None else cache.load(own)
     if found is not None:
         return found.content
-    from tl_dpnp.runtime.sycl import compilation
-
-    binary = compile_binary(compilation.build(lowered).binary, target.name, registers=registers)
+    binary = compile_binary(build(lowered).binary, target.name, registers=registers)
     if cache is not None:
         cache.store(own, Entry({"device": target.name}, binary))
     return binary

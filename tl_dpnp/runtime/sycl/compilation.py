@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.device_code import DeviceCode
 
-__all__ = ["build"]
+__all__ = ["build", "require_offline", "translate"]
+
+
+def _is_numba_dpex_here() -> bool:
+    return find_spec("numba_dpex") is not None
 
 
 def build(lowered: LoweredKernel) -> DeviceCode:
     """Compile a lowered kernel to SPIR-V; thread-safe.  Raises `LoweringError` where that is refused."""
-    if find_spec("numba_dpex") is not None:
+    if _is_numba_dpex_here():
         from tl_dpnp.runtime.sycl.numba_dpex_adapter import build as build_by_host
     else:
         from tl_dpnp.runtime.sycl.llvm_adapter import build as build_by_host
     return build_by_host(lowered)
+
+
+def translate(text: str) -> bytes:
+    """Return the SPIR-V of a whole module in LLVM IR; raises `LoweringError` where that is refused."""
+    if _is_numba_dpex_here():
+        from tl_dpnp.runtime.sycl.spirv import translate as translate_by_host
+
+        return translate_by_host(text)
+    from tl_dpnp.runtime.sycl.llvm_process import LLVM
+
+    return LLVM.translate(text)
+
+
+def require_offline(device: str) -> None:
+    """Raise `UnsupportedError` where the SPIR-V is not that which compilers for other devices were tested with."""
+    if not _is_numba_dpex_here():
+        raise UnsupportedError(f"code for {device}, which is not here, is compiled only from what numba-dpex makes: "
+                               "install tl_dpnp for Python 3.10 or 3.11")

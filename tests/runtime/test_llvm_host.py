@@ -1,0 +1,230 @@
+"""The host without Numba: what is put in other words for LLVM, and what becomes of its crashes."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import threading
+from importlib.util import find_spec
+
+import pytest
+
+import tl_dpnp
+from tl_dpnp.errors import LoweringError
+from tl_dpnp.runtime.sycl.inline_assembly import Assembly, with_assembly, without_assembly
+from tl_dpnp.runtime.sycl.llvm_process import LLVMProcess
+from tl_dpnp.runtime.sycl.narrowing import with_masks
+
+needs_current = pytest.mark.skipif(find_spec("numba_dpex") is not None, reason="numba-dpex compiles here")
+
+#: What runs in the process: no LLVM, but what the text asks for.
+WORKER = """
+import os, sys, types
+sys.path[:] = {path!r}
+sys.modules["llvmlite"] = package = types.ModuleType("llvmlite")
+sys.modules["llvmlite.binding"] = package.binding = types.ModuleType("llvmlite.binding")
+for name in ("initialize_all_targets", "initialize_all_asmprinters", "set_option"):
+    setattr(package.binding, name, lambda *arguments: None)
+from tl_dpnp.runtime.sycl import llvm_worker
+
+def result(binding, task, text):
+    if text == b"abort":
+        print("an assertion failed", file=sys.stderr, flush=True)
+        os.abort()
+    if text == b"raise":
+        raise ValueError("a planted fault")
+    if text == b"end":
+        os.kill(os.getppid(), 9)
+        os.kill(os.getpid(), 9)
+    return (llvm_worker.REFUSED, b"no module") if text == b"refuse" else (llvm_worker.DONE, task + b" " + text)
+
+llvm_worker._result = result
+llvm_worker.main()
+"""
+
+
+@pytest.fixture
+def process():
+    llvm = LLVMProcess([sys.executable, "-c", WORKER.format(path=[os.getcwd(), *sys.path])])
+    yield llvm
+    llvm._end()
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("abort", r"LLVM ended while it compiled the kernel \(SIGABRT\); it wrote: an assertion failed"),
+    ("raise", r"\(exit status 1\); it wrote: Traceback[^$]*a planted fault"),
+    ("end", r"\(SIGKILL: it was killed, or did not answer within 300 s\); it wrote: nothing"),
+    ("refuse", "LLVM refuses the kernel: no module"),
+])
+def test_a_crash_is_an_error_and_the_next_compilation_works(process, text, message):
+    assert process.translate("x" * 100_000) == b"translate " + b"x" * 100_000
+    for _ in range(2):
+        with pytest.raises(LoweringError, match=message):
+            process.translate(text)
+        assert process.optimise("y") == "optimise y"
+
+
+def test_threads_take_turns(process):
+    found = {}
+    threads = [threading.Thread(target=lambda number=number: found.update({number: process.optimise(str(number))}))
+               for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: f"optimise {number}" for number in range(8)}
+
+
+def test_a_fork_has_a_process_of_its_own(process):
+    process.optimise("x")
+    child = os.fork()
+    if not child:
+        os._exit(process._process is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert process.optimise("y") == "optimise y"
+
+
+def test_the_process_ends_with_its_owner(process):
+    process.optimise("x")
+    process._process.stdin.close()
+    assert process._process.wait(timeout=20) == 0
+
+
+def test_without_an_interpreter(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(LoweringError, match=r"set sys\.executable"):
+        LLVMProcess().translate("")
+
+
+# --- in other words --------------------------------------------------------------------------------------------------
+
+
+def test_assembly_becomes_functions():
+    text, assemblies = without_assembly("""
+define void @f(i64 %a, <4 x float> %b) {
+  %".1" = call <4 x float> asm  "", "=v,0"(<4 x float> %b)
+  %".2" = call <4 x float> asm  "", "=v,0"(<4 x float> %".1")
+  call void asm sideeffect "vmovntps $1, ($0)\\0A", "r,v,~{memory}" (float addrspace(1)* %".3", <4 x float> %".2")
+  ret void
+}
+""")
+    assert text == """
+define void @f(i64 %a, <4 x float> %b) {
+  %".1" = call spir_func <4 x float> @tl_assembly_0(<4 x float> %b)
+  %".2" = call spir_func <4 x float> @tl_assembly_0(<4 x float> %".1")
+  call spir_func void @tl_assembly_1(float addrspace(1)* %".3", <4 x float> %".2")
+  ret void
+}
+declare spir_func <4 x float> @tl_assembly_0(<4 x float>) nounwind readnone
+declare spir_func void @tl_assembly_1(float addrspace(1)*, <4 x float>) nounwind
+"""
+    assert assemblies == {"tl_assembly_0": Assembly("", "=v,0", False),
+                          "tl_assembly_1": Assembly("vmovntps $1, ($0)\n", "r,v,~{memory}", True)}
+
+
+def instruction(code, *operands):
+    words = []
+    for operand in operands:
+        if isinstance(operand, str):
+            content = operand.encode() + b"\0" * (4 - len(operand) % 4)
+            words += struct.unpack(f"<{len(content) // 4}I", content)
+        else:
+            words.append(operand)
+    return struct.pack(f"<{len(words) + 1}I", (len(words) + 1) << 16 | code, *words)
+
+
+def test_functions_become_assembly():
+    """Numbers are those of the specification: 17 OpCapability, 10 OpExtension, 5 OpName, 71 OpDecorate and so on."""
+    def module(bound, *instructions):
+        return struct.pack("<5I", 0x07230203, 0x00010400, 0, bound, 0) + b"".join(instructions)
+
+    memory_model, void, type_, kernel = instruction(14, 2, 2), instruction(19, 2), instruction(33, 3, 2), (
+        instruction(54, 2, 5, 0, 3), instruction(248, 6))
+    end = instruction(253), instruction(56)
+    given = module(
+        8, instruction(17, 6), memory_model, instruction(5, 4, "tl_assembly_0"), instruction(5, 5, "f"),
+        instruction(71, 4, 41, "tl_assembly_0", 1), void, type_, instruction(54, 2, 4, 0, 3), instruction(56), *kernel,
+        instruction(57, 2, 7, 4), *end)
+    expected = module(
+        9, instruction(17, 5606), instruction(17, 6), instruction(10, "SPV_INTEL_inline_assembly"), memory_model,
+        instruction(5, 5, "f"), instruction(71, 4, 5608), void, type_,
+        instruction(5609, 8, "spir64-unknown-unknown"), instruction(5610, 2, 4, 3, 8, "pause", "~{memory}"), *kernel,
+        instruction(5611, 2, 7, 4), *end)
+    assert with_assembly(given, {"tl_assembly_0": Assembly("pause", "~{memory}", True)}) == expected
+    assert with_assembly(given, {}) == given
+
+
+def test_what_is_narrowed_and_widened_is_masked():
+    assert with_masks("""define void @f(i64 %a, <4 x i32> %b) {
+  %c = trunc i64 %a to i8
+  %d = zext i8 %c to i16
+  %e = zext i8 %c to i64
+  %f = trunc nuw <4 x i32> %b to <4 x i16>
+  %"g h" = zext nneg <4 x i16> %f to <4 x i64>
+  %i = sext i8 %c to i32
+}
+define void @g(i8 %c) {
+  %d = zext i8 %c to i16
+}""") == """define void @f(i64 %a, <4 x i32> %b) {
+  %c = trunc i64 %a to i8
+  %tl.whole.0 = trunc i64 %a to i16
+  %d = and i16 %tl.whole.0, 255
+  %e = and i64 %a, 255
+  %f = trunc nuw <4 x i32> %b to <4 x i16>
+  %tl.whole.1 = zext <4 x i32> %b to <4 x i64>
+  %"g h" = and <4 x i64> %tl.whole.1, splat (i64 65535)
+  %i = sext i8 %c to i32
+}
+define void @g(i8 %c) {
+  %d = zext i8 %c to i16
+}"""
+
+
+# --- with LLVM -------------------------------------------------------------------------------------------------------
+
+
+@needs_current
+def test_llvm_crashes_and_goes_on():
+    from tl_dpnp.runtime.sycl.llvm_process import LLVM
+
+    module = """define spir_kernel void @f(ptr addrspace(1) %a, <16 x float> %b) {{
+  %c = bitcast <16 x float> %b to i512
+  %d = add i512 %c, {constant}
+  %e = trunc i512 %d to i64
+  store i64 %e, ptr addrspace(1) %a
+  ret void
+}}"""
+    with pytest.raises(LoweringError, match=r"LLVM ended while it compiled the kernel \(SIGABRT\)"):
+        LLVM.translate(module.format(constant=2**400))
+    assert LLVM.translate("define spir_kernel void @f() {\n  ret void\n}")[:4] == struct.pack("<I", 0x07230203)
+    with pytest.raises(LoweringError, match=r"LLVM refuses the kernel: .*error"):
+        LLVM.translate("define nothing")
+
+
+@needs_current
+def test_integers_that_are_narrowed_and_widened():
+    """LLVM's target alone made a bitwise and of 64 and 16 bits, which the driver refuses."""
+    import dpnp
+
+    kernel = tl_dpnp.compile("""func @f(%n: index, %x: memref<u16x8>) {
+      %b = cast %n : index -> u8
+      %h = cast %b : u8 -> u16
+      foreach %i = 0, 8 {
+        %v = load %x[%i] : memref<u16x8>
+        %p = arith.mul %v, %h : u16
+        store %p, %x[%i] : memref<u16x8>
+      }
+    }""", cache=False)
+    x = dpnp.arange(8, dtype="uint16")
+    kernel(259, x, group_size=1)
+    assert x.asnumpy().tolist() == [3 * value for value in range(8)]
+
+
+def test_a_host_is_chosen_by_what_is_installed(monkeypatch):
+    from tl_dpnp.errors import UnsupportedError
+    from tl_dpnp.runtime.sycl import compilation
+
+    monkeypatch.setattr(compilation, "find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match=r"code for pvc, which is not here.*install tl_dpnp for Python 3\.10"):
+        compilation.require_offline("pvc")
