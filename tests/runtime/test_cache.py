@@ -402,7 +402,14 @@ def test_functions_of_one_text_have_entries_of_their_own(folder):
 def test_versions_are_those_of_the_metadata():
     from importlib import metadata
 
-    assert package_versions() == {package: metadata.version(package.replace("_", "-")) for package in PACKAGES["sycl"]}
+    def version(package):
+        try:
+            return metadata.version(package.replace("_", "-"))
+        except metadata.PackageNotFoundError:
+            return "not installed"
+
+    assert version("llvmlite") != "not installed"
+    assert package_versions() == {package: version(package) for package in PACKAGES["sycl"]}
 
 
 # --- several processes -----------------------------------------------------------------------------------------------
@@ -441,7 +448,7 @@ def outputs_of(children):
 def test_a_warm_start_imports_no_compiler(folder):
     ((hits, builds, *modules),) = outputs_of([start_child(folder)])
     assert (hits, builds) == ("0", "1")
-    assert "numba" in modules
+    assert "llvmlite" in modules
     assert outputs_of([start_child(folder)]) == [["1", "0"]]
 
 

@@ -81,7 +81,10 @@ class _Mirror:
     """
 
     def __init__(self, views: Iterable[ArrayView]) -> None:
-        memories = {self._key(view): _allocation_of(view.array)[0] for view in views if view.queue is not None}
+        on_device = [view for view in views if view.queue is not None]
+        for queue in {view.queue for view in on_device}:
+            _wait_for(queue)  # what dpnp computes there may not be complete
+        memories = {self._key(view): _allocation_of(view.array)[0] for view in on_device}
         self._copies: dict[tuple[int, int], np.ndarray[Any, Any]] = {}
         self._memories = memories
         together: list[tuple[int, int]] = []
@@ -127,6 +130,12 @@ def _allocation_of(array: Any) -> tuple[Any, int]:
     from tl_dpnp.runtime.sycl.dpctl_adapter import allocation_of  # which NumPy arrays do without
 
     return allocation_of(array)
+
+
+def _wait_for(queue: Any) -> None:
+    from tl_dpnp.runtime.sycl.dpctl_adapter import wait_for
+
+    wait_for(queue)
 
 
 def _host_argument(argument: Argument, mirror: _Mirror) -> Any:

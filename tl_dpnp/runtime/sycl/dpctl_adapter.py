@@ -36,6 +36,7 @@ from typing import Any
 import dpctl
 import dpctl.memory
 import dpctl.program
+import dpctl.utils
 import numpy as np
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
@@ -45,7 +46,8 @@ from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_m
 __all__ = [
     "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at", "array_facts",
     "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of", "loaded_library",
-    "native_interface", "placed_array_facts", "scratch", "turn_to_wait", "upload", "wait_for", "wait_for_event",
+    "native_interface", "placed_array_facts", "scratch", "submitted_by_dpnp", "turn_to_wait", "upload", "wait_for",
+    "wait_for_event",
 ]
 
 #: What `submit_async` raises for a launch that the driver refuses.
@@ -154,6 +156,15 @@ def kernel_of(program: Any, entry: str) -> KernelHandle:
     if not program.has_sycl_kernel(entry):
         raise LoweringError(f"the program has no kernel {entry!r}")
     return KernelHandle(program.get_sycl_kernel(entry), program)
+
+
+def submitted_by_dpnp(queue: Any) -> list[Any]:
+    """Return the events of what dpnp has submitted to a queue and may not be complete.
+
+    Up to dpctl 0.17 operations are complete when they return; newer ones put their events in order with one another.
+    """
+    managers = getattr(dpctl.utils, "SequentialOrderManager", None)
+    return [] if managers is None else managers[queue].submitted_events
 
 
 _COMPLETE = dpctl.event_status_type.complete

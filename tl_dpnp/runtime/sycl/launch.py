@@ -16,7 +16,14 @@ from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgum
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
-from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, SubmitError, completed_event, scratch, turn_to_wait
+from tl_dpnp.runtime.sycl.dpctl_adapter import (
+    KernelHandle,
+    SubmitError,
+    completed_event,
+    scratch,
+    submitted_by_dpnp,
+    turn_to_wait,
+)
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 from tl_dpnp.target.device import Device
@@ -121,7 +128,8 @@ class Launch:
         if self.is_empty:
             return completed_event(self.queue, depends)
         try:
-            return self.queue.submit_async(self.kernel, values, self.global_range, self.local_range, list(depends))
+            before = [*depends, *submitted_by_dpnp(self.queue)]
+            return self.queue.submit_async(self.kernel, values, self.global_range, self.local_range, before)
         except SubmitError as error:
             raise self._refused(error) from error
 
