@@ -12,9 +12,9 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError
+from tl_dpnp.runtime.sycl.casts import with_plain_casts
 from tl_dpnp.runtime.sycl.inline_assembly import Assembly, with_assembly, without_assembly
 from tl_dpnp.runtime.sycl.llvm_process import LLVMProcess
-from tl_dpnp.runtime.sycl.narrowing import with_masks
 
 needs_current = pytest.mark.skipif(find_spec("numba_dpex") is not None, reason="numba-dpex compiles here")
 
@@ -155,8 +155,20 @@ def test_functions_become_assembly():
     assert with_assembly(given, {}) == given
 
 
+def test_masks_become_numbers_by_a_choice():
+    assert with_plain_casts("""define void @f(<8 x i1> %m) {
+  %a = uitofp <8 x i1> %m to <8 x double>
+  %b = sext <8 x i1> %m to <8 x i64>
+  %c = zext <8 x i8> %d to <8 x i64>
+}""") == """define void @f(<8 x i1> %m) {
+  %a = select <8 x i1> %m, <8 x double> splat (double 1.0), <8 x double> zeroinitializer
+  %b = select <8 x i1> %m, <8 x i64> splat (i64 -1), <8 x i64> zeroinitializer
+  %c = zext <8 x i8> %d to <8 x i64>
+}"""
+
+
 def test_what_is_narrowed_and_widened_is_masked():
-    assert with_masks("""define void @f(i64 %a, <4 x i32> %b) {
+    assert with_plain_casts("""define void @f(i64 %a, <4 x i32> %b) {
   %c = trunc i64 %a to i8
   %d = zext i8 %c to i16
   %e = zext i8 %c to i64

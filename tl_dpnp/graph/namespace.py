@@ -21,6 +21,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace, active_trace
+from tl_dpnp.runtime.sycl.dpnp_adapter import reverses_floor_division
 
 __all__ = [
     "Namespace", "NAMESPACE", "RECORDED_OPERATORS", "REFLECTED_OPERATORS", "dispatch", "recorded_version", "recording",
@@ -225,8 +226,8 @@ def _binary(name: str, reflected: bool, in_place: bool) -> Callable[..., Any]:
 
 for _symbol, _name in _OPERATORS.items():
     setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
-    # dpnp 0.15 computes ``array // number`` for ``number // array``.
-    setattr(LazyArray, f"__r{_symbol}__", _binary(_name, _symbol != "floordiv", False))
+    is_in_order = _symbol == "floordiv" and reverses_floor_division(dpnp.ndarray)
+    setattr(LazyArray, f"__r{_symbol}__", _binary(_name, not is_in_order, False))
     if hasattr(dpnp.ndarray, f"__i{_symbol}__"):
         setattr(LazyArray, f"__i{_symbol}__", _binary(_name, False, True))
 for _symbol, _name in _COMPARISONS.items():

@@ -21,7 +21,7 @@ PACKAGES = {
 _SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/device_code.py",
             "runtime/sycl/numba_dpex_adapter.py", "runtime/sycl/spirv.py", "runtime/sycl/kernel_metadata.py",
             "runtime/sycl/inline_assembly.py", "runtime/sycl/llvm_adapter.py", "runtime/sycl/llvm_worker.py",
-            "runtime/sycl/narrowing.py", "runtime/cuda/numba_cuda_adapter.py")
+            "runtime/sycl/casts.py", "runtime/cuda/numba_cuda_adapter.py")
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
@@ -49,6 +50,17 @@ def dpnp_array_of(array: Any) -> Any:
     result = object.__new__(dpnp.ndarray)
     result._array_obj = array
     return result
+
+
+def reverses_floor_division(kind: type) -> bool:
+    """Return whether ``number // array`` is ``array // number`` for dpnp's class of arrays, as in 0.15.
+
+    The code of the method is run with a function in the place of dpnp's.
+    """
+    given: list[object] = []
+    dpnp = SimpleNamespace(floor_divide=lambda *arguments: given.extend(arguments))
+    FunctionType(vars(kind)["__rfloordiv__"].__code__, {"dpnp": dpnp})("array", "number")
+    return given == ["array", "number"]
 
 
 def content_slot(kind: type) -> Any:

@@ -14,10 +14,10 @@ from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.body.emission import BODY_NAME
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.device_code import DeviceCode
+from tl_dpnp.runtime.sycl.casts import with_plain_casts
 from tl_dpnp.runtime.sycl.inline_assembly import with_assembly, without_assembly
 from tl_dpnp.runtime.sycl.kernel_metadata import kernel_metadata
 from tl_dpnp.runtime.sycl.llvm_process import LLVM
-from tl_dpnp.runtime.sycl.narrowing import with_masks
 
 __all__ = ["build", "kernel_module"]
 
@@ -33,7 +33,7 @@ def build(lowered: LoweredKernel) -> DeviceCode:
     Raises `LoweringError` where LLVM refuses it or ends while it works on it.
     """
     module, assemblies = without_assembly(kernel_module(lowered))
-    text = _with_metadata(with_masks(LLVM.optimise(module)), lowered)
+    text = _with_metadata(with_plain_casts(LLVM.optimise(module)), lowered)
     binary = LLVM.translate(text).replace(_UNKNOWN.encode(), _INTRINSICS.encode())
     legend = "".join(f"; @{name} is asm {assembly.text!r}, {assembly.constraints!r}\n"
                      for name, assembly in assemblies.items())

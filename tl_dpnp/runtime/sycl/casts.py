@@ -1,24 +1,35 @@
-"""Integers that are narrowed and widened again, in words that LLVM 22's target for SPIR-V gets right.
+"""Casts in words that LLVM 22's target for SPIR-V gets right.
 
-It makes a bitwise and of ``zext (trunc x)``, and of operands of two widths where the first and the last type differ.
+It makes a bitwise and of ``zext (trunc x)``, and of operands of two widths where the first and the last type differ;
+and it ends where the lanes of a mask become numbers of 64 bits.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["with_masks"]
+__all__ = ["with_plain_casts"]
 
 _FUNCTION = re.compile(r"(?ms)^define .*?^}$")
 _NAME = r'%(?:"[^"\n]*"|[\w.$-]+)'
 _TYPE = r"(?:<\d+ x i\d+>|i\d+)"
 _NARROWED = re.compile(rf"(?m)^\s*({_NAME}) = trunc (?:nuw |nsw )*({_TYPE}) ({_NAME}) to ({_TYPE})$")
+_NUMBERS = re.compile(
+    rf"(?m)^(\s*{_NAME} = )(uitofp|sitofp|zext|sext) (?:nneg )?(<\d+ x i1> {_NAME}) to (<\d+ x (\w+)>)$")
+_ONES = {"uitofp": "1.0", "sitofp": "-1.0", "zext": "1", "sext": "-1"}
 _WIDENED = re.compile(rf"(?m)^\s*({_NAME}) = zext (?:nneg )?{_TYPE} ({_NAME}) to ({_TYPE})$")
 
 
-def with_masks(text: str) -> str:
-    """Return a module in LLVM IR in which what is widened without a sign is not the result of a narrowing."""
-    return _FUNCTION.sub(lambda match: _of_function(match[0]), text)
+def with_plain_casts(text: str) -> str:
+    """Return a module in LLVM IR in which what is widened without a sign is not the result of a narrowing, nor what
+    becomes a number a mask.
+    """
+    return _NUMBERS.sub(_selected, _FUNCTION.sub(lambda match: _of_function(match[0]), text))
+
+
+def _selected(match: re.Match[str]) -> str:
+    begin, cast, mask, type_, element = match.groups()
+    return f"{begin}select {mask}, {type_} splat ({element} {_ONES[cast]}), {type_} zeroinitializer"
 
 
 def _of_function(text: str) -> str:
