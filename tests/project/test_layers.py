@@ -40,6 +40,14 @@ def test_adapters_alone_import_what_they_adapt(package):
     assert not found
 
 
+def test_one_module_knows_where_the_arrays_of_dpctl_are():
+    """They moved to dpnp; who imports them from either place runs with some versions only."""
+    places = ("dpctl.tensor", "dpnp.tensor")
+    found = {f"{relative(path)} {name}" for path in SOURCES for name in imports_when_run(ast.parse(path.read_text()))
+             if name.startswith(places)}
+    assert not found
+
+
 @pytest.mark.parametrize("layer", ["language", "kernels", "lowering"])
 def test_lower_layers_know_no_device_runtime(layer):
     found = {
@@ -59,7 +67,7 @@ def test_private_attributes_of_device_packages_stay_in_adapters():
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Attribute(value=value, attr=name) if name.startswith("_") and not name.endswith("__"):
-                    of_self = isinstance(value, ast.Name) and value.id in ("self", "cls", "sys")
+                    of_self = isinstance(value, ast.Name) and value.id in ("self", "cls", "sys", "os")
                     if isinstance(node.ctx, ast.Store) or of_self:
                         own.add(name)
                     else:
