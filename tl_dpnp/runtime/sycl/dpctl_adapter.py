@@ -267,6 +267,7 @@ def loaded_library(name: str) -> ctypes.CDLL:
     """Return the library "sycl", "dpctl" or "opencl" that dpctl has loaded: another copy would know nothing of its
     objects.  Raises `OSError` where there is none of a known version.
     """
+    dpctl.get_num_devices()  # newer versions of SYCL load OpenCL when they look for devices
     *others, last = _LIBRARY_NAMES[name]
     for other in others:
         with suppress(OSError):

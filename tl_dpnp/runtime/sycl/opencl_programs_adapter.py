@@ -51,8 +51,13 @@ class _Program:
 
 
 def builds(queue: Any) -> bool:
-    """Return whether this module can make kernels for the device of a queue: one of OpenCL's."""
-    return queue.sycl_device.backend.name == "opencl" and why_unsupported() is None
+    """Return whether this module can make kernels for the device of a queue: one of OpenCL's.
+
+    A bundle that newer versions of SYCL want has to be built for all devices of its context, or the process ends.
+    """
+    if queue.sycl_device.backend.name != "opencl" or why_unsupported() is not None:
+        return False
+    return hasattr(functions(), "make_kernel") or queue.sycl_context.device_count == 1
 
 
 def build(spirv: bytes, entry: str, queue: Any, options: str = "") -> KernelHandle:
