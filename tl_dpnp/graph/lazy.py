@@ -21,6 +21,8 @@ from tl_dpnp.runtime.sycl.dpnp_adapter import become_plain, content_slot, dpnp_a
 
 __all__ = ["LazyArray"]
 
+#: Lazy arrays have none of their own, so that they can become plain ones; mypy is not to look for attributes in there.
+_NO_SLOTS: tuple[str, ...] = ()
 #: Where arrays of dpnp have their data, if they have no room for attributes.
 _slot = content_slot(dpnp.ndarray)
 
@@ -37,7 +39,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     What is known of it is in attributes, or in the place of the data where dpnp's arrays have no room for others.
     """
 
-    __slots__ = ()
+    __slots__ = _NO_SLOTS
     #: NumPy arrays and scalars leave operators to this class, and do not make arrays of objects.
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]

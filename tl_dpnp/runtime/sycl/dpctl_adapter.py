@@ -294,7 +294,7 @@ def _fields_are_known(array: Any) -> bool:
     if numbers != (array.ndim, array.dtype.num) or word("GetData") != address_of(array):
         return False
     shape = (ctypes.c_int64 * array.ndim).from_address(word("GetShape"))
-    return tuple(shape) == array.shape and word("base") == id(array.usm_data)
+    return tuple(shape) == tuple(array.shape) and int(word("base")) == id(array.usm_data)
 
 
 @functools.cache
