@@ -162,7 +162,7 @@ class _On:
     (_On(1), r"a _On on a CPU(.|\n)*hint: copy it to the device: dpnp.asarray\(numpy.from_dlpack\(array\)\)"),
     (_On(2), r'a _On on a CUDA device(.|\n)*hint: compile the kernel with target="cuda"'),
     (_On(10), "a _On on a ROCm device"), (_On(77), "a _On on a device of DLPack type 77"),
-    (_On(14), "a _On that dpctl cannot use without a copy: it is not to be had"),
+    (_On(14), r"a _On that dpctl cannot use without a copy: (it is not to be had|Importing data via DLPack)"),
     (type("X", (), {"__sycl_usm_array_interface__": {}})(), "a X that dpctl cannot use without a copy: "),
     (_On, "a type, no array"),
 ])  # fmt: skip
