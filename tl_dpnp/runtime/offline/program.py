@@ -141,7 +141,6 @@ def compile_offline(
     binaries are kept there.
     """
     target = target_named(device)
-    require_offline(device)
     kernels = [kernel for schedule in lowered.schedules if (kernel := whole_instruction(schedule.nest, MicroKernel))]
     lanes = lowered.plan.subgroup_size
     if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
@@ -149,6 +148,7 @@ def compile_offline(
             f"the kernel was lowered to the {lowered.plan.form} form with sub-groups of {lanes}; {device} needs the "
             f"sub-group form with {' or '.join(map(str, target.description.subgroup_sizes))}: lower it for {device}"
         )
+    require_offline(device)
     size = registers or lowered.plan.registers or 128
     binary = _compiled(lowered, target, size, cache, key)
     parts = read_binary(binary)
