@@ -405,3 +405,11 @@ def test_views_that_einsum_gives_are_written_to_out(subscripts, shape):
         out = dpnp.zeros(shape, dtype="f4")
         assert einsum_into(subscripts, a, out) is out
         np.testing.assert_array_equal(dpnp.asnumpy(out), np.einsum(subscripts, dpnp.asnumpy(a)))
+
+
+@pytest.mark.parametrize("k", [0, 2, -1])
+def test_matrices_of_a_diagonal_have_the_usm_type_of_the_vector(k):
+    vector = dpnp.ones(3, dtype="f4", usm_type="shared")
+    plain, fused = dpnp.diag(vector, k), tl_dpnp.fuse(lambda x: dpnp.diag(x, k))(vector)
+    assert fused.usm_type == plain.usm_type == "shared"
+    np.testing.assert_array_equal(fused.asnumpy(), plain.asnumpy())

@@ -121,7 +121,8 @@ def _diag(trace: Trace, v: Any, /, k: Any = 0, **keywords: Any) -> Any:
         return recorded(trace, "diagonal", v, offset)
     size = v.size + abs(offset)
     if offset:
-        v = recorded(trace, "concatenate", [v, recorded(trace, "zeros", abs(offset), dtype=v.dtype)])
+        like = dpnp.empty(0, dtype=v.dtype, usm_type=v.usm_type, sycl_queue=v.sycl_queue)
+        v = recorded(trace, "concatenate", [v, _made(trace, (abs(offset),), 0, like)])
     along = recorded(trace, "expand_dims", v, -1 if offset > 0 else 0)  # an element by its row, or by its column
     operand = trace.operand(along)
     chosen = (_on_diagonal((size, size), offset), operand[0], number_node(0))
