@@ -88,6 +88,39 @@ def test_loads_and_stores_of_each_type(target, element):
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("element", ["c32", "c64"])
+def test_complex_numbers(target, element):
+    """All work-groups add to the same elements; what each adds is exact in any order."""
+    dtype = np.dtype({"c32": np.complex64, "c64": np.complex128}[element])
+    values = (np.arange(55) + 1j * np.arange(55)[::-1]).astype(dtype).reshape((11, 5), order="F")
+    memory, old, back = np.full(11, 3 - 2j, dtype), np.zeros((11, 5), dtype, order="F"), np.zeros(11, dtype)
+    target.run(f"""func @f(%v: memref<{element}x11x?>, %m: memref<{element}x11>, %old: memref<{element}x11x?>,
+                           %back: memref<{element}x11>) {{
+        %g = group_id
+        foreach (%i) = (0), (11) {{
+            %a = atomic_load.device.acquire %v[%i, %g] : {element}
+            %b = atomic_add.device.acquire_release %a, %m[%i] : {element}
+            atomic_store %b, %old[%i, %g]
+        }}
+        %t = alloca : memref<{element}x2,local>
+        atomic_store [1.0, 2.0], %t[1]
+        %c = atomic_add [0.5, -4.0], %t[1] : {element}
+        %d = atomic_load %t[1] : {element}
+        %e = add %c, %d : {element}
+        foreach (%i) = (0), (11) {{ atomic_store %e, %back[%i] }}
+    }}""", values, memory, old, back)
+    np.testing.assert_array_equal(memory, 3 - 2j + values.sum(axis=1))
+    np.testing.assert_array_equal(back, np.full(11, 2.5 + 0j, dtype))
+    for before, added, after in zip(old, values, memory, strict=True):
+        # In each part the values found are sums of what some of the work-groups added before.
+        for part in ("real", "imag"):
+            seen, step = getattr(before, part), getattr(added, part)
+            order = np.argsort(seen, kind="stable")
+            assert seen[order][0] == getattr(np.complex128(3 - 2j), part)
+            np.testing.assert_array_equal(np.sort(seen + step)[-1], getattr(after, part))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_a_histogram_in_local_memory(target):
     """Atomic accesses are ordered with those before and after, views included."""
     keys = np.random.default_rng(0).integers(0, 8, (100, 3)).astype(np.int64)

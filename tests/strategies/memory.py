@@ -51,16 +51,12 @@ class Memory(Expressions):
     def element(self, ref: Ref, indices: Sequence[Scalar]) -> Scalar:
         """Emit the load of one element."""
         operands = tuple(index.operand for index in indices)
-        if self.takes_atomics(ref.root.element) and self.chance(0.1):
+        if self.features.newer and not ref.root.element.is_boolean and self.chance(0.1):
             modifiers = self.modifiers(ops.AtomicLoad)
             return self.scalar(lambda r: ops.AtomicLoad(memref=ref.value, indices=operands, result=r, **modifiers),
                                ref.root.element, ref.root.read())
         return self.scalar(lambda r: ops.Load(source=ref.value, indices=operands, result=r), ref.root.element,
                            ref.root.read())
-
-    def takes_atomics(self, element: ScalarType) -> bool:
-        """Return whether elements of a type may be accessed atomically; complex ones are refused on devices."""
-        return self.features.newer and not element.is_boolean and not element.is_complex
 
     def modifiers(self, kind: type[ops.AtomicAccess]) -> dict[str, str]:
         """Return a scope and semantics that an atomic access may have."""
@@ -79,7 +75,7 @@ class Memory(Expressions):
     def store(self, value: Scalar, ref: Ref, indices: Sequence[Scalar]) -> None:
         ref.root.write(value.magnitude)
         operands = tuple(i.operand for i in indices)
-        if self.takes_atomics(ref.root.element) and self.chance(0.1):
+        if self.features.newer and not ref.root.element.is_boolean and self.chance(0.1):
             modifiers = self.modifiers(ops.AtomicStore)
             self.emit(ops.AtomicStore(value=value.operand, memref=ref.value, indices=operands, **modifiers))
         else:
@@ -93,10 +89,10 @@ class Memory(Expressions):
     def store_or_update(self, value: Scalar, ref: Ref, indices: Sequence[Scalar]) -> None:
         """Store to an element, or update it atomically and make what was there visible."""
         element = ref.root.element
-        if not (self.takes_atomics(element) and ref.root.readable and self.chance(0.25)):
+        if not (self.features.newer and ref.root.readable and not element.is_boolean and self.chance(0.25)):
             self.store(value, ref, indices)
             return
-        kind = self.pick([ops.AtomicAdd, ops.AtomicMin, ops.AtomicMax])
+        kind = self.pick([ops.AtomicAdd] + [ops.AtomicMin, ops.AtomicMax] * (not element.is_complex))
         before = ref.root.read()
         ref.root.write(value.magnitude, self.frame.times)
         self.scalar(lambda r: self.update(kind, value, ref, indices, r), element, before)

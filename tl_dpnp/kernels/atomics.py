@@ -1,5 +1,8 @@
 """Atomic accesses to one element in global or local memory, in device scope.
 
+Of a complex number the parts are accessed one after the other (tensor language reference 0.4, section "Atomic update");
+each is atomic by itself.
+
 They are relaxed: they promise atomicity, and the order with other memory comes from barriers and from the end
 of the kernel.
 """
@@ -10,7 +13,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.complex_numbers import part_of
+from tl_dpnp.kernels.complex_numbers import complex_of, part_of
 from tl_dpnp.kernels.elements import from_storage, load_element, store_element, to_storage
 from tl_dpnp.kernels.llvm import I64, PRIVATE, index, storage_type
 from tl_dpnp.kernels.narrow_floats import rounded
@@ -26,10 +29,10 @@ _WORD = ir.IntType(32)
 
 
 def atomic_add(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
-    """Add `value` to the element at `pointer`; the parts of a complex number one after the other."""
+    """Add `value` to the element at `pointer`."""
     if scalar.is_complex:
-        for place, part in parts_of(builder, pointer, value):
-            atomic_add(builder, scalar.part, place, part)
+        for part, place in enumerate(parts_of(builder, scalar, pointer)):
+            atomic_add(builder, scalar.part, place, part_of(builder, value, part))
     elif pointer.type.addrspace == PRIVATE:
         store_element(builder, scalar, _plus(builder, scalar, load_element(builder, scalar, pointer), value), pointer)
     elif scalar.bits not in _NATIVE:
@@ -43,11 +46,11 @@ def _plus(builder: ir.IRBuilder, scalar: ScalarType, a: ir.Value, b: ir.Value) -
 
 
 def atomic_exchange(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, value: ir.Value) -> None:
-    """Write `value` to the element at `pointer`, without reading it; the parts of a complex number one by one."""
+    """Write `value` to the element at `pointer`, without reading it."""
     space = pointer.type.addrspace
     if scalar.is_complex:
-        for place, part in parts_of(builder, pointer, value):
-            atomic_exchange(builder, scalar.part, place, part)
+        for part, place in enumerate(parts_of(builder, scalar, pointer)):
+            atomic_exchange(builder, scalar.part, place, part_of(builder, value, part))
     elif space == PRIVATE:
         store_element(builder, scalar, value, pointer)
     elif scalar.bits not in _NATIVE:
@@ -58,10 +61,10 @@ def atomic_exchange(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value
         target_of(builder).atomic_exchange(builder, place, builder.bitcast(value, word))
 
 
-def parts_of(builder: ir.IRBuilder, pointer: ir.Value, value: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
-    """Return where the parts of a complex number are, and what they are."""
-    place = builder.bitcast(pointer, value.type.element.as_pointer(pointer.type.addrspace))
-    return [(builder.gep(place, [index(part)]), part_of(builder, value, part)) for part in (0, 1)]
+def parts_of(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value) -> list[ir.Value]:
+    """Return pointers to the parts of a complex number."""
+    place = builder.bitcast(pointer, storage_type(scalar.part).as_pointer(pointer.type.addrspace))
+    return [builder.gep(place, [index(part)]) for part in (0, 1)]
 
 
 def atomic_replace(
@@ -76,6 +79,10 @@ def atomic_replace(
 
 def atomic_load(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value) -> ir.Value:
     """Return the element at `pointer`."""
+    if scalar.is_complex:
+        return complex_of(builder, *(
+            atomic_load(builder, scalar.part, place) for place in parts_of(builder, scalar, pointer)
+        ))
     if pointer.type.addrspace == PRIVATE:
         return load_element(builder, scalar, pointer)
     place, shift = _word_of(builder, scalar, pointer)
@@ -91,6 +98,11 @@ def atomic_update(
             return _plus(builder, scalar, old, value)
         return mathematics(builder, kind, scalar, [old, value])
 
+    if scalar.is_complex:
+        return complex_of(builder, *(
+            atomic_update(builder, kind, scalar.part, place, part_of(builder, value, part))
+            for part, place in enumerate(parts_of(builder, scalar, pointer))
+        ))
     if pointer.type.addrspace == PRIVATE:
         old = load_element(builder, scalar, pointer)
         store_element(builder, scalar, combine(old), pointer)

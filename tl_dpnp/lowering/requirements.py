@@ -60,12 +60,8 @@ def _atomic_update(where: str, operation: ops.LinearAlgebra, device: Device) -> 
 
 def _atomic_access(where: str, operation: ops.AtomicAccess, device: Device) -> Iterator[tuple[str, Span, str]]:
     """Yield what a device lacks for an atomic access."""
-    memref, element = operation.memref, ops.memref_type(operation.memref).element
-    bits = element.bits
-    if element.is_complex:
-        yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no complex atomic "
-               "operations", operation.span, "keep their parts in memrefs of their own, or update them by axpby.atomic")
-    elif bits > 32 and (bits > 64 or not device.has_atomic64):
+    memref, bits = operation.memref, ops.memref_type(operation.memref).element.part.bits
+    if bits == 64 and not device.has_atomic64:
         yield (f"{where} accesses {memref} of type {memref.type}, and {device.name} has no atomic operations of {bits} "
                "bits", operation.span, "use elements of 32 bits")
     if operation.scope == "cross_device":

@@ -19,7 +19,7 @@ from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace, parts_of
-from tl_dpnp.kernels.complex_numbers import times_i, to_both_parts
+from tl_dpnp.kernels.complex_numbers import part_of, times_i, to_both_parts
 from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.intrinsics import barrier
@@ -544,11 +544,15 @@ class _Emitter:
                 atomic_exchange(self.builder, element, pointer, one)
             else:
                 assert scale is not None
-                is_by_parts = element.is_complex and not isinstance(scale.type, PairsType)
-                for place, value_there in parts_of(self.builder, pointer, one) if is_by_parts else [(pointer, one)]:
-                    type_ = element.part if is_by_parts else element
-                    combine = partial(self.combine, type_, scale, value_there)
-                    atomic_replace(self.builder, type_, place, combine)
+                if element.is_complex and not isinstance(scale.type, PairsType):
+                    for part, place in enumerate(parts_of(self.builder, element, pointer)):
+                        self.replace(element.part, place, scale, part_of(self.builder, one, part))
+                else:
+                    self.replace(element, pointer, scale, one)
+
+    def replace(self, element: ScalarType, pointer: ir.Value, scale: ir.Value, value: ir.Value) -> None:
+        """Replace an element atomically by scale · element + value."""
+        atomic_replace(self.builder, element, pointer, partial(self.combine, element, scale, value))
 
     def combine(self, element: ScalarType, scale: ir.Value, value: ir.Value, old: ir.Value) -> ir.Value:
         """Return scale · old + value."""
