@@ -1,7 +1,8 @@
 """Batches of small products of any shape on the GPU, beside a copy of as many bytes and ``torch.bmm``.
 
-All cubes from 3 to 64, and shapes drawn by a seed with their transposes and beta.  Kernels are compiled by several
-processes before; results are compared with float64 for a sample of the batch before anything is timed.
+All cubes from 3 to 64, products of order-k elements with their 9 quantities, and small and larger shapes drawn by a seed
+with their transposes and beta.  Kernels are compiled by several processes before; results are compared with float64 for a
+sample of the batch before anything is timed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ import tl_dpnp
 
 __all__ = ["ELEMENTS", "Case", "Found", "cases_of", "sweep"]
 
-#: Types of operands, and of results.
-ELEMENTS = {"f32": "f32", "f64": "f64", "bf16": "f32"}
-_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
-#: Relative errors that a result may have: the norm of the difference over that of the product in float64.
-_TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 1e-6}
-_LEAST, _MOST, _DRAWN = 3, 64, 60
+#: Types of operands and of results, by the names of the options.
+ELEMENTS = {
+    "f32": ("f32", "f32"), "f64": ("f64", "f64"), "bf16": ("bf16", "f32"), "bf16-bf16": ("bf16", "bf16"),
+    "f16": ("f16", "f16"),
+}
+_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+#: Relative errors that a result may have, by its type: the norm of the difference over that of the product in float64.
+_TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 2.0**-9, "f16": 2.0**-12}
 #: The cubes that are reported together.
 _RANGES = ((3, 16), (17, 32), (33, 48), (49, 64))
+#: Rows and columns of products with 9 quantities: the coefficients of tetrahedra of degree 1 to 7.
+_COEFFICIENTS, _QUANTITIES = (4, 10, 20, 35, 56, 84, 120), 9
+#: Shapes that are drawn: how many, and between which sizes.
+_DRAWN, _SIZES = 60, ((3, 64), (65, 256))
 #: Bytes that each case moves, rounds that are timed, and those before.
 _BYTES, _ROUNDS, _WARM_UP = 400_000_000, 7, 2
 #: Products of the beginning, the end, and drawn ones that are checked.
@@ -39,9 +46,9 @@ _SAMPLE = 200
 
 @dataclass(frozen=True)
 class Case:
-    """One product: C := op(A) op(B) + beta C for matrices of m x k and k x n."""
+    """One product: C := op(A) op(B) + beta C for matrices of m x k and k x n, whose types `ELEMENTS` has by `types`."""
 
-    element: str
+    types: str
     m: int
     n: int
     k: int
@@ -49,9 +56,14 @@ class Case:
     beta: int = 0
 
     @property
+    def element(self) -> str:
+        """The type of A and B."""
+        return ELEMENTS[self.types][0]
+
+    @property
     def result(self) -> str:
         """The type of C."""
-        return ELEMENTS[self.element]
+        return ELEMENTS[self.types][1]
 
     @property
     def bytes(self) -> int:
@@ -91,38 +103,53 @@ class Found:
     plan: str
 
 
-def cases_of(element: str, seed: int) -> list[Case]:
-    """Return the cubes and the drawn shapes of a type; the same seed draws the same."""
-    cubes = [Case(element, size, size, size) for size in range(_LEAST, _MOST + 1)]
-    drawn = random.Random(f"{seed} {element}")
-    return cubes + [Case(element, *(drawn.randint(_LEAST, _MOST) for _ in "mnk"),
-                         drawn.choice(("n.n", "t.n", "n.t")), drawn.randint(0, 1)) for _ in range(_DRAWN)]
+def cases_of(types: str, seed: int) -> dict[str, list[Case]]:
+    """Return the cases of operands and results of some types, by what they are reported as; a seed draws the same."""
+    random_ = random.Random(f"{seed} {types}")
+    cases = {f"cubes {first} to {last}": [Case(types, size, size, size) for size in range(first, last + 1)]
+             for first, last in _RANGES}
+    cases[f"M x {_QUANTITIES} x M"] = [Case(types, size, _QUANTITIES, size) for size in _COEFFICIENTS]
+    for least, most in _SIZES:
+        cases[f"shapes drawn from {least} to {most}"] = [
+            Case(types, *(random_.randint(least, most) for _ in "mnk"), random_.choice(("n.n", "t.n", "n.t")),
+                 random_.randint(0, 1)) for _ in range(_DRAWN)]
+    return cases
 
 
 def sweep(elements: Sequence[str], seed: int, processes: int, table: str | None = None) -> bool:
     """Time the cases of some types and print how they are distributed; return whether all results were right."""
-    cases = [case for element in elements for case in cases_of(element, seed)]
+    cases = {types: cases_of(types, seed) for types in elements}
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_compile, cases, chunksize=4))
-    found = [_measured(case) for case in cases]
+        every = [case for own in cases.values() for part in own.values() for case in part]
+        list(pool.map(_compile, every, chunksize=4))
+    print(f"sweep, seed {seed}: {_BYTES / 1e9:g} GB a case, medians of {_ROUNDS} rounds in turns")
+    found: list[Found] = []
+    for types, parts in cases.items():
+        title = "{} -> {}".format(*ELEMENTS[types])
+        small: list[Found] = []
+        for part, some in parts.items():
+            measured = [_measured(case) for case in some]
+            found += measured
+            _report(f"{title}, {part}", measured)
+            if max(max(case.m, case.n, case.k) for case in some) <= _SIZES[0][1]:
+                small += measured
+            else:
+                _least(part, measured)
+        _report(f"{title}, cubes and drawn shapes to {_SIZES[0][1]}", small)
+        _least("these", small)
     if table is not None:
         Path(table).write_text("".join(f"{json.dumps(asdict(each))}\n" for each in found))
-    print(f"sweep, seed {seed}: {_BYTES / 1e9:g} GB a case, medians of {_ROUNDS} rounds in turns")
-    for element in elements:
-        own = [each for each in found if each.case.element == element]
-        cubes, drawn = own[: _MOST - _LEAST + 1], own[_MOST - _LEAST + 1 :]
-        parts = {f"cubes {first} to {last}": [each for each in cubes if first <= each.case.m <= last]
-                 for first, last in _RANGES}
-        for title, some in (parts | {"all cubes": cubes, f"{_DRAWN} drawn shapes": drawn, "all": own}).items():
-            _report(f"{element} -> {ELEMENTS[element]}, {title}", some)
-        worst = sorted(own, key=lambda each: each.copy)[:10]
-        print("  least of the copy:  " + "; ".join(f"{each.case} {each.copy:.2f}" for each in worst))
-        worst = sorted(own, key=lambda each: each.bmm)[:10]
-        print("  least of torch.bmm: " + "; ".join(f"{each.case} {each.bmm:.2f}" for each in worst), flush=True)
-    wrong = [each for each in found if not each.error <= _TOLERANCES[each.case.element]]
+    wrong = [each for each in found if not each.error <= _TOLERANCES[each.case.result]]
     for each in wrong:
-        print(f"WRONG: {each.case.element} {each.case}: error {each.error:.1e}")
+        print(f"WRONG: {each.case.types} {each.case}: error {each.error:.1e}")
     return not wrong
+
+
+def _least(what: str, found: Sequence[Found]) -> None:
+    """Print the ten cases that are the slowest beside the copy, and beside PyTorch."""
+    by_copy, by_bmm = (sorted(found, key=key)[:10] for key in (lambda each: each.copy, lambda each: each.bmm))
+    print(f"  {what}, least of the copy:  " + "; ".join(f"{each.case} {each.copy:.2f}" for each in by_copy))
+    print(f"  {what}, least of torch.bmm: " + "; ".join(f"{each.case} {each.bmm:.2f}" for each in by_bmm), flush=True)
 
 
 def _compile(case: Case) -> None:
