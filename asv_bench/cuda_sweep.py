@@ -1,8 +1,8 @@
 """Batches of small products of any shape on the GPU, beside a copy of as many bytes and ``torch.bmm``.
 
-All cubes from 3 to 64, products of order-k elements with their 9 quantities, and small and larger shapes drawn by a seed
-with their transposes and beta.  Kernels are compiled by several processes before; results are compared with float64 for a
-sample of the batch before anything is timed.
+All cubes from 3 to 64, products of the coefficients of elements with 9 quantities, and shapes drawn by a seed from two
+ranges of sizes, with their transposes and beta.  Kernels are compiled by several processes before; results are compared
+with float64 for a sample of the batch before anything is timed.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def drawn_product(seed: int) -> Case:
     most = draw.choice((8, 20, MOST))
     m, n, k = (draw.randint(1, most) for _ in range(3))
     element = draw.choice(("f32", "f32", "f64", "f16"))
-    result = "f32" if element == "f16" else element
+    result = draw.choice(("f16", "f32")) if element == "f16" else element
     transposes = draw.choice(("n.n", "t.n", "n.t", "t.t"))
     alpha, beta = draw.choice((1.0, 2.0)), draw.choice((0.0, 1.0, -2.0))
     ways = [draw.choice((_BATCH, _BATCH, _GROUP, _SHARED)) for _ in range(2)]

@@ -86,6 +86,16 @@ def test_other_devices_and_wishes():
                         form="blocked").lower(H200)
 
 
+@pytest.mark.parametrize("transposes", ["n.n", "t.t"])
+@pytest.mark.parametrize("types", [("f32", "f32"), ("f64", "f64"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")],
+                         ids="-".join)
+def test_the_assembler_takes_them(types, transposes):
+    """Few registers go to memory, with what was there before loaded for several elements at once."""
+    program = Program(parse(source(*types, transposes, beta="%beta")).functions[0])
+    resources = link(compile_program(program, H200, LoweringOptions(form="blocked"), None), H200).resources
+    assert resources.stack <= 128
+
+
 def test_older_devices_have_no_clusters():
     device = replace(H200, copy_engine=False, warpgroup_products=False, architecture="sm_86", local_memory=99 << 10)
     program = Program(parse(source("f32", "f32", "n.t", beta="%beta")).functions[0])

@@ -15,12 +15,12 @@ from typing import Any
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.elements import load_element, store_element
-from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, if_then, index, value_type
+from tl_dpnp.kernels.elements import load_element
+from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, counted_loop, if_then, index, value_type
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import F32, ScalarType
 
 __all__ = ["RegisterProduct"]
 
@@ -69,6 +69,11 @@ class RegisterProduct:
                 self.columns * -(-self.n // (self.columns * self.across)))
 
     @property
+    def computed(self) -> ScalarType:
+        """The type of the sums: that of C, or f32 where that has 16 bits."""
+        return F32 if self.elements[2].bytes < F32.bytes else self.elements[2]
+
+    @property
     def threads(self) -> int:
         """Threads of a team."""
         return self.down * self.across
@@ -98,7 +103,7 @@ class RegisterProduct:
     # --- the code ----------------------------------------------------------------------------------------------------
 
     def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
-        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        """Append the code; `finish(sum, old)` gives the element as it is stored, where `old()` loads the one before."""
         row, column = self._own_place(b)
         if self.is_partial:
             is_there = b.and_(b.icmp_unsigned("<", row, index(self.down)),
@@ -125,7 +130,7 @@ class RegisterProduct:
     ) -> list[ir.Value]:
         """Append the sums of a thread's tile, and return them row by row."""
         height, width = self.tile
-        element, step = self.elements[2], max(self.depth)
+        element, step = self.computed, max(self.depth)
         rest: list[ir.Value] = []
         if self.staggered:
             first = b.ptrtoint(b.gep(right.pointer, [lines_b[0][0]]), I64)
@@ -229,22 +234,22 @@ class RegisterProduct:
             pointer = b.gep(result.pointer, [b.add(b.mul(line, index(stride)), b.mul(place, index(distance)))])
             parts = [sums[(i + part) * width + j] for part in range(size)]
             if size == 1:
-                value = finish(parts[0], lambda: load_element(b, element, pointer))
-                store_element(b, element, value, pointer)
+                b.store(finish(parts[0], lambda: b.load(pointer)), pointer)
                 return
-            alignment = size * element.bytes
+            type_ = ir.VectorType(pointer.type.pointee, size)
+            pointer, alignment = b.bitcast(pointer, type_.as_pointer(LOCAL)), size * element.bytes
             old: list[ir.Value] = []
 
             def before(part: int) -> ir.Value:
                 if not old:
-                    old.append(load_element(b, element, pointer, size, alignment))
+                    old.append(b.load(pointer, align=alignment))
                 return b.extract_element(old[0], ir.Constant(I32, part))
 
-            vector: Any = ir.Constant(ir.VectorType(value_type(element), size), ir.Undefined)
+            vector: Any = ir.Constant(type_, ir.Undefined)
             for part, total in enumerate(parts):
                 value = finish(total, partial(before, part))
                 vector = b.insert_element(vector, value, ir.Constant(I32, part))
-            store_element(b, element, vector, pointer, alignment)
+            b.store(vector, pointer, align=alignment)
 
         for chunk in range(width // self.columns):
             across = b.add(column, index(chunk * self.across))

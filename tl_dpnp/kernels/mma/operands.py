@@ -14,7 +14,7 @@ from tl_dpnp.kernels.targets.nvvm import asm, special_register
 
 __all__ = ["FORMS", "Finish", "Matrix", "lane_place", "multiply", "terms"]
 
-#: Gives the element to store, from the sum and from a function that loads the element before.
+#: Gives the element as it is stored, from the sum and from a function that loads the element before, as it was stored.
 Finish = Callable[[ir.Value, Callable[[], ir.Value]], ir.Value]
 
 #: The forms by the type that A and B are rounded to, the deepest first; sums are in the type that is named last.
@@ -24,6 +24,8 @@ FORMS = {
     "f16": ("m16n8k16_f16_f16_f32", "m16n8k8_f16_f16_f32"),
     "bf16": ("m16n8k16_bf16_bf16_f32", "m16n8k8_bf16_bf16_f32"),
 }
+#: Bytes of LLVM's types of floats.
+_FLOAT_BYTES = {"half": 2, "float": 4, "double": 8}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Matrix:
     def transposed(self) -> Matrix:
         """The transpose, in the same memory."""
         return replace(self, strides=(self.strides[1], self.strides[0]))
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        type_ = self.pointer.type.pointee
+        return type_.width // 8 if isinstance(type_, ir.IntType) else _FLOAT_BYTES[str(type_)]
 
 
 def lane_place(b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:

@@ -106,10 +106,12 @@ class PaddedProduct:
         is_paired = costs[True] < costs[False]
         return costs[is_paired], is_paired
 
-    def distances(self, left: Strides, right: Strides, result: Strides) -> tuple[int, int]:
+    def distances(
+        self, left: Strides, right: Strides, result: Strides, result_bytes: int = 4
+    ) -> tuple[int, int]:
         """Return how far apart the rows of a tile and its columns are, for operands of 16 bits by their bank conflicts.
 
-        The strides are those of what the instruction computes.
+        The strides are those of what the instruction computes, `result_bytes` the size of its elements.
         """
         size, parts = self.row.a.bits // 8, self.row.parts("a")
         if size != 2 or self.is_joined:
@@ -121,7 +123,8 @@ class PaddedProduct:
         def cost(apart: tuple[int, int]) -> int:
             of_a = _conflicts([size * (g * apart[0] * left[0] + t * parts * left[1]) for g, t in places], size)
             of_b = _conflicts([size * (g * apart[1] * right[1] + t * parts * right[0]) for g, t in places], size)
-            of_c = _conflicts([4 * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places], 4)
+            of_c = _conflicts([result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1])
+                               for g, t in places], result_bytes)
             return self.k // 4 * (rows * of_a + columns * of_b) + 2 * rows * columns * of_c
 
         return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
@@ -129,7 +132,7 @@ class PaddedProduct:
     # --- the code ----------------------------------------------------------------------------------------------------
 
     def emit(self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish) -> None:
-        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        """Append the code; `finish(sum, old)` gives the element as it is stored, where `old()` loads the one before."""
         _, is_paired = self.accesses(left.strides, right.strides)
         if self.is_turned:
             left, right, result = right.transposed, left.transposed, result.transposed
@@ -137,7 +140,7 @@ class PaddedProduct:
         if self.is_joined:
             own = index(self.warps // self.teams)
             warp = b.add(warp, b.mul(special_register(b, "tid.z"), own))
-        apart = self.distances(left.strides, right.strides, result.strides)
+        apart = self.distances(left.strides, right.strides, result.strides, result.element_bytes)
         down, across = self.parts
         row, column = b.urem(warp, index(down)), b.udiv(warp, index(down))
         most = -(-self.tiles[1] // across)
@@ -269,7 +272,7 @@ class _Part:
         line, last_row = row
         first = b.mul(self.t, index(2))
         columns = [self.column_of(number, b.add(first, index(part)), _COLUMNS - 2 + part) for part in range(2)]
-        size = product.row.c.bits // 8
+        size = matrix.element_bytes
         stride, along = matrix.strides
         start = b.mul(line, index(stride))
         pointers = [b.gep(matrix.pointer, [b.add(start, b.mul(place, index(along)))]) for place, _ in columns]

@@ -48,7 +48,7 @@ class WarpProduct:
     def emit(
         self, b: ir.IRBuilder, left: Matrix, right: Matrix, result: Matrix, finish: Finish
     ) -> None:
-        """Append the code; `finish(sum, old)` gives the element to store, where `old()` loads the one before."""
+        """Append the code; `finish(sum, old)` gives the element as it is stored, where `old()` loads the one before."""
         columns = self.n // self.warps
         own = b.mul(special_register(b, "tid.y"), index(columns)) if self.warps > 1 else index(0)
         right, result = (matrix.at(b, index(0), own) for matrix in (right, result))
@@ -142,7 +142,7 @@ class WarpProduct:
     ) -> None:
         g, t = lane_place(b)
         first = matrix.at(b, g, b.mul(t, index(2)))
-        turn = self._turn(matrix.strides, self.row.c.bits // 8)
+        turn = self._turn(matrix.strides, matrix.element_bytes)
         starts = [first.at(b, b.mul(_plus(b, j, t, turn), index(_BLOCK)), index(0)) for j in range(turn)]
         for column in range(columns):
             tile, part = divmod(column, 8)

@@ -50,7 +50,7 @@ class Problem:
 
     def products(self) -> Iterator[RegisterProduct]:
         """Yield the tiles that threads may have."""
-        (m, n, k), words = self.sizes, self.elements[2].bytes // 4
+        m, n, k = self.sizes
         (a_row, a_along), (b_along, b_column), (c_row, c_column) = self.strides
         heights = self._widths(2, c_column, m) if c_row == 1 else [1]
         if a_row == 1:
@@ -65,6 +65,7 @@ class Problem:
                     for across in _parts(n // width, _LONGEST // width):
                         for depth in depths:
                             product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
+                            words = product.computed.bytes // 4
                             if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
                                 continue
                             yield product
@@ -155,7 +156,7 @@ def _estimate(
     They are those of what bounds it, and a part of all others.
     """
     height, width = product.tile
-    words = product.elements[2].bytes // 4
+    words = product.computed.bytes // 4
     warps = -(-product.threads * teams // LANES)
     registers = _OTHERS + words * (height * width + 2 * max(product.depth) * (height + width))
     blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
@@ -233,7 +234,7 @@ def _is_product_of_floats(operation: ops.LinearAlgebra) -> bool:
     values = (*operation.inputs, operation.output)
     names = [ops.memref_type(value).element.name for value in values]
     return all(map(has_known_strides, values)) and names in (
-        ["f32"] * 3, ["f64"] * 3, ["f16", "f16", "f32"], ["bf16", "bf16", "f32"])
+        ["f32"] * 3, ["f64"] * 3, *([name, name, result] for name in ("f16", "bf16") for result in (name, "f32")))
 
 
 def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ...] | None:
@@ -264,7 +265,7 @@ def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ..
     lengths = range(1, _CHAIN_LONGEST + 1)
     chains = [products(height, width) for height in lengths for width in lengths]
     fitting = [chain for chain in chains if _threads(chain) <= most and all(
-        math.prod(product.tile) * product.elements[2].bytes <= _CHAIN_SUMS for product in chain)]
+        math.prod(product.tile) * product.computed.bytes <= _CHAIN_SUMS for product in chain)]
     return min(fitting, key=cycles, default=None)
 
 

@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.elements import from_storage, to_storage
 from tl_dpnp.kernels.llvm import constant, index, value_type
 from tl_dpnp.kernels.mma.operands import Matrix
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
+from tl_dpnp.kernels.narrow_floats import NARROW
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.scalars import F32, rounded_number
 
 __all__ = ["TeamProduct", "emit_team_product"]
 
@@ -26,8 +29,12 @@ def emit_team_product(
     builder: ir.IRBuilder, product: TeamProduct, operation: ops.LinearAlgebra,
     memrefs: Sequence[MemrefDescriptor], pointers: Mapping[str, ir.Value], scalars: Mapping[str, ir.Value],
 ) -> None:
-    """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants."""
+    """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants.
+
+    C of 16 bits is computed in f32 and rounded once.
+    """
     element = ops.memref_type(operation.output).element
+    computed = F32 if element in NARROW else element
     matrices = {}
     for name, memref, transposed in zip("ABC", memrefs, (*operation.transposes, False), strict=True):
         rows, columns = memref.strides
@@ -45,17 +52,19 @@ def emit_team_product(
         """Return a factor, or None for 1."""
         if isinstance(operand, ops.Constant):
             assert not isinstance(operand.value, complex)
-            return None if operand.value == 1 else constant(value_type(element), operand.value)
-        return scalars[name]
+            value = rounded_number(operand.type, float(operand.value))
+            return None if value == 1 else constant(value_type(computed), value)
+        return scalar_ops.convert(builder, ops.scalar_type(operand), computed, scalars[name])
 
     alpha, beta = factor("alpha", operation.alpha), factor("beta", operation.beta)
     keeps = not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0)
 
     def finish(total: ir.Value, old: Callable[[], ir.Value]) -> ir.Value:
         value = total if alpha is None else builder.fmul(alpha, total)
-        if not keeps:
-            return value
-        one = constant(value_type(element), 1.0) if beta is None else beta
-        return scalar_ops.fused_multiply_add(builder, element, one, old(), value)
+        if keeps:
+            one = constant(value_type(computed), 1.0) if beta is None else beta
+            before = from_storage(builder, element, old())
+            value = scalar_ops.fused_multiply_add(builder, computed, one, before, value)
+        return to_storage(builder, element, value)
 
     product.emit(builder, matrices["A"], matrices["B"], matrices["C"], finish)

@@ -18,8 +18,11 @@ __all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_o
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
-#: Types of A, B and the sums that tensor cores take.
-_PRODUCTS = {("f64", "f64", "f64"), ("f32", "f32", "f32"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32")}
+#: Types of A, B and C whose products tensor cores compute; sums of operands of 16 bits are in f32 and rounded once.
+_PRODUCTS = {
+    ("f64", "f64", "f64"), ("f32", "f32", "f32"),
+    *((name, name, result) for name in ("f16", "bf16") for result in (name, "f32")),
+}
 #: Elements that columns may be further apart than they are long, at most.
 _MOST_PADDING = 16
 
