@@ -31,12 +31,14 @@ STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
 class _Command(click.Command):
     """Adds the stages and the settings, which are tables elsewhere, to the help text, and hands over to `COMMANDS`."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> Any:
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, *others: Any, **options: Any
+    ) -> Any:
         given = list(sys.argv[1:] if args is None else args)
         if given and given[0] in COMMANDS:
             name = f"{prog_name or self.name} {given[0]}"
-            return COMMANDS[given[0]].main(given[1:], prog_name=name, **options)
-        return super().main(given, prog_name=prog_name, **options)
+            return COMMANDS[given[0]].main(given[1:], name, *others, **options)
+        return super().main(given, prog_name, *others, **options)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands in place of FILE (./cache is a file of such a name)"):

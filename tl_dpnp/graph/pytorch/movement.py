@@ -73,8 +73,8 @@ def _sliced(reading: Reading, result: fx.Node, x: Any, axis: Any = 0, start: Any
             step: Any = 1) -> Node:
     node = reading.array(x)
     place = _axis(reading, axis, len(node.shape))
-    ends = [None if value is None else reading.size(value) for value in (start, stop)]
-    first, _, distance = slice(*ends, reading.size(step)).indices(node.shape[place])
+    first, end = (None if value is None else reading.size(value) for value in (start, stop))
+    first, _, distance = slice(first, end, reading.size(step)).indices(node.shape[place])
     length = reading.shape_of(result)[place]
     return slice_axes(node, [(first, distance, length) if other == place else (0, 1, size)
                              for other, size in enumerate(node.shape)])

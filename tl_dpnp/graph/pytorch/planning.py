@@ -151,7 +151,7 @@ class _Planner:
                     if node.op == "get_attr":
                         self.constants[self.reading.slots[node]] = _attribute(self.module, node.target)
                 case "output":
-                    return node  # type: ignore[no-any-return]
+                    return node
                 case _ if self._is_known_number(node):
                     self.stage[node] = 0
                 case _ if self._translated(node):
@@ -292,10 +292,9 @@ class _Planner:
         """Return what stands for a value among arguments and results: a number, or a register."""
         if node not in self.reading.slots and _is_number(node):
             return self.reading.size(node)
-        value = self.reading.values.get(node)
         if node in self.reading.slots:
             return Register(self.reading.slots[node])
-        held = self._held(value)
+        held = self._held(self.reading.values[node])
         assert isinstance(held, Array), f"{node} is not in memory"
         strides = self.reading.strides_of(node)
         made = self.made.get(held.slot)

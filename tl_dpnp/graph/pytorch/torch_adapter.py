@@ -53,7 +53,7 @@ def current_sizes(values: tuple[Any, ...], given: dict[Any, int]) -> tuple[int, 
     """Return sizes, of which some may be symbolic, where symbols have the values that are given; None for others."""
     found: list[int] = []
     for value in values:
-        size = value if type(value) is int else value.node.expr.xreplace(given)
+        size: Any = value if type(value) is int else value.node.expr.xreplace(given)
         if type(size) is not int and not size.is_Integer:
             return None
         found.append(int(size))

@@ -82,7 +82,8 @@ def _replacement(node: fx.Node) -> tuple[Any, tuple[Any, ...]] | None:
 def original(target: Any) -> Callable[..., Any]:
     """Return PyTorch's function for an operation that is left to it."""
     functions: dict[str, Callable[..., Any]] = {_EINSUM: _einsum, _MATMUL: torch.matmul}
-    return functions.get(str(target), target)
+    found: Callable[..., Any] = functions.get(str(target), target)
+    return found
 
 
 def _translate_matmul(reading: Reading, result: fx.Node, a: Any, b: Any) -> Any:
