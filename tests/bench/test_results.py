@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from asv_bench import render
-from asv_bench.benchmarks import quiet
+from asv_bench.benchmarks import quiet, timing
 from asv_bench.benchmarks.contests import Contest, parse_case
 from asv_bench.benchmarks.measure import _bound, _fastest, run
 from asv_bench.benchmarks.quiet import SharedCores, SharedThreads
@@ -41,7 +41,8 @@ def test_quartiles():
     assert quartiles([7.0]) == Quartiles(7.0, 7.0, 7.0)
 
 
-def test_contestants_take_turns_in_another_order_each_round():
+def test_contestants_take_turns_in_another_order_each_round(monkeypatch):
+    monkeypatch.setattr(timing, "_WARM_UP", 0.0)
     calls = []
     players = {name: Contestant(lambda name=name: calls.append(name)) for name in "abc"}
     times = interleave(players, seconds=0.0, clock=itertools.count().__next__, block=0.0, least=4)
@@ -49,6 +50,30 @@ def test_contestants_take_turns_in_another_order_each_round():
     assert [sorted(order) for order in rounds] == [list("abc")] * 4
     assert len(set(rounds)) > 1
     assert times == {name: [1.0] * 4 for name in "abc"}
+
+
+def test_a_contestant_is_called_for_a_moment_before_it_is_timed(monkeypatch):
+    """Calls in which something is loaded, or that are disturbed, decide nothing: ten of the others fill a block."""
+    now, slow = 0.0, iter([0.05, 0.005, 0.005, *[0.0001] * 5, 0.005])
+
+    def clock():
+        return now
+
+    def call():
+        nonlocal now
+        now += next(slow, 0.0001)
+
+    monkeypatch.setattr("asv_bench.benchmarks.timing.time.perf_counter", clock)
+    counted = []
+
+    class Counting(Contestant):
+        def time(self, calls, clock):
+            counted.append(calls)
+            return super().time(calls, clock)
+
+    times = interleave({"a": Counting(call)}, seconds=0.0, clock=clock, block=0.00095, least=2)
+    assert counted == [10, 10]
+    assert times["a"] == pytest.approx([0.0001] * 2)
 
 
 def test_times_are_for_one_pass():
