@@ -26,7 +26,7 @@ __all__ = ["cases_of", "run", "run_in_child"]
 #: Megabytes that a triad moves, a filling writes, or a sum reads: as many as the cases from memory, since of fewer a
 #: part would stay in the last-level caches from one pass to the next.
 _MEGABYTES = 256
-#: Seconds for which OpenBLAS's threads spin at most; its threads and OpenMP's are asleep then.
+#: Seconds for which OpenBLAS's threads spin at most, as this package has it; its threads and OpenMP's are asleep then.
 _PAUSE = 0.02
 #: Facts of a measurement, and what to say of them where all cores are measured, and where one is: the part of the cores
 #: that other programs took, the part of the turns for which the host ran several cores on one of its own.

@@ -116,3 +116,21 @@ def test_one_core_must_be_chosen_early():
     )
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "before dpctl and numpy are loaded" in result.stdout
+
+
+def test_threads_of_numpy_sleep_when_the_next_one_begins():
+    """They spin after a product, and must have ended before whoever comes next is timed."""
+    program = (
+        "import os, sys, time; from asv_bench.benchmarks.measure import _PAUSE; import numpy as np\n"
+        "def busy():\n"
+        "    return [int(open(f'/proc/self/task/{thread}/schedstat').read().split()[0]) for thread in threads]\n"
+        "a = np.ones((400, 400), dtype='f4'); a @ a\n"
+        "threads = sorted(set(os.listdir('/proc/self/task')) - {str(os.getpid())}); a @ a\n"
+        "time.sleep(_PAUSE); begin = busy(); time.sleep(0.2)\n"
+        "assert all(end - start < 2e6 for end, start in zip(busy(), begin)), 'they were busy'\n"
+        "print(len(threads))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    if int(done.stdout) == 0:
+        pytest.skip("NumPy has one thread")
