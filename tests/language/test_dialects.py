@@ -221,9 +221,8 @@ def test_atomic_accesses(text, modifiers):
 
 
 LATER = [
-    "%r = group_id.y : index", "%r = num_groups.z : index", "parallel { }", "%r = subgroup_size : i32",
-    "foreach_tile (%k) = (0), (9) as (%t) <= (4) { }",
-    "%r = associated %A : bool", "%r = subgroup_local_id : i32", "%r = num_subgroups.x : i32",
+    "%r = group_id.y : index", "%r = num_groups.z : index",
+    "%r = associated %A : bool",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
     "%t = alloca {alignment=64} : memref<f32x4,local>",
 ]

@@ -21,13 +21,14 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.constants import format_constant
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Slice, Value
 from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.scalars import I32
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Element", "Indices", "Kind", "Memref", "Mode", "Result", "Scope",
-    "Semantics", "Sizes", "Slices", "Spelled", "Writing", "operand_text",
+    "AXES", "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Axis", "Element", "Indices", "Kind", "Lane", "Memref",
+    "Mode", "Result", "Scope", "Semantics", "Sizes", "Slices", "Spelled", "Writing", "operand_text",
 ]
 
 #: What fields are annotated with.  An `Operand` has the only type that is written, or that written for itself.
@@ -44,6 +45,11 @@ Mode = int
 #: A word of the class's `kinds`, written with a dot before it.
 Kind = str
 Result = Value
+#: The number of a work-item in its sub-group, of type i32.
+Lane = Operand
+#: The axes of a launch and of a work-group.
+AXES = ("x", "y", "z")
+Axis = str
 #: For whom an access is atomic, and how it orders others; the first of each need not be written.
 SCOPES = ("work_group", "cross_device", "device", "subgroup")
 SEMANTICS = ("relaxed", "acquire", "release", "acquire_release", "sequentially_consistent")
@@ -148,6 +154,9 @@ _ROLES: Mapping[str, _Role] = {
                    lambda e, node, _: tuple(map(e.size, node.children))),
     "Slices": _Role("[index_or_slice_list]", lambda w, slices: ", ".join(map(_slice_text, slices)),
                     lambda e, node, type: _read_slices(e, node, type is None or type[1] is None)),
+    "Lane": _Role("_identifier_or_int_constant", lambda w, operand: w.operand(operand),
+                  lambda e, node, _: e.operand(node, I32)),
+    "Axis": _Role("axis", lambda w, word: f".{word}", lambda e, node, _: e.word(node), beside=True),
     "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
     "Scope": _Role("[scope]", lambda w, word: _modifier(word, SCOPES),
                    lambda e, node, _: SCOPES[0] if node is None else e.word(node), beside=True),

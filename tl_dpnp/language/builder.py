@@ -26,7 +26,9 @@ from tl_dpnp.language.instructions.algebra import AlgebraMethods
 from tl_dpnp.language.instructions.atomics import AtomicMethods
 from tl_dpnp.language.instructions.control import Branch, ControlMethods
 from tl_dpnp.language.instructions.memory import MemoryMethods
+from tl_dpnp.language.instructions.parallel import ParallelMethods
 from tl_dpnp.language.instructions.scalar import ScalarMethods
+from tl_dpnp.language.instructions.subgroups import SubgroupMethods
 from tl_dpnp.language.instructions.views import ALL, ViewMethods
 from tl_dpnp.language.ir import Function, Module, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
@@ -79,7 +81,10 @@ def build_module(*builders: FunctionBuilder) -> Module:
     return module
 
 
-class FunctionBuilder(ScalarMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, AlgebraMethods):
+class FunctionBuilder(
+    ScalarMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, ParallelMethods, SubgroupMethods,
+    AlgebraMethods,
+):
     """Builds one function.
 
     Parameters are given by name and type, as keywords or in a mapping; each is an attribute of the builder, and all are

@@ -28,17 +28,17 @@ def _forms() -> Iterator[tuple[str, str]]:
 
 #: How each instruction is written, by its first word; of several with one word, the first of them.
 FORMS: dict[str, str] = {
+    **dict(reversed([*_forms()])),
     "func": "func @name(%a: f32, %B: memref<f32x16x8>) work_group_size(16, 1) subgroup_size(16) { ... }",
     "attributes": "attributes{subgroup_size=16, work_group_size=[16, 1]}",
     "init": "for %i = %from, %to init(%c=%first) -> (f32) { ... yield (%next) }",
     "constant": "%c = constant 1.0 : f32",
     "work_group_size": "work_group_size(rows, columns)",
-    "subgroup_size": "subgroup_size(number)",
+    "subgroup_size": "subgroup_size(number), or %n = subgroup_size : i32",
     "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
     "group": "group<memref<f32x16x8>>, group<memref<f32x16x8> x ?> or group<memref<f32x16x8>, offset: 4>",
     "strided": "strided<1,16>, one stride for each mode",
     "complex": "[1.0, -2.0], the real and the imaginary part, both constants",
-    **dict(reversed([*_forms()])),
 }
 
 #: Words that begin an instruction without a result, and with one.
@@ -56,8 +56,7 @@ for _kind in ops.INSTRUCTIONS:
 
 #: What the language 0.4 has and this package does not yet.
 _LATER = re.compile(
-    r"parallel|foreach_tile|associated|re|im|conj|expandc2r|coopmatrix|num_subgroups|subgroup_size"
-    r"|(?:subgroup|cooperative_matrix)_\w+|\.[yz]|\.(?:rows|cols|both)_checked"
+    r"associated|re|im|conj|expandc2r|coopmatrix|cooperative_matrix_\w+|\.[yz]|\.(?:rows|cols|both)_checked"
 )
 
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
@@ -150,7 +149,7 @@ class Hints:
             return "give it a name before, and use that: $n = !calc(...)"
         if token.type == "STRING":
             return _STRING
-        if _LATER.fullmatch(word) and (token.type == "WORD" or "ALLOCA" in accepted):
+        if _LATER.fullmatch(word) and (token.type == "WORD" or word[0] == "." or "ALLOCA" in accepted):
             return f"{word} of the language 0.4 is not supported yet"
         if word == "{" and context in VALUES:
             return f"attributes of {context} are not supported yet"

@@ -21,7 +21,7 @@ from tl_dpnp.scalars import ScalarType
 if TYPE_CHECKING:
     from tl_dpnp.language.assembly import Writing
     from tl_dpnp.language.elaborate import Elaborator, ParseTree
-    from tl_dpnp.language.interpreter.machine import WorkGroup
+    from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 __all__ = [
     "MISSING", "NO_SPAN", "POISON", "Constant", "Function", "Module", "Operand", "Operation", "Region", "Slice",
@@ -131,9 +131,9 @@ class Operation:
     Fields named `result` and `outputs` are results, `variable`, `variables` and `carried` what a loop defines for its
     body; in all others, values and constants are operands, in order, and regions are regions.
 
-    `collective` operations distribute their work over the work-items of a work-group and may not stand inside
-    ``foreach``; all others are replicated (tensor language reference, section "Execution model").  A `pure` one does
-    nothing but give its results.
+    `collective` operations distribute their work over the work-items of a work-group and may not stand in regions that
+    each of these runs for itself, such as that of ``foreach``; all others are replicated (tensor language reference,
+    section "Execution model").  A `pure` one does nothing but give its results.
     """
 
     #: The word that the instruction begins with, how it is written, as a complete example, and what hints say of that.
@@ -149,6 +149,13 @@ class Operation:
     is_newer: ClassVar[bool] = False
     collective: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    #: The work-items among which it is done where each of them runs a region for itself: "work_group" or "subgroup".
+    among: ClassVar[str | None] = None
+    #: Whether its regions are run by each work-item for itself, and which of them do that together.
+    shared: ClassVar[bool] = False
+    together: ClassVar[tuple[str, ...]] = ()
+    #: Whether a work-item may have to wait for others in it: the interpreter runs its `steps` then.
+    waits: ClassVar[bool] = False
     #: Whether operands, or results, may be integers below 8 bits, which are for memory.
     takes_subbyte: ClassVar[bool] = False
     gives_subbyte: ClassVar[bool] = False
@@ -245,6 +252,10 @@ class Operation:
         This is the meaning of the instruction.  No compiler's code takes part in it.
         """
         raise NotImplementedError(f"the interpreter does not know {type(self).__name__}")
+
+    def steps(self, group: WorkGroup) -> Steps:
+        """Do what `execute` does where work-items wait: yield each `Meeting`, and go on with what comes of it."""
+        raise NotImplementedError(f"nobody waits in {type(self).__name__}")
 
 
 _uses: dict[type[Operation], tuple[str, ...]] = {}

@@ -4,7 +4,9 @@ from tl_dpnp.language.instructions.algebra import *
 from tl_dpnp.language.instructions.atomics import *
 from tl_dpnp.language.instructions.control import *
 from tl_dpnp.language.instructions.memory import *
+from tl_dpnp.language.instructions.parallel import *
 from tl_dpnp.language.instructions.scalar import *
+from tl_dpnp.language.instructions.subgroups import *
 from tl_dpnp.language.instructions.views import *
 from tl_dpnp.language.ir import *
 

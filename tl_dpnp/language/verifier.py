@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
-from tl_dpnp.language.instructions.control import For, Foreach, If, Yield
+from tl_dpnp.language.instructions.control import For, If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
+from tl_dpnp.language.instructions.parallel import size_errors
 from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Constant, Function, Module, Operation, Region, Value
 from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
@@ -153,6 +154,8 @@ class _Verifier:
             self.report(deepest, f"regions are nested more than {MAXIMUM_NESTING} deep", "nest fewer regions")
             return
         self.region(function.body, None, None)
+        for operation, uneven in size_errors(function):
+            self.report(operation, uneven.message, uneven.hint, uneven.operand)
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -211,19 +214,12 @@ class _Verifier:
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
-    def region(self, region: Region, owner: Operation | None, foreach: Foreach | None) -> None:
-        """Check the operations of a region of `owner`; `foreach` is the outermost foreach around it, if any."""
+    def region(self, region: Region, owner: Operation | None, shared: Operation | None) -> None:
+        """Check the operations of a region of `owner`; `shared` is what has each work-item run it, if any."""
         last = region.operations[-1] if region.operations else None
         for operation in region:
-            if foreach is not None and operation.collective:
-                self.report(
-                    operation,
-                    f"the collective instruction {operation.mnemonic} stands inside a foreach",
-                    "move it out of the foreach, or use a for loop",
-                    None,
-                    self.note("the foreach starts here", foreach.span),
-                )
-            self.operation(operation, region, foreach)
+            self.check_place(operation, shared)
+            self.operation(operation, region, shared)
             if isinstance(operation, Yield):
                 self.check_yield(operation, owner, operation is last)
         if isinstance(owner, If | For) and _returns(owner) and not any(isinstance(o, Yield) for o in region):
@@ -237,7 +233,25 @@ class _Verifier:
                 f"end it with yield ... : {types}" if "<error>" not in types else "end it with a yield",
             )
 
-    def operation(self, operation: Operation, region: Region, foreach: Foreach | None) -> None:
+    def check_place(self, operation: Operation, shared: Operation | None) -> None:
+        """Check that the work-items that an operation is for come to it."""
+        if shared is None:
+            if operation.among == "subgroup":
+                message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"
+                self.report(operation, message, "put it into parallel { ... } or a foreach_tile")
+            return
+        where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
+        if operation.among in shared.together:
+            return
+        if operation.collective:
+            hint = f"move it out of the {shared.mnemonic}, or use a for loop"
+            self.report(operation, f"the collective instruction {operation.mnemonic} stands {where}", hint, None, notes)
+        elif operation.among is not None:
+            message = (f"the sub-group instruction {operation.mnemonic} stands {where}, whose iterations belong to "
+                       "single work-items")
+            self.report(operation, message, "use parallel { ... } or a foreach_tile", None, notes)
+
+    def operation(self, operation: Operation, region: Region, shared: Operation | None) -> None:
         bindings = [
             self.use(operation, operand, position) if isinstance(operand, Value) else _CONSTANT
             for position, operand in enumerate(operation.operands)
@@ -250,7 +264,7 @@ class _Verifier:
             self.check_lifetime_stop(operation, bindings[0], region)
         if isinstance(operation, If) and _returns(operation) and operation.otherwise is None:
             self.report(operation, "an if that returns values has no else", "add else { ... yield ... }")
-        inner = foreach or (operation if isinstance(operation, Foreach) else None)
+        inner = shared or (operation if operation.shared else None)
         for nested in operation.regions:
             self.scopes.append({})
             for variable in operation.loop_variables:
@@ -282,7 +296,7 @@ class _Verifier:
 
     def check_yield(self, operation: Yield, owner: Operation | None, is_last: bool) -> None:
         if not isinstance(owner, If | For):
-            where = "a foreach" if isinstance(owner, Foreach) else "a function"
+            where = "a function" if owner is None else f"a {owner.mnemonic}"
             self.report(operation, f"yield stands in the body of {where}", "a yield ends a region of an if")
             return
         if not is_last:

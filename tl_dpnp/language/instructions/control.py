@@ -22,7 +22,7 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
-    from tl_dpnp.language.interpreter.machine import WorkGroup
+    from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class If(Operation):
     mnemonic = "if"
     example = "if %condition { ... }"
     remark = " or %a = if %condition -> (f32) { yield %b : f32 } else { yield %c : f32 }"
+    waits = True
 
     condition: Operand
     outputs: tuple[Value, ...]
@@ -121,9 +122,9 @@ class If(Operation):
             hint = "write the result of a comparison, true or false"
             yield RuleError(f"the condition must have type i1, but has type {type}", hint, 0)
 
-    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+    def steps(self, group: WorkGroup) -> Steps:
         chosen = self.then if group.value(self.condition) else self.otherwise
-        return () if chosen is None else group.run(chosen)
+        return () if chosen is None else (yield from group.steps(chosen))
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class For(Operation):
     mnemonic = "for"
     example = "for %i = 0, 16, 2 : index { ... }"
     remark = "; step and type may be left out, and init(%c=%first) -> (f32) may stand behind them"
+    waits = True
 
     variable: Value
     start: Operand
@@ -214,7 +216,7 @@ class For(Operation):
         return f"{head} init({initial}) -> ({', '.join(map(writing.type_of, self.outputs))})"
 
     def errors(self) -> Iterator[RuleError]:
-        yield from _loop_errors("for", self.variable, dict(enumerate((self.start, self.stop, self.step))))
+        yield from loop_errors("for", self.variable, dict(enumerate((self.start, self.stop, self.step))))
         if not len(self.carried) == len(self.initial) == len(self.outputs):
             yield RuleError(
                 f"the for carries {counted(len(self.carried), 'value')}, but has "
@@ -233,15 +235,18 @@ class For(Operation):
         if isinstance(step, Constant) and not isinstance(step.value, complex) and step.value <= 0:
             yield RuleError(f"the step of a for loop is {step.value}", "write a step of at least 1", 2)
 
-    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+    def steps(self, group: WorkGroup) -> Steps:
         step = group.index(self.step)
         if step <= 0:
             raise group.fault(f"the step of the loop is {step}", "a step must be 1 or more")
         values = tuple(map(group.value, self.initial))
-        for value in range(group.index(self.start), group.index(self.stop), step):
+        for number, value in enumerate(range(group.index(self.start), group.index(self.stop), step)):
             for carried, current in zip(self.carried, values, strict=True):
                 group.values[carried.name] = current
-            values = group.iteration(self.body, ((self.variable, value),))
+            group.values[self.variable.name] = group.scalar.from_python(value, scalar_type(self.variable))
+            group.iterations.append(number)
+            values = yield from group.steps(self.body)
+            group.iterations.pop()
         return values
 
 
@@ -256,6 +261,7 @@ class Foreach(Operation):
     example = "foreach %i = 0, 16 : index { ... }"
     remark = "; the type may be left out"
     collective = True
+    shared = True
 
     variables: tuple[Value, ...]
     starts: tuple[Operand, ...]
@@ -292,28 +298,7 @@ class Foreach(Operation):
             variable, (start, stop) = _read_loop(elaborator, tree)
             body = elaborator.region(tree.children[-1], (variable,))
             return cls(variables=(variable,), starts=(start,), stops=(stop,), body=body)
-        names, starts, stops, types = ([] if part is None else part.children for part in tree.children[:-1])
-        for what, entries in (("first values", starts), ("ends", stops), ("types", types)):
-            if entries and len(entries) != len(names):
-                message = f"a foreach over {len(names)} indices has {len(entries)} {what}"
-                elaborator.report(message, elaborator.source.span(entries[0]), "give one for each index")
-        indices = list(zip_longest(names, starts, stops, types))[: len(names)]
-
-        def type_of(start: ParseNode, stop: ParseNode, type: ParseNode) -> Type:
-            return elaborator.type_of_bounds(start, stop) if type is None else elaborator.type(type)
-
-        variables = tuple(
-            elaborator.variable(name, type_of(start, stop, type), type or name) for name, start, stop, type in indices
-        )
-
-        def bound(variable: Value, bound: ParseNode, type: ParseNode) -> Operand:
-            if bound is None:  # reported above
-                return Constant(0, POISON)
-            return elaborator.agreed(bound, (variable.type, type or bound), can_be_written=False)
-
-        of_variables = list(zip(variables, indices, strict=True))
-        first = tuple(bound(variable, start, type) for variable, (_, start, _, type) in of_variables)
-        last = tuple(bound(variable, stop, type) for variable, (_, _, stop, type) in of_variables)
+        variables, first, last = read_ranges(elaborator, cls.mnemonic, *tree.children[:-1])
         body = elaborator.region(tree.children[-1], variables)
         return cls(variables=variables, starts=first, stops=last, body=body)
 
@@ -335,7 +320,7 @@ class Foreach(Operation):
             )
             return
         for place, (variable, start, stop) in enumerate(self.ranges):
-            yield from _loop_errors("foreach", variable, {place: start, count + place: stop})
+            yield from loop_errors("foreach", variable, {place: start, count + place: stop})
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         ranges = [range(group.index(start), group.index(stop)) for _, start, stop in self.ranges]
@@ -381,11 +366,43 @@ def _read_loop(elaborator: Elaborator, tree: ParseTree) -> tuple[Value, tuple[Op
     )
 
 
+def read_ranges(
+    elaborator: Elaborator, mnemonic: str, *parts: ParseNode
+) -> tuple[tuple[Value, ...], tuple[Operand, ...], tuple[Operand, ...]]:
+    """Return the variables, first values and ends of a loop over several indices.
+
+    `parts` are the lists of names, first values and ends, and that of the types, None where it is left out.
+    """
+    names, starts, stops, types = ([] if part is None else part.children for part in parts)
+    for what, entries in (("first values", starts), ("ends", stops), ("types", types)):
+        if entries and len(entries) != len(names):
+            message = f"a {mnemonic} over {len(names)} indices has {len(entries)} {what}"
+            elaborator.report(message, elaborator.source.span(entries[0]), "give one for each index")
+    indices = list(zip_longest(names, starts, stops, types))[: len(names)]
+
+    def type_of(start: ParseNode, stop: ParseNode, type: ParseNode) -> Type:
+        return elaborator.type_of_bounds(start, stop) if type is None else elaborator.type(type)
+
+    variables = tuple(
+        elaborator.variable(name, type_of(start, stop, type), type or name) for name, start, stop, type in indices
+    )
+
+    def bound(variable: Value, bound: ParseNode, type: ParseNode) -> Operand:
+        if bound is None:  # reported above
+            return Constant(0, POISON)
+        return elaborator.agreed(bound, (variable.type, type or bound), can_be_written=False)
+
+    of_variables = list(zip(variables, indices, strict=True))
+    first = tuple(bound(variable, start, type) for variable, (_, start, _, type) in of_variables)
+    last = tuple(bound(variable, stop, type) for variable, (_, _, stop, type) in of_variables)
+    return variables, first, last
+
+
 def _type_text(variable: Value) -> str:
     return "" if variable.type == INDEX else f" : {variable.type}"
 
 
-def _loop_errors(name: str, variable: Value, bounds: Mapping[int, Operand]) -> Iterator[RuleError]:
+def loop_errors(name: str, variable: Value, bounds: Mapping[int, Operand]) -> Iterator[RuleError]:
     """Yield what is wrong with the type of a loop's variable, and with bounds, by their place among the operands."""
     if not (isinstance(variable.type, ScalarType) and variable.type.is_integer):
         yield RuleError(f"the variable of a {name} loop has type {variable.type}", "use index or another integer type")

@@ -19,7 +19,7 @@ from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
-    from tl_dpnp.language.interpreter.machine import WorkGroup
+    from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,17 @@ class Barrier(Spelled):
     spelling = "barrier"
     example = "barrier"
     collective = True
+    among = "work_group"
+    waits = True
 
     @classmethod
     def grammar(cls) -> dict[str, str]:
         (rule, word), = super().grammar().items()
         return {rule: f'{word} (".global" ".local"? | ".local" ".global"?)?'}
 
-    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        return ()  # operations run one after another: everything before is done
+    def steps(self, group: WorkGroup) -> Steps:
+        yield group.meeting(self)  # operations run one after another: everything before is done
+        return ()
 
 
 @dataclass(frozen=True)

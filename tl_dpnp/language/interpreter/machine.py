@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, ClassVar
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.interpreter import algebra, memory, scalar
+from tl_dpnp.language.interpreter import algebra, memory, scalar, work_items
 from tl_dpnp.language.interpreter.binding import bind
 from tl_dpnp.language.interpreter.fault import Fault
 
-__all__ = ["Trace", "WorkGroup", "interpret"]
+__all__ = ["Meeting", "Steps", "Trace", "WorkGroup", "interpret"]
 
 #: Called after each operation with the group id, the operation and the values of its results.
 Trace = Callable[[int, ops.Operation, tuple[Any, ...]], None]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What a work-item waits at: an instruction, the numbers of the iterations of the loops around it, its value."""
+
+    operation: ops.Operation
+    iterations: tuple[int, ...]
+    value: Any = None
+
+
+#: What runs operations: it yields where a work-item waits, is sent the values of all that waited, and returns results.
+Steps = Generator[Meeting, list[Any], tuple[Any, ...]]
 
 
 def interpret(
@@ -44,7 +57,7 @@ def interpret(
     outside a memref, `TLError` for other broken rules and when `max_steps` is reached.
     """
     order = None if order_seed is None else random.Random(order_seed)
-    launch = _Launch(group_size, debug, source, order, max_steps, trace)
+    launch = _Launch(group_size, ops.work_items_of(function), debug, source, order, max_steps, trace)
     values = bind(function, arguments)
     for group in launch.ordered(range(group_size)):
         WorkGroup(launch, group, dict(values)).run(function.body)
@@ -55,6 +68,7 @@ class _Launch:
     """What all work-groups of one launch share."""
 
     group_size: int
+    work_items: ops.WorkItems
     debug: bool
     source: str | None
     order: random.Random | None
@@ -75,7 +89,7 @@ class _Launch:
 
 @dataclass
 class WorkGroup:
-    """One work-group: its id and the values of all visible names (which never shadow one another).
+    """One work-group, or one of its work-items: its id and the values of all visible names, which never shadow others.
 
     What instructions are made of is at hand in `scalar`, `memory` and `algebra`; they raise `fault`.
     """
@@ -88,6 +102,10 @@ class WorkGroup:
     launch: _Launch
     group: int
     values: dict[str, Any] = field(default_factory=dict)
+    #: Of a work-item that runs a region for itself, the numbers of the iterations of the loops around the place where
+    #: it is, and its number in its sub-group with that of the sub-group.
+    iterations: list[int] = field(default_factory=list)
+    place: tuple[int, int] = (0, 0)
 
     @property
     def debug(self) -> bool:
@@ -95,13 +113,23 @@ class WorkGroup:
         return self.launch.debug
 
     def run(self, region: ops.Region) -> tuple[Any, ...]:
-        """Run the operations of a region; return what it yields."""
+        """Run the operations of a region, where nobody else is waited for; return what it yields."""
+        steps = self.steps(region)
+        try:
+            while True:
+                next(steps)
+        except StopIteration as end:
+            results: tuple[Any, ...] = end.value
+            return results
+
+    def steps(self, region: ops.Region) -> Steps:
+        """Run the operations of a region and give what each of them waits for; return what it yields."""
         for operation in region:
             if isinstance(operation, ops.Yield):
-                return self.execute(operation)
+                return operation.execute(self)
             try:
                 self.launch.count_step()
-                results = self.execute(operation)
+                results = (yield from operation.steps(self)) if operation.waits else operation.execute(self)
             except Fault as fault:
                 raise fault.locate(operation.span, self.group, self.launch.source) from None
             for name, result in zip(operation.results, results, strict=True):
@@ -109,6 +137,20 @@ class WorkGroup:
             if self.launch.trace is not None:
                 self.launch.trace(self.group, operation, results)
         return ()
+
+    def meeting(self, operation: ops.Operation, value: Any = None) -> Meeting:
+        """Return what a work-item waits at that comes to an instruction with a value."""
+        return Meeting(operation, tuple(self.iterations), value)
+
+    def run_together(
+        self, body: ops.Region, subgroups: Iterable[int], variables: Iterable[tuple[ops.Value, int]] = ()
+    ) -> None:
+        """Have the work-items of sub-groups run a region each for itself, with variables set; see `work_items`."""
+        for variable, value in variables:
+            self.values[variable.name] = scalar.from_python(value, ops.scalar_type(variable))
+        items = {(lane, subgroup): replace(self, values=dict(self.values), iterations=[], place=(lane, subgroup))
+                 for subgroup in subgroups for lane in range(self.launch.work_items.lanes)}
+        work_items.run_together({place: item.steps(body) for place, item in items.items()}, self.launch.ordered)
 
     def value(self, operand: ops.Operand) -> Any:
         """Return the value of an operand."""
@@ -121,10 +163,6 @@ class WorkGroup:
     def index(self, operand: ops.Operand) -> int:
         """Return the value of an integer operand as a Python integer."""
         return int(self.value(operand))
-
-    def execute(self, operation: ops.Operation) -> tuple[Any, ...]:
-        """Execute one operation; return the values of its results."""
-        return operation.execute(self)
 
     def iteration(self, body: ops.Region, variables: Iterable[tuple[ops.Value, int]]) -> tuple[Any, ...]:
         """Run the body of a loop with its variables set; return what it yields."""

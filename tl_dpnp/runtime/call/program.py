@@ -43,7 +43,7 @@ class Program:
         """Whether the linear algebra is all that a work-group does, once and on sizes that do not vary."""
         def is_fixed(operation: ops.Operation) -> bool:
             match operation:
-                case ops.For() | ops.Foreach():
+                case ops.For() | ops.Foreach() | ops.Parallel() | ops.ForeachTile():
                     return False
                 case ops.LinearAlgebra(operands=operands):
                     types = (operand.type for operand in operands)
