@@ -12,6 +12,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.lowering.decomposition import decompose
 from tl_dpnp.lowering.rewrite import map_operation, with_regions
+from tl_dpnp.lowering.work_items import has_work_items, spread_work_items
 from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
@@ -19,6 +20,8 @@ __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquel
 
 def canonicalize(function: ops.Function) -> ops.Function:
     """Return `function` in canonical form; it computes the same."""
+    if has_work_items(function):
+        function = spread_work_items(rename_uniquely(function))
     return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 

@@ -1,0 +1,68 @@
+"""Regions that each work-item runs for itself, as ``foreach`` loops over the work-items.
+
+The work-items that a program sees are indices of loops, whichever work-items a device has: a region becomes phases
+(`phases.py`), each of which is a ``foreach``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator
+from dataclasses import replace
+
+from tl_dpnp.errors import Span
+from tl_dpnp.language import ops
+from tl_dpnp.language.builder import FunctionBuilder
+from tl_dpnp.lowering.phases import Phases, memory_type
+from tl_dpnp.lowering.rewrite import replace_body, with_regions
+from tl_dpnp.scalars import INDEX
+
+__all__ = ["has_work_items", "spread_work_items"]
+
+
+def has_work_items(function: ops.Function) -> bool:
+    """Return whether a function has instructions about work-items."""
+    kinds = (ops.Parallel, ops.ForeachTile, ops.WorkItemCount)
+    return any(isinstance(operation, kinds) for operation in function.body.walk())
+
+
+def spread_work_items(function: ops.Function) -> ops.Function:
+    """Return a function without instructions about work-items; the names of `function` must be unique."""
+    taken = {parameter.name for parameter in function.parameters}
+    for operation in function.body.walk():
+        taken.update(value.name for value in (*operation.results, *operation.loop_variables))
+    return replace_body(function, _spread(function.body, ops.work_items_of(function), taken))
+
+
+def _spread(region: ops.Region, items: ops.WorkItems, taken: Collection[str]) -> Iterator[ops.Operation]:
+    for operation in region:
+        if isinstance(operation, ops.WorkItemCount):
+            number = ops.Constant(operation.number(items), INDEX)
+            yield ops.Cast(operand=number, result=operation.result, span=operation.span)
+            continue
+        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, items, taken)))
+                                             for inner in operation.regions])
+        if isinstance(operation, ops.Parallel | ops.ForeachTile):
+            own = {inner.span for inner in operation.body.walk()}
+            yield from _placed(_written(operation, items, taken), operation.span, own)
+        else:
+            yield operation
+
+
+def _written(
+    operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, taken: Collection[str]
+) -> ops.Region:
+    """Return what takes the place of a region; what it keeps in memory shows in a first attempt."""
+    # Parameters of these names keep the builder from giving them to other values.
+    trial = Phases(FunctionBuilder("work_items", dict.fromkeys(taken, INDEX)), items)
+    trial.write(operation)
+    b = FunctionBuilder("work_items", dict.fromkeys(taken, INDEX))
+    memory = {number: b.alloca(memory_type(type, items)) for number, type in sorted(trial.read.items())}
+    Phases(b, items, memory).write(operation)
+    return b.function().body
+
+
+def _placed(region: ops.Region, span: Span, own: Container[Span]) -> Iterator[ops.Operation]:
+    """Yield operations at the place of an instruction, unless they stand at places in it."""
+    for operation in region:
+        regions = [ops.Region(tuple(_placed(inner, span, own))) for inner in operation.regions]
+        yield replace(with_regions(operation, regions), span=operation.span if operation.span in own else span)
