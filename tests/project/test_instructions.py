@@ -14,11 +14,15 @@ from tl_dpnp.language import ops
 
 PACKAGE = pathlib.Path(__file__).parents[2] / "tl_dpnp"
 #: Words that mean something else there: what operators of other languages and products of sizes are written as, the
-#: functions that the meanings of instructions are made of, and what compile-time variables are calculated with.
+#: functions that the meanings of instructions are made of, what compile-time variables are calculated with, and an
+#: attribute of functions.
 OTHER_USES = {
+    "language/attributes.py": {"subgroup_size"},
+    "language/elaborate.py": {"subgroup_size"},
     "language/definitions.py": {"min", "max", "shl", "shr", "and", "or", "xor"},
-    "language/hints.py": {"arith", "expand"},
+    "language/hints.py": {"arith", "expand", "subgroup_size"},
     "language/instructions/atomics.py": {"load", "store", "add", "min", "max"},
+    "language/instructions/subgroups.py": {"add", "min", "max"},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
     "lowering/decomposition.py": {"Cumsum"},  # what it is lowered to stands there
     "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},

@@ -48,7 +48,8 @@ def test_places(target):
     words = ["subgroup_id.x", "subgroup_id.y", "subgroup_id.z", "subgroup_linear_id", "subgroup_local_id",
              "num_subgroups.x", "num_subgroups.y", "num_subgroups.z", "subgroup_size"]
     body = "".join(f"%r{n} = {word} : i32 store %r{n}, %x[%p, {n}]\n" for n, word in enumerate(words))
-    check(target, f"func @f(%x: memref<i32x{N}x9>) {{ parallel {{ {PLACE} {body} }} }}", fortran(np.zeros((N, 9), "i4")))
+    source = f"func @f(%x: memref<i32x{N}x9>) {{ parallel {{ {PLACE} {body} }} }}"
+    check(target, source, fortran(np.zeros((N, 9), "i4")))
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)

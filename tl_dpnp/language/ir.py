@@ -149,7 +149,7 @@ class Operation:
     is_newer: ClassVar[bool] = False
     collective: ClassVar[bool] = False
     pure: ClassVar[bool] = False
-    #: The work-items among which it is done where each of them runs a region for itself: "work_group" or "subgroup".
+    #: The work-items among which it is done where each of them runs a region for itself: "work-group" or "sub-group".
     among: ClassVar[str | None] = None
     #: Whether its regions are run by each work-item for itself, and which of them do that together.
     shared: ClassVar[bool] = False

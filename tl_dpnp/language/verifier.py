@@ -236,7 +236,7 @@ class _Verifier:
     def check_place(self, operation: Operation, shared: Operation | None) -> None:
         """Check that the work-items that an operation is for come to it."""
         if shared is None:
-            if operation.among == "subgroup":
+            if operation.among == "sub-group":
                 message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"
                 self.report(operation, message, "put it into parallel { ... } or a foreach_tile")
             return

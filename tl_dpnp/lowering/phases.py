@@ -380,7 +380,7 @@ class Phases:
 
 
 def _constant(b: FunctionBuilder, value: Number, type: ScalarType) -> Argument:
-    """Return a number, whether or not the language has a constant for it: for ends of integers of 64 bits it has none."""
+    """Return a number, also one that the language has no constant for: an end of the integers of 64 bits."""
     if not type.is_integer or -(2**63) < value.real < 2**63:
         return value
     return b.arith("shl", 1, 63, type=type) if value.real < 0 else b.arith("not", 0, type=type)

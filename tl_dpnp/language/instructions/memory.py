@@ -85,7 +85,7 @@ class Barrier(Spelled):
     spelling = "barrier"
     example = "barrier"
     collective = True
-    among = "work_group"
+    among = "work-group"
     waits = True
 
     @classmethod

@@ -74,7 +74,7 @@ class Parallel(Operation):
     collective = True
     shared = True
     is_newer = True
-    together = ("work_group", "subgroup")
+    together = ("work-group", "sub-group")
 
     body: Region
 
@@ -111,7 +111,7 @@ class ForeachTile(Operation):
     collective = True
     shared = True
     is_newer = True
-    together = ("subgroup",)
+    together = ("sub-group",)
 
     variables: tuple[Value, ...]
     starts: tuple[Operand, ...]
@@ -256,7 +256,7 @@ class WorkItemPlace(Spelled):
 
     is_newer = True
     pure = True
-    among = "subgroup"
+    among = "sub-group"
 
     if TYPE_CHECKING:
         result: Result

@@ -31,7 +31,7 @@ class SubgroupExchange(Spelled):
     """Base of the instructions for which all work-items of a sub-group give a value, their `operand`."""
 
     is_newer = True
-    among = "subgroup"
+    among = "sub-group"
     waits = True
 
     if TYPE_CHECKING:  # a field of the classes, which have it in the order in which it is written
