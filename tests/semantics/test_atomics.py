@@ -48,6 +48,14 @@ def test_a_work_group_does_it_once(target):
 
 
 @pytest.mark.parametrize("target", _FEW, ids=str)
+def test_its_result_may_have_any_name(target):
+    """What it is lowered to takes no number that the result has."""
+    x = np.full((), 4, np.int32)
+    target.run("func @f(%x: memref<i32>) { %0 = atomic_add 3, %x[] : i32 store %0, %x[] }", x)
+    assert x == 4
+
+
+@pytest.mark.parametrize("target", _FEW, ids=str)
 @pytest.mark.parametrize("element", [*DTYPES, "f16"])
 @pytest.mark.parametrize("function", ["add", "min", "max"])
 def test_updates_of_each_type(target, element, function):

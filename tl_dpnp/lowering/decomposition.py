@@ -73,7 +73,7 @@ def _access_once(b: FunctionBuilder, operation: ops.AtomicAccess) -> None:
     with b.foreach(0, 1):
         b.append(operation)  # whose result is visible in this region alone
         b.store(result, found)
-    b.load(found, name=result.name)
+    b.append(ops.Load(source=found, indices=(), result=result))
 
 
 @contextmanager
@@ -108,13 +108,9 @@ def _lacks_loops(operation: ops.Operation) -> bool:
 
 def _decomposed(region: ops.Region, taken: Set[str], is_collective: bool = True) -> Iterator[ops.Operation]:
     for operation in region:
-        if isinstance(operation, ops.AtomicAccess) and is_collective:
-            names = taken - {value.name for value in operation.results}
-            builder = FunctionBuilder("decomposition", dict.fromkeys(names, INDEX))
-            _access_once(builder, operation)
-            yield from _placed(builder.function().body, operation)
-            continue
         build = _DECOMPOSITIONS.get(type(operation))
+        if isinstance(operation, ops.AtomicAccess) and is_collective:
+            build = _access_once
         if build is not None:
             # Parameters of these names keep the builder from giving them to other values.
             builder = FunctionBuilder("decomposition", dict.fromkeys(taken, INDEX))
