@@ -30,6 +30,8 @@ ENGINE_TYPES: tuple[tuple[tuple[ScalarType, ...], tuple[ScalarType, ...]], ...] 
 )
 #: What every third program may contain, on devices that compute with complex numbers.
 WITH_COMPLEX = Features(types=(*DEVICE_TYPES, *(C32, C64) * 4), atomic_types=(I32, F32, F64, C32, C64))
+#: And what every third other one may.
+WITH_WORK_ITEMS = Features(work_items=True)
 #: Programs that are written until one has a product for the engine.
 ATTEMPTS = 200
 
@@ -47,7 +49,8 @@ def make(kind: str, seed: int) -> Case:
     """Return the case of a seed."""
     if kind.startswith("dpas"):
         return engine_case(seed)
-    return Case(random_program(seed, WITH_COMPLEX if kind != "cuda" and seed % 3 == 0 else None), seed)
+    features = {0: WITH_COMPLEX if kind != "cuda" else None, 1: WITH_WORK_ITEMS}.get(seed % 3)
+    return Case(random_program(seed, features), seed)
 
 
 def engine_case(seed: int) -> Case:

@@ -80,6 +80,6 @@ def disagreements(program: Program, layout: str, debug: bool = False) -> list[st
     seed = program.seed or 0
     expected = program.make_arguments(seed)
     with np.errstate(all="ignore"):
-        interpret(program.function, numpy_arguments(expected), program.group_size)
+        interpret(with_layout(program, layout), numpy_arguments(expected), program.group_size)
     actual = run_on_device(program, layout, program.make_arguments(seed), debug)
     return differences(expected, actual, program.tolerances)

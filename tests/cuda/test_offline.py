@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import tl_dpnp
+from tests.campaigns.programs import WITH_WORK_ITEMS
 from tests.cuda.programs import LAYOUTS, with_layout
 from tests.cuda.staged_programs import CASES
 from tests.cuda.tensorized import TENSORIZED, scheduled, source
@@ -84,6 +85,17 @@ def test_the_sub_group_form_is_a_block_of_warps():
     for instruction in ("bar.sync", "fma.rn.f32", "ld.shared.f32", "st.global.f32", "%ctaid.x", "%tid.y"):
         assert instruction in ptx
     assert f".maxntid {32 * lowered.plan.subgroups}" in ptx
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_regions_that_work_items_run_compile(layout):
+    """Their work-items are iterations, which threads share; they wait for one another at barriers of the block."""
+    barriers = 0
+    for seed in range(12):
+        function = with_layout(random_program(seed, WITH_WORK_ITEMS), layout)
+        kernel = tl_dpnp.compile(ops.Module((function,)), target="cuda", cache=False, debug=seed % 4 == 0)
+        barriers += only(kernel.inspect_ptx()).count("bar.sync")
+    assert barriers
 
 
 def test_mathematics_and_atomics_become_those_of_the_device():

@@ -126,8 +126,8 @@ def disagreements(
     """
     seed = seed if seed is not None else program.seed or 0
     expected = program.make_arguments(seed)
-    with np.errstate(all="ignore"):
-        interpret(program.function, numpy_arguments(expected), program.group_size)
+    with np.errstate(all="ignore"):  # of the layout, which says how many work-items there are
+        interpret(with_layout(program, layout), numpy_arguments(expected), program.group_size)
     actual = _compiling.submit(
         run_on_device, program, layout, program.make_arguments(seed), debug, prepare, **options).result()
     return differences(expected, actual, program.tolerances)

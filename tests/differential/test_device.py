@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.campaigns.programs import WITH_COMPLEX
+from tests.campaigns.programs import WITH_COMPLEX, WITH_WORK_ITEMS
 from tests.differential.conftest import counted
 from tests.differential.device import LAYOUTS, disagreements
 from tests.strategies.programs import Program, random_program
@@ -37,6 +37,20 @@ def test_programs_with_complex_numbers(layout: str, differential_programs: int) 
     )
     def agree(seed: int) -> None:
         check(random_program(seed, WITH_COMPLEX), layout)
+
+    agree()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_programs_with_work_items(layout: str, differential_programs: int) -> None:
+    """Regions that each work-item runs for itself, of as many as the layout has."""
+    @given(seeds, st.booleans())
+    @settings(
+        max_examples=max(1, differential_programs // 2), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    def agree(seed: int, debug: bool) -> None:
+        check(random_program(seed, WITH_WORK_ITEMS), layout, debug)
 
     agree()
 

@@ -33,6 +33,8 @@ class Control(Algebra):
         ]
         if self.features.newer:
             kinds.append((self.accumulate, 1))
+        if self.features.work_items:
+            kinds.append((self.work_items, 12))
         if self.features.replicated_memory:
             kinds.append((self.replicated_store, 2))
         if self.frame.depth < MAX_DEPTH:
@@ -60,6 +62,10 @@ class Control(Algebra):
             self.replicated_statements(count)
         else:
             self.statements(count)
+
+    def work_items(self) -> None:
+        """Emit a region that work-items run; defined with those."""
+        raise NotImplementedError
 
     def small_shape(self) -> list[int]:
         sizes = [self.uniform_sizes()[0] for _ in range(self.rng.randint(0, 2))]

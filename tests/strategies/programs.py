@@ -26,8 +26,8 @@ from tests.strategies.arguments import (
     GroupArgument,
     ScalarArgument,
 )
-from tests.strategies.control import Control
 from tests.strategies.memory import Sizes
+from tests.strategies.work_items import WorkItems
 from tests.strategies.writer import Features
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_module
@@ -78,7 +78,7 @@ def programs(features: Features | None = None) -> st.SearchStrategy[Program]:
     return st.integers(0, 2**32 - 1).map(lambda seed: random_program(seed, features))
 
 
-class _Builder(Control):
+class _Builder(WorkItems):
     """Writes the parameters, the views of them that belong to the work-group, and the body."""
 
     def program(self, seed: int | None) -> Program:

@@ -52,7 +52,7 @@ def _smaller(region: ops.Region) -> Iterator[ops.Region]:
 
 def _regions(operation: ops.Operation) -> Iterator[tuple[ops.Region, Callable[[ops.Region], ops.Operation]]]:
     match operation:
-        case ops.For(body=body) | ops.Foreach(body=body):
+        case ops.For(body=body) | ops.Foreach(body=body) | ops.Parallel(body=body) | ops.ForeachTile(body=body):
             yield body, lambda region: replace(operation, body=region)
         case ops.If(then=then, otherwise=otherwise):
             yield then, lambda region: replace(operation, then=region)

@@ -17,6 +17,7 @@ from tl_dpnp.language.printer import print_module
 from tl_dpnp.language.verifier import verify
 
 EVERYTHING = Features(types=ALL_TYPES)
+WITH_WORK_ITEMS = Features(types=ALL_TYPES, work_items=True)
 
 
 def check_views(group, operation, results):
@@ -35,7 +36,7 @@ def run(program: Program, order_seed: int | None = None) -> list:
     return arguments
 
 
-@given(programs(EVERYTHING))
+@given(programs(EVERYTHING) | programs(WITH_WORK_ITEMS))
 @settings(max_examples=150, deadline=None)
 def test_programs_are_valid_and_make_the_round_trip(program):
     verify(program.module)
@@ -44,7 +45,7 @@ def test_programs_are_valid_and_make_the_round_trip(program):
     assert print_module(parse(text)) == text
 
 
-@given(programs(EVERYTHING))
+@given(programs(EVERYTHING) | programs(WITH_WORK_ITEMS))
 @settings(max_examples=100, deadline=None)
 def test_result_depends_on_no_order(program):
     expected = run(program)
@@ -108,6 +109,19 @@ def test_programs_are_rich():
     assert {(ops.For, ops.Gemm), (ops.For, ops.Foreach), (ops.If, ops.For), (ops.Foreach, ops.For),
             (ops.Foreach, ops.If)} <= kinds
     assert 20 <= np.mean(sizes) <= 50
+
+
+def test_work_items_meet_in_all_ways():
+    seen, meetings = set(), set()
+    for seed in range(200):
+        for operation in random_program(seed, WITH_WORK_ITEMS).function.body.walk():
+            seen.add(type(operation))
+            meetings |= {(type(operation), type(inner).__bases__[0]) for region in operation.regions
+                         for inner in region if isinstance(inner, ops.SubgroupExchange)}
+    wanted = [kind for kind in ops.INSTRUCTIONS if kind.among == "sub-group" or "sub-group" in kind.together]
+    assert len(wanted) == 15
+    assert seen >= {*wanted, ops.NumSubgroups, ops.SubgroupSize, ops.Barrier}
+    assert {(ops.For, ops.SubgroupReduce), (ops.If, ops.SubgroupExclusiveScan)} <= meetings
 
 
 def test_a_race_is_found():

@@ -49,6 +49,7 @@ class Features:
     group_offsets: bool = True
     replicated_memory: bool = True  # loads and stores outside foreach
     newer: bool = True  # what the dialect 0.3 cannot say
+    work_items: bool = False  # regions that each work-item runs for itself
     statements: tuple[int, int] = (1, 4)
     max_groups: int = 5
 
