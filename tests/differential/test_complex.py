@@ -17,7 +17,7 @@ DEVICES = [target for target in TARGETS if target.layout is not None and target.
 FORMS = ["vector", "subgroup"]
 #: Parts of numbers: each kind of them with each other, and as real and imaginary parts.
 SPECIAL = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan]
-BINARY = ("add", "sub", "mul", "div")
+BINARY, UNARY = ("add", "sub", "mul", "div"), ("neg", "conj")
 
 
 def special(type_: str) -> tuple[np.ndarray, np.ndarray]:
@@ -48,12 +48,14 @@ def test_arithmetic(target: Target, type_: str, loop: str) -> None:
     """All instructions, in vectors and one by one."""
     a, b = special(type_)
     size = a.size
-    results = [np.zeros(size, a.dtype) for _ in (*BINARY, "neg")] + [np.zeros(size, bool) for _ in range(3)]
+    results = [np.zeros(size, a.dtype) for _ in (*BINARY, *UNARY)] + [np.zeros(size, a.real.dtype) for _ in range(2)]
+    results += [np.zeros(size, bool) for _ in range(3)]
     names = [f"%r{number}" for number in range(len(results))]
-    kinds = [type_] * (len(BINARY) + 1) + ["i1"] * 3
-    lines = [f"%v{number} = arith.{kind} %x, %y : {type_}" for number, kind in enumerate(BINARY)]
-    lines += [f"%v4 = arith.neg %x : {type_}", f"%v5 = cmp.eq %x, %y : {type_}", f"%v6 = cmp.ne %x, %y : {type_}",
-              f"%v7 = cast %x : {type_} -> i1"]
+    kinds = [type_] * (len(BINARY) + len(UNARY)) + [PARTS[type_]] * 2 + ["i1"] * 3
+    values = [f"arith.{kind} %x, %y : {type_}" for kind in BINARY] + [f"arith.{kind} %x : {type_}" for kind in UNARY]
+    values += [f"{word} %x : {type_} -> {PARTS[type_]}" for word in ("re", "im")]
+    values += [f"cmp.eq %x, %y : {type_}", f"cmp.ne %x, %y : {type_}", f"cast %x : {type_} -> i1"]
+    lines = [f"%v{number} = {value}" for number, value in enumerate(values)]
     lines += [f"store %v{number}, {name}[%i] : memref<{kind}x{size}>"
               for number, (name, kind) in enumerate(zip(names, kinds, strict=True))]
     parameters = ", ".join(f"{name}: memref<{kind}x{size}>" for name, kind in zip(names, kinds, strict=True))
@@ -68,7 +70,10 @@ def test_arithmetic(target: Target, type_: str, loop: str) -> None:
     TARGETS[0].run(source, a, b, *expected, group_size=1)
     target.run(source, a, b, *results, group_size=1)
     for got, right in zip(results, expected, strict=True):
-        assert_close(got, right) if right.dtype != bool else np.testing.assert_array_equal(got, right)
+        assert_close(got, right) if right.dtype.kind == "c" else np.testing.assert_array_equal(got, right)
+    for got, right in zip(results[6:8], (a.real, a.imag), strict=True):
+        np.testing.assert_array_equal(got, right)
+    np.testing.assert_array_equal(np.signbit(results[5].imag), ~np.signbit(a.imag))
     assert not np.isnan(results[3][:-99]).all()
 
 

@@ -16,11 +16,11 @@ from tl_dpnp.errors import TLError, UnsupportedError
 from tl_dpnp.language import ops, parse, print_module, printer
 from tl_dpnp.language.assembly import operand_text
 from tl_dpnp.language.types import GroupType
-from tl_dpnp.scalars import F32, I32, INDEX
+from tl_dpnp.scalars import F32, I32, INDEX, SCALAR_TYPES
 
 PARAMETERS = (
-    "%a: f32, %b: f32, %i: index, %n: i32, %p: bool, %A: memref<f32x4x4>, %v: memref<f32x4>, %w: memref<f32x4>, "
-    "%s: memref<f32>, %D: memref<f32x4x4x?>, %E: memref<f32x8x6>, %G: group<memref<f32x4x?>>"
+    "%a: f32, %b: f32, %i: index, %n: i32, %Z: c32, %p: bool, %A: memref<f32x4x4>, %v: memref<f32x4>, "
+    "%w: memref<f32x4>, %s: memref<f32>, %D: memref<f32x4x4x?>, %E: memref<f32x8x6>, %G: group<memref<f32x4x?>>"
 )
 M, V, S = "memref<f32x4x4>", "memref<f32x4>", "memref<f32>"
 
@@ -36,7 +36,9 @@ def body(text, parameters=PARAMETERS):
 #: The same in 0.3 and in 0.4.
 SPELLINGS = [
     *((f"%r = arith.{kind} %n, %n : i32", f"%r = {kind} %n, %n : i32") for kind in ops.ARITHMETIC),
-    *((f"%r = arith.{kind} %n : i32", f"%r = {kind} %n : i32") for kind in ops.UNARY),
+    *((f"%r = arith.{kind} %n : i32", f"%r = {kind} %n : i32") for kind in ("neg", "not")),
+    ("%r = arith.conj %Z : c32", "%r = conj %Z : c32"),
+    *((f"%r = {word} %Z : c32 -> f32", f"%r = {word} %Z : f32") for word in ("re", "im")),
     *((f"%r = arith.{kind} %p, true : i1", f"%r = {kind} %p, true : bool") for kind in ("and", "or", "xor")),
     *((f"%r = math.{kind} %a : f32", f"%r = {kind} %a : f32")
       for kind in ("exp", "log", "exp2", "log2", "sin", "cos", "abs")),
@@ -223,7 +225,8 @@ def test_atomic_accesses(text, modifiers):
 LATER = [
     "%r = group_id.y : index", "%r = num_groups.z : index",
     "%r = associated %A : bool",
-    "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>", "%r = re %a : f32",
+    "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>",
+    "%r = expandc2r %A : memref<f32x2x4x4>",
     "%t = alloca {alignment=64} : memref<f32x4,local>",
 ]
 
@@ -245,6 +248,30 @@ def test_bits_of_other_types_are_refused(source, target, hint):
         parse(f"func @f(%a: {source}) {{ %b = bitcast %a : {target} }}")
     given = caught.value.diagnostics[0].hint
     assert given is None if hint is None else hint in given
+
+
+@pytest.mark.parametrize("word", ["re", "im"])
+def test_parts_of_complex_numbers_annotate_the_result(word):
+    module = parse(f"func @f(%z: c64) {{ %r = {word} %z : f64 %s = {word} %z : c64 -> f64 %w = conj %z : c64 }}")
+    newer, older, conjugate = module.functions[0].body
+    assert type(newer) is type(older) is {"re": ops.Re, "im": ops.Im}[word]
+    assert newer.result.type == older.result.type == SCALAR_TYPES["f64"]
+    assert (conjugate.kind, conjugate.result.type) == ("conj", SCALAR_TYPES["c64"])
+    assert f"%r = {word} %z : f64" in print_module(module)
+    assert f"%r = {word} %z : c64 -> f64" in print_module(module, "0.3")
+    assert parse(print_module(module)) == parse(print_module(module, "0.3")) == module
+
+
+@pytest.mark.parametrize(("text", "message", "hint"), [
+    ("re %x : f64", "re works on complex numbers, not on f64", "use c32 or c64"),
+    ("im %z : f32", "im of c64 is not of type f32", "the parts of c64 are of type f64"),
+    ("conj %x : f64", "arith.conj works on complex numbers, not on f64", "its own conjugate"),
+    ("re [1, 2] : f64", "the constant has no type here", "constant"),
+])
+def test_parts_of_other_types_are_refused(text, message, hint):
+    with pytest.raises(TLError, match=message) as caught:
+        parse(f"func @f(%x: f64, %z: c64) {{ %b = {text} }}")
+    assert hint in caught.value.diagnostics[0].hint
 
 
 def test_carried_values():

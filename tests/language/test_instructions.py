@@ -51,7 +51,7 @@ def completed(text):
     names = [name for name in names if not re.search(rf"for(each)? {name} =", text)]
     names = [] if text.startswith("foreach_tile") else names  # it defines them all
     memrefs = re.findall(r"memref<[^>]*>", text)
-    scalars = re.findall(r"(?<=[ (])(?:f32|i32)\b", text) or ["f32"]
+    scalars = re.findall(r"(?<=[ (])(?:f32|i32|c32)\b", text) or ["f32"]
     vector = memrefs[:1] or ["memref<f32x4>"]  # where the spelling has no type of it
     candidates = {"%i": ["index"], "%l": ["i32"], "%m": vector, "%A": vector, "%B": vector, "%condition": ["i1"]}
     if len(memrefs) > 1:  # of linear algebra, in the order of its operands
@@ -82,8 +82,9 @@ def test_the_spelling_is_read_and_printed(kind):
     """The example, with each kind and each modifier, is legal for operands of some types, and prints as itself."""
     for text in spelled(kind):
         module = next(filter(None, map(parsed, completed(text))), None)
-        if module is None:  # of the kinds, some are for integers alone
-            module = next(map(parsed, completed(text.replace("f32", "i32"))))
+        if module is None:  # of the kinds, some are for other numbers alone
+            others = (text.replace("f32", other) for other in ("i32", "c32"))
+            module = next(filter(None, (parsed(program) for other in others for program in completed(other))))
         assert module is not None, text
         assert is_operation(module, kind)
         printed = print_module(module, dialect="0.4" if kind.is_newer else "0.3")

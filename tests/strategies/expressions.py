@@ -174,9 +174,9 @@ class Expressions(Writer):
         return self.arith("and", self.expression(scalar_type, depth), self._number(scalar_type, scalar_type.bits - 1))
 
     def _complex(self, scalar_type: ScalarType, depth: int) -> Scalar:
-        kind = self.pick(["add", "sub", "mul", "neg", "div"])
+        kind = self.pick(["add", "sub", "mul", "neg", "conj", "div"])
         lhs = self.expression(scalar_type, depth)
-        if kind == "neg":
+        if kind in ("neg", "conj"):
             return self.unary(kind, lhs)
         if kind == "div":
             constant = ops.Constant(self.pick([1 + 0j, -2 + 0j, 2j, 3 + 4j, 1 - 1j]), scalar_type)
@@ -186,7 +186,17 @@ class Expressions(Writer):
         exact = lhs.magnitude * rhs.magnitude if kind == "mul" else lhs.magnitude + rhs.magnitude
         return self.arith(kind, lhs, rhs, exact.scaled(2).rounded(scalar_type, 2))
 
+    def _wholes(self, scalar_type: ScalarType) -> list[ScalarType]:
+        """Return the complex types whose parts are of a type."""
+        return [other for other in self.features.types if other.is_complex and other.part == scalar_type]
+
+    def _part(self, scalar_type: ScalarType, depth: int) -> Scalar:
+        whole, kind = self.expression(self.pick(self._wholes(scalar_type)), depth), self.pick([ops.Re, ops.Im])
+        return self.scalar(lambda r: kind(operand=whole.operand, result=r), scalar_type, whole.magnitude)
+
     def _float(self, scalar_type: ScalarType, depth: int) -> Scalar:
+        if self._wholes(scalar_type) and self.chance(0.08):
+            return self._part(scalar_type, depth)
         functions = ["abs", "min", "max", "fma", *["function"] * 5] * self.features.mathematics
         kind = self.pick(["add", "add", "sub", "mul", "mul", "div", "rem", "neg", *functions])
         if kind == "function":

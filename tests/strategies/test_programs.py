@@ -124,6 +124,13 @@ def test_work_items_meet_in_all_ways():
     assert {(ops.For, ops.SubgroupReduce), (ops.If, ops.SubgroupExclusiveScan)} <= meetings
 
 
+def test_programs_take_complex_numbers_apart():
+    operations = [operation for seed in range(200)
+                  for operation in random_program(seed, Features(types=ALL_TYPES)).function.body.walk()]
+    assert {ops.Re, ops.Im} <= set(map(type, operations))
+    assert {operation.kind for operation in operations if isinstance(operation, ops.Unary)} == set(ops.UNARY)
+
+
 def test_a_race_is_found():
     """A foreach that reads what other iterations write gives another result in another order."""
     source = """func @f(%x: memref<i32x16>) {

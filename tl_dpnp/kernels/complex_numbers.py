@@ -16,7 +16,7 @@ from tl_dpnp.kernels.llvm import PairsType, constant, get_lane, lanes, numbers_o
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["compare", "complex_of", "divide", "from_real", "multiply", "multiply_add", "negate", "part_of",
+__all__ = ["compare", "complex_of", "conjugate", "divide", "from_real", "multiply", "multiply_add", "negate", "part_of",
            "times_i", "to_both_parts"]
 
 
@@ -55,6 +55,12 @@ def to_both_parts(builder: ir.IRBuilder, real: ir.Value, width: int) -> ir.Value
 def negate(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """Return −value."""
     return _pairs(builder, target_of(builder).negate(builder, numbers_of(builder, value)))
+
+
+def conjugate(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return re − i im."""
+    numbers = numbers_of(builder, value)
+    return _pairs(builder, _alternating(builder, numbers, target_of(builder).negate(builder, numbers)))
 
 
 def times_i(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:

@@ -30,7 +30,7 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType
 __all__ = [
     "arithmetic", "atomic_access", "barrier", "check", "comparison", "complex_of", "configure_tiles", "conversion",
     "element_load", "element_store", "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer",
-    "release_tiles", "reinterpretation", "trip_count", "unary", "work_item",
+    "part", "release_tiles", "reinterpretation", "trip_count", "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -44,7 +44,7 @@ def arithmetic(kind: str, scalar: ScalarType) -> Intrinsic:
 
 
 def unary(kind: str, scalar: ScalarType) -> Intrinsic:
-    """``neg_<type>(a)`` and ``not_<type>(a)``."""
+    """``neg_<type>(a)``, ``not_<type>(a)`` and ``conj_<type>(a)``."""
     return Intrinsic(f"{kind}_{scalar}", (scalar,), scalar, lambda b, a: scalar_ops.unary(b, kind, scalar, a[0]))
 
 
@@ -58,6 +58,12 @@ def comparison(kind: str, scalar: ScalarType) -> Intrinsic:
 def complex_of(scalar: ScalarType) -> Intrinsic:
     """``<type>_of(re, im)``."""
     return Intrinsic(f"{scalar}_of", (scalar.part,) * 2, scalar, lambda b, a: complex_numbers.complex_of(b, a[0], a[1]))
+
+
+def part(number: int, scalar: ScalarType) -> Intrinsic:
+    """``re_<type>(a)``, number 0, and ``im_<type>(a)``, number 1."""
+    name = f"{('re', 'im')[number]}_{scalar}"
+    return Intrinsic(name, (scalar,), scalar.part, lambda b, a: complex_numbers.part_of(b, a[0], number))
 
 
 def configure_tiles(palette: Palette) -> Intrinsic:

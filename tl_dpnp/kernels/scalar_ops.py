@@ -66,13 +66,13 @@ def _divide(builder: ir.IRBuilder, kind: str, scalar: ScalarType, lhs: ir.Value,
 
 
 def unary(builder: ir.IRBuilder, kind: str, scalar: ScalarType, operand: ir.Value) -> ir.Value:
-    """Emit ``arith.neg`` or ``arith.not``."""
+    """Emit ``arith.neg``, ``arith.not`` or ``arith.conj``."""
     if kind == "not":
         return builder.not_(operand)
     if scalar.is_float:
         return target_of(builder).negate(builder, operand)
     if scalar.is_complex:
-        return complex_numbers.negate(builder, operand)
+        return (complex_numbers.conjugate if kind == "conj" else complex_numbers.negate)(builder, operand)
     return builder.sub(constant(operand.type, 0), operand)
 
 

@@ -94,10 +94,12 @@ def kind_errors(name: str, type: Type, kinds: tuple[str, ...] | None) -> Iterato
         accepted = {"signed": "integers", "unsigned": "integers", "float": "floats", "complex": "complex numbers"}
         names = list(dict.fromkeys(accepted.get(kind, "i1") for kind in kinds))
         hint = f"cast the operands to {'an integer' if 'signed' in kinds else 'a floating-point'} type first"
-        if type == I1:
+        if kinds == ("complex",):
+            hint = "a number without imaginary part is its own conjugate"
+        elif type == I1:
             hint = "use arith.and, arith.or, arith.xor or arith.not on i1"
         elif type.is_complex:
-            hint = "use arith.add, arith.sub, arith.mul, arith.div or arith.neg on complex numbers"
+            hint = "use arith.add, arith.sub, arith.mul, arith.div, arith.neg or arith.conj on complex numbers"
         yield RuleError(f"{name} works on {_enumerate(names)}, not on {type}", hint)
 
 

@@ -145,6 +145,8 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
         case ops.Unary(kind=kind, operand=ops.Constant() as operand):
             given = semantics.from_python(operand.value, operand.type)
             return _constant(semantics.unary(kind, operand.type, given), operation.result)
+        case ops.Part(part=part, operand=ops.Constant() as operand, result=result):
+            return _constant(semantics.part(part, semantics.from_python(operand.value, operand.type)), result)
         case ops.Cast(operand=ops.Constant() as operand, result=result):
             given = semantics.from_python(operand.value, operand.type)
             if not semantics.is_in_range(given, operand.type, ops.scalar_type(result)):

@@ -10,7 +10,7 @@ __all__ = ["scalar_intrinsic"]
 
 
 def scalar_intrinsic(operation: ops.Operation) -> Intrinsic:
-    """Return the intrinsic of arithmetic, mathematics, a comparison, a cast or a bitcast."""
+    """Return the intrinsic of arithmetic, mathematics, a comparison, a cast, a part or a bitcast."""
     type_ = ops.scalar_type(operation.operands[0])
     match operation:
         case ops.Arith(kind=kind):
@@ -23,6 +23,8 @@ def scalar_intrinsic(operation: ops.Operation) -> Intrinsic:
             return intrinsics.comparison(kind, type_)
         case ops.Cast(result=result):
             return intrinsics.conversion(type_.in_registers, ops.scalar_type(result))
+        case ops.Part(part=part):
+            return intrinsics.part(part, type_)
         case ops.Bitcast(result=result):
             return intrinsics.reinterpretation(type_, ops.scalar_type(result))
     raise AssertionError(operation)

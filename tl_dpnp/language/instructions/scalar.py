@@ -6,11 +6,12 @@ mathematics is this project's extension.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
@@ -35,6 +36,7 @@ ARITHMETIC: dict[str, tuple[str, ...]] = {
 UNARY: dict[str, tuple[str, ...]] = {
     "neg": ("signed", "unsigned", "float", "complex"),
     "not": ("signed", "unsigned", "boolean"),
+    "conj": ("complex",),
 }
 
 
@@ -157,7 +159,7 @@ class Arith(ScalarOperation):
 
 @dataclass(frozen=True)
 class Unary(ScalarOperation):
-    """``arith.neg`` and ``arith.not``; `kind` is in `UNARY`."""
+    """``arith.neg``, ``arith.not`` and ``arith.conj``; `kind` is in `UNARY`."""
 
     spelling = "arith{kind} {operand} : {result.scalar_type}"
     newer_spelling = "{kind} {operand} : {result.scalar_type}"
@@ -275,6 +277,54 @@ def is_bitcast(source: ScalarType, target: ScalarType) -> bool:
     integer, other = (source, target) if source.is_integer else (target, source)
     return (integer.kind == "signed" and integer != INDEX and other.bits == integer.bits
             and (other.is_float or other.is_complex))
+
+
+@dataclass(frozen=True)
+class Part(ScalarOperation):
+    """Base of ``re`` and ``im``, which give a part of a complex number.
+
+    Source: language 0.4, section "Arithmetic (unary)", which annotates the result alone; to write it as 0.3 writes a
+    cast is an extension.
+    """
+
+    #: 0 for the real part and 1 for the imaginary one.
+    part: ClassVar[int]
+
+    operand: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        source, target = self.operand.type, self.result.type
+        if not isinstance(source, ScalarType):
+            yield RuleError(f"{self.mnemonic} works on scalars, not on {describe(source)}", None, 0)
+        elif not source.is_complex:
+            yield RuleError(f"{self.mnemonic} works on complex numbers, not on {source}", "use c32 or c64", 0)
+        elif target != source.part:
+            hint = f"the parts of {source} are of type {source.part}"
+            yield RuleError(f"{self.mnemonic} of {source} is not of type {target}", hint)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.part(self.part, group.value(self.operand)),)
+
+
+@dataclass(frozen=True)
+class Re(Part):
+    """``re a : from -> to``; `to` is the type of the part."""
+
+    spelling = "re {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    newer_spelling = "re {operand} : {result.scalar_type}"
+    example = "%b = re %a : c32 -> f32"
+    part = 0
+
+
+@dataclass(frozen=True)
+class Im(Part):
+    """``im a : from -> to``; `to` is the type of the part."""
+
+    spelling = "im {operand} : {operand.scalar_type} -> {result.scalar_type}"
+    newer_spelling = "im {operand} : {result.scalar_type}"
+    example = "%b = im %a : c32 -> f32"
+    part = 1
 
 
 @dataclass(frozen=True)
@@ -424,6 +474,22 @@ class ScalarMethods(Building):
         """``bitcast`` to `type`; `source` is the type of the operand, needed where that is a number."""
         value = self._operand(operand, self._scalar_type(source, operand))
         return self._add_value(Bitcast(operand=value, result=self._result(self._checked_type(type), name)))
+
+    def conj(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
+        """``arith.conj``"""
+        return self.arith("conj", operand, type=type, name=name)
+
+    def re(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
+        """``re``, the real part; `type` is the complex type, needed where the operand is a number."""
+        return self._part(Re, operand, type, name)
+
+    def im(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
+        """``im``, the imaginary part; `type` is the complex type, needed where the operand is a number."""
+        return self._part(Im, operand, type, name)
+
+    def _part(self, kind: builtins.type[Part], operand: Argument, type: ScalarType | None, name: str) -> Value:
+        scalar = self._scalar_type(type, operand)
+        return self._add_value(kind(operand=self._operand(operand, scalar), result=self._result(scalar.part, name)))
 
     def group_id(self, *, name: str = "") -> Value:
         """``group_id``"""

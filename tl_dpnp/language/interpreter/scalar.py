@@ -127,6 +127,8 @@ _WRAPPING: dict[str, Callable[[Any, Any], Any]] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }
 
+_UNARY: dict[str, Callable[[Any], Any]] = {"neg": np.negative, "not": np.invert, "conj": np.conjugate}
+
 
 @np.errstate(all="ignore")
 def arith(kind: str, scalar_type: ScalarType, lhs: Scalar, rhs: Scalar, strict: bool = False) -> Scalar:
@@ -153,8 +155,13 @@ def arith(kind: str, scalar_type: ScalarType, lhs: Scalar, rhs: Scalar, strict: 
 
 @np.errstate(all="ignore")
 def unary(kind: str, scalar_type: ScalarType, operand: Scalar) -> Scalar:
-    """Compute ``arith.neg`` or ``arith.not``."""
-    return _finish(np.negative(operand) if kind == "neg" else np.invert(operand), scalar_type)
+    """Compute ``arith.neg``, ``arith.not`` or ``arith.conj``."""
+    return _finish(_UNARY[kind](operand), scalar_type)
+
+
+def part(number: int, value: Scalar) -> Scalar:
+    """Compute ``re`` (0) or ``im`` (1)."""
+    return value.imag if number else value.real
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
