@@ -48,14 +48,16 @@ def test_arithmetic(target: Target, type_: str, loop: str) -> None:
     """All instructions, in vectors and one by one."""
     a, b = special(type_)
     size = a.size
-    results = [np.zeros(size, a.dtype) for _ in (*BINARY, *UNARY)] + [np.zeros(size, a.real.dtype) for _ in range(2)]
-    results += [np.zeros(size, bool) for _ in range(3)]
+    results = [np.zeros(size, a.dtype) for _ in (*BINARY, *UNARY, "cmplx")]
+    results += [np.zeros(size, dtype) for dtype in (a.real.dtype, a.real.dtype, bool, bool, bool)]
     names = [f"%r{number}" for number in range(len(results))]
-    kinds = [type_] * (len(BINARY) + len(UNARY)) + [PARTS[type_]] * 2 + ["i1"] * 3
+    kinds = [type_] * (len(BINARY) + len(UNARY) + 1) + [PARTS[type_]] * 2 + ["i1"] * 3
     values = [f"arith.{kind} %x, %y : {type_}" for kind in BINARY] + [f"arith.{kind} %x : {type_}" for kind in UNARY]
-    values += [f"{word} %x : {type_} -> {PARTS[type_]}" for word in ("re", "im")]
+    values += [f"cmplx %v8, %v7 : {PARTS[type_]} -> {type_}"]
+    values += [f"re %x : {type_} -> {PARTS[type_]}", f"im %y : {type_} -> {PARTS[type_]}"]
     values += [f"cmp.eq %x, %y : {type_}", f"cmp.ne %x, %y : {type_}", f"cast %x : {type_} -> i1"]
     lines = [f"%v{number} = {value}" for number, value in enumerate(values)]
+    lines.append(lines.pop(6))
     lines += [f"store %v{number}, {name}[%i] : memref<{kind}x{size}>"
               for number, (name, kind) in enumerate(zip(names, kinds, strict=True))]
     parameters = ", ".join(f"{name}: memref<{kind}x{size}>" for name, kind in zip(names, kinds, strict=True))
@@ -71,10 +73,11 @@ def test_arithmetic(target: Target, type_: str, loop: str) -> None:
     target.run(source, a, b, *results, group_size=1)
     for got, right in zip(results, expected, strict=True):
         assert_close(got, right) if right.dtype.kind == "c" else np.testing.assert_array_equal(got, right)
-    for got, right in zip(results[6:8], (a.real, a.imag), strict=True):
+    for got, right in zip(results[7:9], (a.real, b.imag), strict=True):
         np.testing.assert_array_equal(got, right)
     np.testing.assert_array_equal(np.signbit(results[5].imag), ~np.signbit(a.imag))
     assert not np.isnan(results[3][:-99]).all()
+    np.testing.assert_array_equal(results[6].view(results[7].dtype).reshape(-1, 2), np.array([b.imag, a.real]).T)
 
 
 @pytest.mark.parametrize("type_", DTYPES)

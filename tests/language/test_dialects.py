@@ -38,6 +38,7 @@ SPELLINGS = [
     *((f"%r = arith.{kind} %n, %n : i32", f"%r = {kind} %n, %n : i32") for kind in ops.ARITHMETIC),
     *((f"%r = arith.{kind} %n : i32", f"%r = {kind} %n : i32") for kind in ("neg", "not")),
     ("%r = arith.conj %Z : c32", "%r = conj %Z : c32"),
+    ("%r = cmplx %a, 2.5 : f32 -> c32", "%c = constant 2.5 : f32 %r = cmplx %a, %c : c32"),
     *((f"%r = {word} %Z : c32 -> f32", f"%r = {word} %Z : f32") for word in ("re", "im")),
     *((f"%r = arith.{kind} %p, true : i1", f"%r = {kind} %p, true : bool") for kind in ("and", "or", "xor")),
     *((f"%r = math.{kind} %a : f32", f"%r = {kind} %a : f32")
@@ -264,6 +265,8 @@ def test_parts_of_complex_numbers_annotate_the_result(word):
 
 @pytest.mark.parametrize(("text", "message", "hint"), [
     ("re %x : f64", "re works on complex numbers, not on f64", "use c32 or c64"),
+    ("cmplx %x, %x : f64", "cmplx makes complex numbers, not", "use c32 or c64"),
+    ("cmplx %x, %x : c32", "cmplx", "cast"),
     ("im %z : f32", "im of c64 is not of type f32", "the parts of c64 are of type f64"),
     ("conj %x : f64", "arith.conj works on complex numbers, not on f64", "its own conjugate"),
     ("re [1, 2] : f64", "the constant has no type here", "constant"),

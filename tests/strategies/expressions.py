@@ -174,7 +174,11 @@ class Expressions(Writer):
         return self.arith("and", self.expression(scalar_type, depth), self._number(scalar_type, scalar_type.bits - 1))
 
     def _complex(self, scalar_type: ScalarType, depth: int) -> Scalar:
-        kind = self.pick(["add", "sub", "mul", "neg", "conj", "div"])
+        kind = self.pick(["add", "sub", "mul", "neg", "conj", "div", "cmplx"])
+        if kind == "cmplx":
+            real, imaginary = (self.expression(scalar_type.part, depth) for _ in range(2))
+            return self.scalar(lambda r: ops.Cmplx(real=real.operand, imaginary=imaginary.operand, result=r),
+                               scalar_type, real.magnitude + imaginary.magnitude)
         lhs = self.expression(scalar_type, depth)
         if kind in ("neg", "conj"):
             return self.unary(kind, lhs)

@@ -127,7 +127,7 @@ def test_work_items_meet_in_all_ways():
 def test_programs_take_complex_numbers_apart():
     operations = [operation for seed in range(200)
                   for operation in random_program(seed, Features(types=ALL_TYPES)).function.body.walk()]
-    assert {ops.Re, ops.Im} <= set(map(type, operations))
+    assert {ops.Re, ops.Im, ops.Cmplx} <= set(map(type, operations))
     assert {operation.kind for operation in operations if isinstance(operation, ops.Unary)} == set(ops.UNARY)
 
 

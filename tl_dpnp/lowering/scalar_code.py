@@ -25,6 +25,8 @@ def scalar_intrinsic(operation: ops.Operation) -> Intrinsic:
             return intrinsics.conversion(type_.in_registers, ops.scalar_type(result))
         case ops.Part(part=part):
             return intrinsics.part(part, type_)
+        case ops.Cmplx(result=result):
+            return intrinsics.complex_of(ops.scalar_type(result))
         case ops.Bitcast(result=result):
             return intrinsics.reinterpretation(type_, ops.scalar_type(result))
     raise AssertionError(operation)

@@ -328,6 +328,30 @@ class Im(Part):
 
 
 @dataclass(frozen=True)
+class Cmplx(ScalarOperation):
+    """``cmplx a, b : from -> to`` (an extension): the complex number a + b i, of floats of the type of its parts."""
+
+    spelling = "cmplx {real}, {imaginary} : {real.scalar_type} -> {result.scalar_type}"
+    newer_spelling = "cmplx {real}, {imaginary} : {result.scalar_type}"
+    example = "%c = cmplx %a, %b : f32 -> c32"
+
+    real: Operand
+    imaginary: Operand
+    result: Result
+
+    def errors(self) -> Iterator[RuleError]:
+        target = self.result.type
+        if not isinstance(target, ScalarType) or not target.is_complex:
+            yield RuleError(f"cmplx makes complex numbers, not {describe(target)}", "use c32 or c64")
+        else:
+            yield from scalar_errors((self.real, self.imaginary), target.part, first=0)
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        parts = group.value(self.real), group.value(self.imaginary)
+        return (group.scalar.cmplx(scalar_type(self.result), *parts),)
+
+
+@dataclass(frozen=True)
 class Compare(ScalarOperation):
     """``cmp.<kind> a, b : type``; the result is i1; `kind` is in `COMPARISONS`."""
 
@@ -486,6 +510,12 @@ class ScalarMethods(Building):
     def im(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``im``, the imaginary part; `type` is the complex type, needed where the operand is a number."""
         return self._part(Im, operand, type, name)
+
+    def cmplx(self, real: Argument, imaginary: Argument, type: ScalarType, *, name: str = "") -> Value:
+        """``cmplx`` of the complex type `type`"""
+        whole = self._checked_type(type)
+        first, second = (self._operand(part, whole.part) for part in (real, imaginary))
+        return self._add_value(Cmplx(real=first, imaginary=second, result=self._result(whole, name)))
 
     def _part(self, kind: builtins.type[Part], operand: Argument, type: ScalarType | None, name: str) -> Value:
         scalar = self._scalar_type(type, operand)

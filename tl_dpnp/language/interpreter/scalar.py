@@ -159,6 +159,11 @@ def unary(kind: str, scalar_type: ScalarType, operand: Scalar) -> Scalar:
     return _finish(_UNARY[kind](operand), scalar_type)
 
 
+def cmplx(scalar_type: ScalarType, real: Scalar, imaginary: Scalar) -> Scalar:
+    """Compute ``cmplx``."""
+    return compute_dtype(scalar_type).type(complex(real, imaginary))
+
+
 def part(number: int, value: Scalar) -> Scalar:
     """Compute ``re`` (0) or ``im`` (1)."""
     return value.imag if number else value.real
