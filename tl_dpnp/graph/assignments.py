@@ -81,9 +81,9 @@ def _value(trace: Trace, target: Any, value: Any) -> Node:
     if queue is not None and queue != target.sycl_queue:
         raise NotFused("the arrays are on different queues")
     if isinstance(node, Parameter):
-        fits = target.dtype.kind == "f"
+        fits = target.dtype.kind in "fc"
     elif isinstance(node, Number):
-        kinds = {bool: "biuf", int: "iuf", float: "f"}[type(node.value)]
+        kinds = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}[type(node.value)]
         limits = np.iinfo(target.dtype) if target.dtype.kind in "iu" else None
         fits = target.dtype.kind in kinds and (limits is None or limits.min <= node.value <= limits.max)
     else:

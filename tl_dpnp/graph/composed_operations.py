@@ -129,6 +129,8 @@ def _without_nan(reduction: str, neutral: float) -> Recorder:
 
     def record(trace: Trace, a: Any, *arguments: Any, **keywords: Any) -> Any:
         node = trace.operand(a)[0]
+        if node.dtype is not None and node.dtype.kind == "c":
+            raise NotFused(f"isnan of {node.dtype} is not fused")
         if node.dtype is not None and node.dtype.kind == "f":
             a = _where(trace, recorded(trace, "logical_not", recorded(trace, "isnan", a)), a, neutral)
         return recorded(trace, reduction, a, *arguments, **keywords)

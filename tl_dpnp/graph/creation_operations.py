@@ -72,7 +72,11 @@ def _value(trace: Trace, fill_value: Any, dtype: Any) -> tuple[Node, Any]:
     own = descriptor(node, fill_value)
     dtype = dpnp.full((), own).dtype if dtype is None else np.dtype(dtype)
     # What becomes of numbers that a type has not is dpnp's business.
-    holds = dtype.kind == "f" if isinstance(node, Parameter) else np.array(own).astype(dtype) == own
+    if isinstance(node, Parameter):
+        holds = dtype.kind in "fc"
+    else:
+        holds = (dtype.kind == "c" or not isinstance(own, complex | np.complexfloating)) and (
+            np.array(own).astype(dtype) == own)
     if not (holds or own != own):
         raise NotFused(f"the value is converted to {dtype}")
     return node, dtype

@@ -64,9 +64,9 @@ def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any],
     if dtype is None or not fusable(dtype):
         raise NotFused(f"{kind} of {', '.join(map(str, described))} is not fused")
     compute = _computing_dtype(kind, dtype, nodes, described, queue)
-    kinds = FUNCTIONS[kind].only
-    if scalar_type_of(compute).kind not in kinds:
-        raise NotFused(f"{kind} of {compute} is not fused")
+    if kind == "divide" and compute.kind == "c":
+        kind = _kind_of_division(*nodes)
+    _check_function(kind, compute, nodes)
     for value in (node.value if isinstance(node, Number) else plain(value)
                   for node, value in zip(nodes, values, strict=True) if isinstance(node, Number | Parameter)):
         for type in (compute, *(node.dtype for node in nodes if node.dtype is not None)):
@@ -76,6 +76,28 @@ def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any],
     except ValueError:
         raise NotFused("the shapes do not broadcast") from None
     return Map(shape, dtype, kind, tuple(nodes), compute)
+
+
+def _kind_of_division(a: Node, b: Node) -> str:
+    """Return how dpnp divides by complex numbers, and by an array of real ones: both parts by the number."""
+    if b.dtype is None or b.dtype.kind == "c":
+        return "divide"
+    if a.dtype is None or b.dtype != np.empty(0, a.dtype).real.dtype:
+        raise NotFused(f"division of {a.dtype} by {b.dtype} is not fused", "convert the divisor to a complex type")
+    return "divide_parts"
+
+
+def _check_function(kind: str, compute: np.dtype[Any], nodes: Sequence[Node]) -> None:
+    """Raise `NotFused` for a function that kernels have not in the type of its computation, or of complex operands.
+
+    Those may be computed with in another type: whether one is true, say.
+    """
+    operands = [node.dtype for node in nodes if node.dtype is not None and node.dtype.kind == "c"]
+    for dtype in (compute, *operands):
+        if scalar_type_of(dtype).kind not in FUNCTIONS[kind].only:
+            raise NotFused(f"{kind} of {dtype} is not fused")
+    if kind == "where" and nodes[0].dtype in operands:
+        raise NotFused(f"a condition of {nodes[0].dtype} is not fused")
 
 
 def _computing_dtype(
@@ -102,7 +124,7 @@ def _check_number(value: Any, type: np.dtype[Any]) -> None:
 
 
 for _kind in FUNCTIONS:
-    if _kind not in ("where", "astype", "clip", "pow", "round") and hasattr(dpnp, _kind):
+    if _kind not in ("where", "astype", "clip", "pow", "round", "real") and hasattr(dpnp, _kind):
         RECORDERS[_kind] = _elementwise(_kind, getattr(dpnp, _kind))
 for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert", "mod": "remainder",
                       "conj": "conjugate"}.items():
@@ -123,7 +145,7 @@ def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: 
     queue = trace.placed(operands)[1]
     described = tuple(descriptor(node, value) for node, value in zip(nodes, (base, exponent), strict=True))
     dtype = result_dtype(dpnp.power, described, queue)
-    if dtype is None or dtype.kind == "b" or not fusable(dtype):
+    if dtype is None or dtype.kind in "bc" or not fusable(dtype):
         raise NotFused(f"power of {', '.join(map(str, described))} is not fused")
     halves = 2 * exponent if type(exponent) in (int, float) else 0
     is_root = halves % 2 == 1
@@ -214,19 +236,19 @@ def _astype(trace: Trace, x: Any, dtype: Any, order: Any = "K", casting: Any = "
         raise NotFused(f"{dtype!r} is no dtype") from None
     if new == node.dtype and not copy:
         return x if type(x) is LazyArray else trace.capture(x)
-    if not np.can_cast(node.dtype, new, casting) or result_dtype(dpnp.ndarray.astype, (node.dtype,), operand[2],
-                                                                   dtype=new) != new:
+    loses = node.dtype is not None and node.dtype.kind == "c" and new.kind != "c"
+    if loses or not np.can_cast(node.dtype, new, casting) or result_dtype(
+        dpnp.ndarray.astype, (node.dtype,), operand[2], dtype=new
+    ) != new:
         raise NotFused(f"{node.dtype} is not cast to {new}")
     return result_array(trace, Map(node.shape, new, "astype", (node,), new), [operand])
 
 
 @records("real")
 def _real(trace: Trace, a: Any) -> Any:
-    """Return an array that has no imaginary part, as dpnp does."""
+    """Record the real parts; an array that has no imaginary parts is returned, as dpnp does."""
     check_arrays(a)
-    if a.dtype.kind == "c":
-        raise NotFused(f"kernels do not compute with {a.dtype}")
-    return a
+    return _elementwise("real", dpnp.real)(trace, a) if a.dtype.kind == "c" else a
 
 
 @records("copy")
@@ -261,8 +283,10 @@ def _reduction(kind: str, function: Any) -> Recorder:
             raise NotFused("a single work-group would have to reduce many elements", "reduce fewer axes")
         given = {} if dtype is None else {"dtype": dtype}
         result = result_dtype(function, (node.dtype,), queue, **given)
-        if result is None or not fusable(result) or (kind == "mean" and result.kind != "f"):
+        if result is None or not fusable(result) or (kind == "mean" and result.kind not in "fc"):
             raise NotFused(f"{kind} of {node.dtype} is not fused")
+        if "c" in (node.dtype.kind, result.kind) and (kind not in ("sum", "mean") or result.kind != "c"):
+            raise NotFused(f"{kind} of {node.dtype} in {result} is not fused")
         shape = tuple(size for place, size in enumerate(node.shape) if place not in places)
         if places:
             name = "sum" if kind == "mean" else kind
@@ -271,7 +295,7 @@ def _reduction(kind: str, function: Any) -> Recorder:
             reduced = Map(shape, result, "astype", (node,), result)
         if kind == "mean":
             count = number_node(math.prod(node.shape[place] for place in places))
-            reduced = Map(shape, result, "divide", (reduced, count), result)
+            reduced = Map(shape, result, "divide_parts" if result.kind == "c" else "divide", (reduced, count), result)
         if keepdims:
             old = iter(shape)
             reduced = slice_axes(reduced, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
@@ -295,7 +319,7 @@ def _accumulation(kind: str, function: Any) -> Recorder:
         if not node.size or node.shape[place] > _MOST_REDUCED:
             raise NotFused("a single work-group would have to accumulate many elements, or there are none")
         result = result_dtype(function, (node.dtype,), queue, **({} if dtype is None else {"dtype": dtype}))
-        if result is None or not fusable(result) or result.kind == "b":
+        if result is None or not fusable(result) or "c" in (node.dtype.kind, result.kind) or result.kind == "b":
             raise NotFused(f"{function.__name__} of {node.dtype} is not fused")
         return result_array(trace, Accumulate(node.shape, result, kind, node, place), [operand], out)
 

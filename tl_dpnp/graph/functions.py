@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tl_dpnp.graph import arithmetic
+from tl_dpnp.graph import arithmetic, complex_arithmetic
 from tl_dpnp.graph.scalars import constant, select
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
@@ -44,6 +44,11 @@ def _arith(kind: str, boolean: str | None = None) -> Emitter:
         return b.arith(boolean if type.is_boolean and boolean else kind, *x)
 
     return emit
+
+
+def _by_type(real: Emitter, others: Emitter) -> Emitter:
+    """Return what writes a function of complex numbers in another way than of real ones."""
+    return lambda b, type, x: (others if type.is_complex else real)(b, type, x)
 
 
 def _math(kind: str) -> Emitter:
@@ -113,18 +118,21 @@ def _clip(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
 
 _NUMBERS = ("signed", "unsigned", "float")
 _FLOAT = ("float",)
+_COMPLEX = ("complex",)
+_ALL = (*_NUMBERS, "boolean", "complex")
 
 FUNCTIONS: dict[str, Function] = {
-    "add": Function(2, _arith("add", "or")),
-    "subtract": Function(2, _arith("sub"), only=_NUMBERS),
-    "multiply": Function(2, _arith("mul", "and")),
-    "divide": Function(2, _arith("div"), only=_FLOAT, cost=4),
+    "add": Function(2, _arith("add", "or"), only=_ALL),
+    "subtract": Function(2, _arith("sub"), only=(*_NUMBERS, "complex")),
+    "multiply": Function(2, _by_type(_arith("mul", "and"), complex_arithmetic.multiply), only=_ALL),
+    "divide": Function(2, _by_type(_arith("div"), complex_arithmetic.divide), only=("float", "complex"), cost=4),
+    "divide_parts": Function(2, complex_arithmetic.divide_parts, only=_COMPLEX, cost=4),
     "floor_divide": Function(2, arithmetic.floor_divide, only=_NUMBERS, cost=16, code=5),
     "remainder": Function(2, arithmetic.remainder, only=_NUMBERS, cost=16, code=5),
     "pow": Function(2, arithmetic.power, only=_FLOAT, cost=150, code=40),
-    "negative": Function(1, _arith("neg"), only=_NUMBERS),
-    "positive": Function(1, lambda b, type, x: x[0]),
-    "astype": Function(1, lambda b, type, x: x[0]),
+    "negative": Function(1, _arith("neg"), only=(*_NUMBERS, "complex")),
+    "positive": Function(1, lambda b, type, x: x[0], only=_ALL),
+    "astype": Function(1, lambda b, type, x: x[0], only=_ALL),
     "square": Function(1, lambda b, type, x: b.arith("and" if type.is_boolean else "mul", x[0], x[0])),
     "reciprocal": Function(1, _reciprocal, only=_FLOAT, cost=4),
     "abs": Function(1, _absolute),
@@ -134,7 +142,7 @@ FUNCTIONS: dict[str, Function] = {
     "fmax": Function(2, _extreme("max", False)),
     "fmin": Function(2, _extreme("min", False)),
     "clip": Function(3, _clip, only=_NUMBERS, cost=2),
-    "where": Function(3, _where),
+    "where": Function(3, _where, only=_ALL),
     **{
         name: Function(1, _math(kind), only=_FLOAT, cost=20)
         for name, kind in {
@@ -155,11 +163,15 @@ FUNCTIONS: dict[str, Function] = {
     **{name: Function(1, _times(math.pi / 180), only=_FLOAT) for name in ("radians", "deg2rad")},
     **{name: Function(1, _times(180 / math.pi), only=_FLOAT) for name in ("degrees", "rad2deg")},
     "fabs": Function(1, _absolute, only=_FLOAT),
-    "conjugate": Function(1, lambda b, type, x: x[0]),
+    "conjugate": Function(1, complex_arithmetic.conjugate, only=_ALL),
+    "real": Function(1, complex_arithmetic.real, computes="operands", only=_ALL),
+    "imag": Function(1, complex_arithmetic.imaginary, computes="operands", only=_COMPLEX),
+    **{name: Function(2, _compare(kind), computes="operands", only=_ALL)
+       for name, kind in {"equal": "eq", "not_equal": "ne"}.items()},
     **{
         name: Function(2, _compare(kind), computes="operands")
         for name, kind in {
-            "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+            "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
         }.items()
     },
     "isfinite": Function(1, _is_finite, computes="operands"),

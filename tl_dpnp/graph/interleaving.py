@@ -43,6 +43,8 @@ def can_be_interleaved(placement: Placement) -> bool:
     """Return whether code for the interleaved layout can be written for a region: sums of few terms, whose number is
     known, and functions of floats and numbers.
     """
+    if any(node.dtype.kind == "c" for node in placement.places):
+        return False
     sums = [node for node in placement.places if isinstance(node, Contract | Reduce) and _is_wide(node)]
     return bool(sums) and all(
         isinstance(node, Map | Contract | Reduce | View | Assemble)

@@ -212,7 +212,7 @@ def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
         if isinstance(node, Map):
             for operand in node.operands:
                 if isinstance(operand, Parameter):
-                    type = scalar_type_of(node.compute)
+                    type = scalar_type_of(node.compute).part
                     found[operand.position, type] = operand, type
     return sorted(found.values(), key=lambda entry: not isinstance(entry[0], Given))
 

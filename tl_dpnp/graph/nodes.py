@@ -59,10 +59,10 @@ class Arange(Node):
 class Number(Node):
     """A constant; it takes the dtype that its consumer computes in."""
 
-    value: bool | int | float
+    value: bool | int | float | complex
 
 
-def number_node(value: bool | int | float) -> Number:
+def number_node(value: bool | int | float | complex) -> Number:
     """Return the node of a constant, which has no dtype: operations give it theirs."""
     return Number((), None, value)  # type: ignore[arg-type]
 

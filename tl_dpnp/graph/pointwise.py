@@ -297,7 +297,7 @@ class _Elements:
                 case Number(value=value):
                     arguments.append(constant(self.b, value, type))
                 case Parameter(position=number):
-                    arguments.append(converted(self.b, self.scalars[number, type], type))
+                    arguments.append(converted(self.b, self.scalars[number, type.part], type))
                 case _:
                     arguments.append(converted(self.b, self.value(operand), type))
         return converted(self.b, FUNCTIONS[node.kind].emit(self.b, compute, arguments), scalar_type_of(node.dtype))

@@ -105,7 +105,10 @@ def _outer_node(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def _vdot_node(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
-    return _tensordot_node(_flat(a), _flat(b), dtype, ((0,), (0,)))
+    first = _flat(a)
+    if a.dtype.kind == "c":
+        first = Map(first.shape, a.dtype, "conjugate", (first,), a.dtype)
+    return _tensordot_node(first, _flat(b), dtype, ((0,), (0,)))
 
 
 def _flat(node: Node) -> Node:

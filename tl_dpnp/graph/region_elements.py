@@ -133,7 +133,7 @@ class RegionElements:
             case Number():
                 return constant(self.b, operand.value, type)
             case Parameter():
-                return converted(self.b, self.scalars[operand.position, type], type)
+                return converted(self.b, self.scalars[operand.position, type.part], type)
         first = len(node.shape) - len(operand.shape)
         inner = tuple(0 if size == 1 else index[first + axis] for axis, size in enumerate(operand.shape))
         below = tuple(None if size == 1 and node.shape[first + axis] != 1 else places[first + axis]

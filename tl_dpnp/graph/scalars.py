@@ -15,10 +15,10 @@ from tl_dpnp.scalars import ScalarType
 __all__ = ["constant", "converted", "counted", "rounding", "select"]
 
 
-def constant(b: FunctionBuilder, value: bool | int | float, type: ScalarType) -> Value:
+def constant(b: FunctionBuilder, value: bool | int | float | complex, type: ScalarType) -> Value:
     """Return a number as an operand of `type`, rounded as an array of it would round."""
     if type.is_boolean:
-        number: bool | int | float = bool(value)
+        number: bool | int | float | complex = bool(value)
     else:
         with np.errstate(over="ignore"):
             number = np.dtype(type.storage).type(value).item()

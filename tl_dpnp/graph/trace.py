@@ -82,7 +82,7 @@ def active_trace() -> Trace | None:
 
 def fusable(dtype: np.dtype[Any]) -> bool:
     """Return whether kernels compute with a dtype."""
-    return dtype.kind in "biu" or dtype.char in "efd"
+    return dtype.kind in "biu" or dtype.char in "efdFD"
 
 
 class Trace:
@@ -259,7 +259,7 @@ class Trace:
             value = self.tape.fix(value)
             if type(value) in FLOATS:
                 return self.operand(value)
-        if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+        if isinstance(value, bool | int | float | complex | np.bool_ | np.number) and fusable(np.dtype(type(value))):
             plain = value.item() if isinstance(value, np.generic) else value
             return self.cache.number(plain), None, None
         raise NotFused(f"an operand is a {type(value).__name__}")

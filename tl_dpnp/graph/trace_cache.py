@@ -89,7 +89,7 @@ class TraceCache:
             found = self._copies[node, number] = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
         return found
 
-    def number(self, value: bool | int | float) -> Number:
+    def number(self, value: bool | int | float | complex) -> Number:
         """Return the node of a constant."""
         key = type(value), repr(value)
         found = self._numbers.get(key)
@@ -158,7 +158,7 @@ def _constant(value: Any) -> Any:
     kind = type(value)
     if kind in _CONSTANTS or isinstance(value, np.dtype | type):
         return kind, value
-    if kind is float:
+    if kind is float or kind is complex:
         return kind, repr(value)
     if kind is tuple or kind is list:
         parts = tuple(map(_constant, value))

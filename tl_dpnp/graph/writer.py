@@ -51,6 +51,8 @@ __all__ = ["write_region"]
 
 #: Additions that the code of a reduction without loops is as long as, at most; and the sums that one sum is made of.
 _UNROLLED, _CHAINS = 64, 4
+#: How much longer the code of a function is for complex numbers: products recover infinities.
+_COMPLEX_CODE = 8
 
 
 def write_region(
@@ -325,8 +327,9 @@ class _Writer(RegionElements):
             below = () if (other := pending.pop()) in self.buffers else operands_of(other)
             pending += [operand for operand in dict.fromkeys(below) if operand not in seen]
             seen.update(below)
-        return sum(FUNCTIONS[each.kind].code if isinstance(each, Map) and each not in self.buffers else 1
-                   for each in seen)
+        return sum(
+            FUNCTIONS[each.kind].code * (_COMPLEX_CODE if each.compute.kind == "c" else 1)
+            if isinstance(each, Map) and each not in self.buffers else 1 for each in seen)
 
     def _reduce_unrolled(self, node: Reduce, target: Buffer, places: Places, sizes: Sequence[int]) -> None:
         """Compute each result at once.
@@ -341,7 +344,7 @@ class _Writer(RegionElements):
             kept, totals = iter(index), []
             where = [0 if axis in node.axes else next(kept) for axis in range(len(node.operand.shape))]
             chains = _CHAINS if node.kind == "sum" and type_.is_float and not order else 1
-            if node.kind == "sum" and type_.is_float:  # a sum of −0 is 0
+            if node.kind == "sum" and not type_.is_integer:  # a sum of −0 is 0
                 totals.append(constant(b, reduction.start(type_), type_))
             for number, summed in enumerate(product(*map(range, sizes))):
                 for axis, position in zip(node.axes, summed, strict=True):
