@@ -74,9 +74,10 @@ def _value(trace: Trace, fill_value: Any, dtype: Any) -> tuple[Node, Any]:
     # What becomes of numbers that a type has not is dpnp's business.
     if isinstance(node, Parameter):
         holds = dtype.kind in "fc"
+    elif isinstance(own, complex | np.complexfloating):
+        holds = dtype.kind == "c"
     else:
-        holds = (dtype.kind == "c" or not isinstance(own, complex | np.complexfloating)) and (
-            np.array(own).astype(dtype) == own)
+        holds = np.array(own).astype(dtype) == own
     if not (holds or own != own):
         raise NotFused(f"the value is converted to {dtype}")
     return node, dtype

@@ -17,14 +17,11 @@ __all__ = ["constant", "converted", "counted", "rounding", "select"]
 
 def constant(b: FunctionBuilder, value: bool | int | float | complex, type: ScalarType) -> Value:
     """Return a number as an operand of `type`, rounded as an array of it would round."""
-    if type.is_boolean:
-        number: bool | int | float | complex = bool(value)
-    else:
-        with np.errstate(over="ignore"):
-            number = np.dtype(type.storage).type(value).item()
-    if type.is_integer and abs(number) > LARGEST_INTEGER:  # the language writes it as the complement of another number
-        others = (1 << type.bits) - 1 if type.kind == "unsigned" else -1
-        return b.arith("not", Constant(int(number) ^ others, type))
+    with np.errstate(over="ignore"):
+        number: bool | int | float | complex = np.dtype(type.storage).type(value).item()
+    if type.is_integer and isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+        others = (1 << type.bits) - 1 if type.kind == "unsigned" else -1  # it is written as the complement of another
+        return b.arith("not", Constant(number ^ others, type))
     return Constant(number, type)  # type: ignore[return-value]  # operands are values or constants
 
 

@@ -64,8 +64,12 @@ def _collect(node: Node, sign: float, root: Node, stored: Container[Node], terms
         case "multiply", (Number() | Parameter() as factor, operand) | (operand, Number() | Parameter() as factor):
             if not _is_like(operand, root) or (isinstance(operand, Map) and operand not in stored):
                 return False
-            terms.append(Term(operand, sign, factor) if isinstance(factor, Parameter) else
-                         Term(operand, sign * factor.value))
+            if isinstance(factor, Parameter):
+                terms.append(Term(operand, sign, factor))
+                return True
+            if isinstance(factor.value, complex):
+                return False
+            terms.append(Term(operand, sign * factor.value))
             return True
     return False
 

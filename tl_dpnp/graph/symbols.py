@@ -162,12 +162,12 @@ def _is_same(old: Any, new: Any) -> bool:
 
 def may_be_given(number: Node, compute: Any) -> bool:
     """Return whether a kernel that computes in a dtype may be given a constant, with the same effect."""
-    if not isinstance(number, Number) or type(number.value) not in (int, float):
-        return False
+    value = number.value if isinstance(number, Number) else None
     if compute.kind == "f":
-        return True
-    fits = compute.kind in "iu" and type(number.value) is int
-    return fits and np.iinfo(compute).min <= number.value <= min(np.iinfo(compute).max, LARGEST_INTEGER)
+        return type(value) in (int, float)
+    if compute.kind not in "iu" or not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return bool(np.iinfo(compute).min <= value <= min(np.iinfo(compute).max, LARGEST_INTEGER))
 
 
 def with_actual_sizes(roots: Collection[Node]) -> dict[Node, Node]:
