@@ -15,6 +15,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.extents import location
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
 from tl_dpnp.graph.recorders import recorded
@@ -42,7 +43,8 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     if 0 in shape:
         return
     if shape == target.shape and not any(isinstance(entry, int) or entry is None or entry[1] != 1 for entry in entries):
-        trace.assign(target, new)
+        if not _is_itself(target, value):
+            trace.assign(target, new)
         return
     node = target._node
     if not isinstance(node, Array) and not trace.is_dirty(target) and None not in entries:
@@ -60,9 +62,7 @@ def _is_itself(part: Any, value: Any) -> bool:
     if type(value) is not LazyArray:
         return False
     own, other = part._node, value._node
-    return isinstance(own, Array) and isinstance(other, Array) and (
-        (own.slot, own.shape, own.strides, own.offset) == (other.slot, other.shape, other.strides, other.offset)
-    )
+    return isinstance(own, Array) and isinstance(other, Array) and location(own) == location(other)
 
 
 def _converted(trace: Trace, target: Any, value: Any, shape: tuple[int, ...]) -> Node:
@@ -83,9 +83,10 @@ def _value(trace: Trace, target: Any, value: Any) -> Node:
     if isinstance(node, Parameter):
         fits = target.dtype.kind in "fc"
     elif isinstance(node, Number):
-        kinds = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}[type(node.value)]
-        limits = np.iinfo(target.dtype) if target.dtype.kind in "iu" else None
-        fits = target.dtype.kind in kinds and (limits is None or limits.min <= node.value <= limits.max)
+        fits = target.dtype.kind in {bool: "biufc", int: "iufc", float: "fc", complex: "c"}[type(node.value)]
+        if target.dtype.kind in "iu" and isinstance(node.value, int):
+            limits = np.iinfo(target.dtype)
+            fits = limits.min <= node.value <= limits.max
     else:
         fits = np.can_cast(node.dtype, target.dtype, "same_kind")
     if not fits:

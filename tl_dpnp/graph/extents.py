@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tl_dpnp.graph.nodes import Array, Node, Reshape, View
+from tl_dpnp.graph.nodes import Array, Node, Part, Reshape, View, operands_of
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
 
-__all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "reach"]
+__all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "location", "reach"]
 
-_VIEWS = (View, Reshape)
+_VIEWS = (View, Reshape, Part)
 
 
 def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
@@ -35,10 +35,15 @@ def extent_in(array: Array, held: Any) -> tuple[int, int]:
     return _span(first + array.offset * array.dtype.itemsize, array.shape, array.strides, array.dtype.itemsize)
 
 
+def location(array: Array) -> tuple[Any, ...]:
+    """Return where the elements of a node in memory are: equal for nodes that are the same array."""
+    return array.slot, array.dtype, array.shape, array.strides, array.offset
+
+
 def base_of(node: Node) -> Node:
     """Return the node whose memory a node is a view of."""
     while isinstance(node, _VIEWS):
-        node = node.operand
+        (node,) = operands_of(node)
     return node
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tl_dpnp.graph.extents import location
 from tl_dpnp.graph.nodes import Arange, Array, Map, Node, Number, Parameter, topological
 
 __all__ = ["safe_in_place"]
@@ -13,12 +14,12 @@ def safe_in_place(node: Node, array: Array, overlaps: Callable[[Array], bool]) -
     """Return whether each element of `node` reads of the array's memory only the element that it will replace."""
     if node.shape != array.shape:
         return False
-    stack, same = [node], (array.slot, array.offset, array.strides, array.shape)
+    stack, same = [node], location(array)
     while stack:
         current = stack.pop()
         match current:
             case Array():
-                if overlaps(current) and (current.slot, current.offset, current.strides, current.shape) != same:
+                if overlaps(current) and location(current) != same:
                     return False
             case Map(operands=operands):
                 stack += operands

@@ -15,8 +15,10 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import reader
-from tl_dpnp.graph.nodes import Array, Node, Reshape, View
-from tl_dpnp.graph.views import c_strides, view
+from tl_dpnp.graph.extents import base_of
+from tl_dpnp.graph.nodes import Array, Node
+from tl_dpnp.graph.partition import substitute
+from tl_dpnp.graph.views import c_strides
 from tl_dpnp.runtime.sycl.dpnp_adapter import become_plain, content_slot, dpnp_array_of
 
 __all__ = ["LazyArray"]
@@ -157,16 +159,8 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
 def _strides(node: Node) -> tuple[int, ...]:
     if isinstance(node, Array):
         return node.strides
-    chain = []
-    while isinstance(node, View | Reshape):
-        chain.append(node)
-        node = node.operand
-    seen: Node = Array(node.shape, node.dtype, 0, c_strides(node.shape))
-    for link in reversed(chain):
-        if isinstance(link, View):
-            seen = view(seen, link.shape, link.axes)
-        else:
-            seen = Array(link.shape, link.dtype, 0, c_strides(link.shape))
+    base = base_of(node)
+    seen = substitute(node, {base: Array(base.shape, base.dtype, 0, c_strides(base.shape))})
     return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
 
 

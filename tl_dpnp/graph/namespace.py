@@ -304,3 +304,34 @@ def _setitem(self: LazyArray, key: Any, value: Any) -> None:
 
 
 LazyArray.__setitem__ = _setitem
+
+
+def _part(name: str) -> property:
+    """Return the attribute ``real`` or ``imag``: of complex numbers a view that is recorded, of others dpnp's own."""
+    plain = getattr(dpnp.ndarray, name)
+
+    def read(self: LazyArray) -> Any:
+        if self.dtype.kind != "c":
+            return plain.__get__(self)
+        trace = self._trace
+        try:
+            return _record(trace, f"ndarray.{name}", RECORDERS[f"ndarray.{name}"], "", (self,), {})
+        except NotFused as problem:
+            trace.note(f"{name} of an array", problem.reason, problem.hint)
+        return leave(trace, f"ndarray.{name}", plain.fget, (self,), {})
+
+    def write(self: LazyArray, value: Any) -> None:
+        if self.dtype.kind != "c":
+            plain.__set__(self, value)
+            return
+        trace, target = self._trace, read(self)
+        try:
+            assign_item(trace, target, Ellipsis, value)
+        except NotFused as problem:
+            trace.note(f"assignment to {name}", problem.reason, problem.hint)
+            leave(trace, "copyto", dpnp.copyto, (target, value), {})
+
+    return property(read, write)
+
+
+LazyArray.real, LazyArray.imag = _part("real"), _part("imag")

@@ -16,8 +16,8 @@ import numpy as np
 
 __all__ = [
     "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Given", "Map", "NOT_ELEMENTWISE",
-    "Node", "Number", "Parameter", "Position", "Reduce", "Reshape", "Take", "View", "number_node", "operands_of",
-    "reached", "topological",
+    "Node", "Number", "Parameter", "Part", "Position", "Reduce", "Reshape", "Take", "View", "number_node",
+    "operands_of", "part_dtype", "reached", "topological",
 ]
 
 
@@ -62,6 +62,11 @@ class Number(Node):
     value: bool | int | float | complex
 
 
+def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of complex numbers; of others the dtype itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def number_node(value: bool | int | float | complex) -> Number:
     """Return the node of a constant, which has no dtype: operations give it theirs."""
     return Number((), None, value)  # type: ignore[arg-type]
@@ -94,6 +99,11 @@ class Map(Node):
     kind: str
     operands: tuple[Node, ...]
     compute: np.dtype[Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Part(Map):
+    """The ``real`` or ``imag`` parts of an array of complex numbers as a view of it: in its memory, if it is there."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

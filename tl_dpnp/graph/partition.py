@@ -20,6 +20,7 @@ from tl_dpnp.graph.nodes import (
     Eliminate,
     Map,
     Node,
+    Part,
     Position,
     Reduce,
     Reshape,
@@ -32,7 +33,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.placement import GridAxis, Placement, place
 from tl_dpnp.graph.splitting import Parts, split
 from tl_dpnp.graph.symbols import actual_shape, is_dynamic
-from tl_dpnp.graph.views import reshape, view
+from tl_dpnp.graph.views import part, reshape, view
 from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["Region", "part_of", "partition", "region_of", "substitute"]
@@ -262,6 +263,8 @@ def substitute(
             memo[current] = current
             continue
         match current:
+            case Part():
+                memo[current] = part(operands[0], current.kind)
             case Map() | Assemble() | Eliminate():
                 memo[current] = replace(current, operands=operands)
             case Contract():

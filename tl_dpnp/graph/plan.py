@@ -30,13 +30,15 @@ _POOL = MemoryPool()
 
 @dataclass(frozen=True)
 class Place:
-    """An array as a view of a register; `whole` where it is the register itself."""
+    """An array as a view of a register, with strides and offset in its elements; `dtype` is None where it is the
+    register itself.
+    """
 
     slot: int
+    dtype: np.dtype[Any] | None = None
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     offset: int = 0
-    whole: bool = True
 
 
 Registers = list[Any]
@@ -45,10 +47,11 @@ Registers = list[Any]
 def array_at(place: Place, registers: Registers) -> Any:
     """Return the `usm_ndarray` of a place."""
     array = registers[place.slot]
-    if place.whole:
+    if place.dtype is None:
         return array
-    first = element_offset(array) + place.offset if prod(place.shape) else 0  # what is empty may begin anywhere
-    return usm_ndarray(place.shape, dtype=array.dtype, buffer=array, strides=place.strides or None, offset=first)
+    parts = array.itemsize // place.dtype.itemsize  # a view of complex numbers may be of their parts
+    first = parts * element_offset(array) + place.offset if prod(place.shape) else 0  # what is empty begins anywhere
+    return usm_ndarray(place.shape, dtype=place.dtype, buffer=array, strides=place.strides or None, offset=first)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class _Maker:
         if own is not None:
             return lambda call: call.originals[own]
         place = self.trace.place_of(value)
-        if place.whole:
+        if place.dtype is None:
             return lambda call: dpnp_array_of(call.registers[place.slot])
         return lambda call: dpnp_array_of(array_at(place, call.registers))
 

@@ -415,7 +415,7 @@ class Trace:
         node = lazy._node
         if _is_whole(node, self.registers[node.slot]):
             return Place(node.slot)
-        return Place(node.slot, node.shape, node.strides, node.offset, False)
+        return Place(node.slot, node.dtype, node.shape, node.strides, node.offset)
 
     def array_of(self, lazy: Any) -> Any:
         """Return the `usm_ndarray` of a lazy array, computed and complete."""
@@ -588,4 +588,5 @@ class Trace:
 
 def _is_whole(node: Array, held: Any) -> bool:
     """Return whether a node is all of the array in its register, in the same order."""
-    return node.offset == 0 and node.shape == held.shape and node.strides == tuple(held.strides)
+    return node.offset == 0 and node.dtype == held.dtype and node.shape == held.shape and (
+        node.strides == tuple(held.strides))

@@ -24,7 +24,7 @@ from tl_dpnp.graph.recorders import (
     viewed,
 )
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.views import broadcast, broadcasts, permute, reshape, slice_axes, view
+from tl_dpnp.graph.views import broadcast, broadcasts, part, permute, reshape, slice_axes, view
 
 __all__ = ["basic_entries", "diagonal_axes"]
 
@@ -202,6 +202,11 @@ def diagonal_axes(
     axes = [(starts[axis] if length else 0, 1, ndim - 2) if axis in starts else (0, 1, others.index(axis))
             for axis in range(ndim)]
     return (*(shape[axis] for axis in others), length), tuple(axes)
+
+
+for _name in ("real", "imag"):  # attributes, which are views; the functions of these names copy
+    RECORDERS[f"ndarray.{_name}"] = functools.partial(
+        lambda name, trace, a: viewed(trace, a, lambda node: part(node, name)), _name)
 
 
 #: By the axes that there are to be and those that there are: the index that adds the others.

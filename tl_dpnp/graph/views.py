@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from tl_dpnp.graph.nodes import Arange, Array, AxisMap, Node, Reshape, View
+from tl_dpnp.graph.nodes import Arange, Array, AxisMap, Node, Part, Reshape, View, part_dtype
 from tl_dpnp.graph.symbols import actual_shape
 
-__all__ = ["broadcast", "broadcasts", "c_strides", "permute", "reshape", "slice_axes", "view"]
+__all__ = ["broadcast", "broadcasts", "c_strides", "part", "permute", "reshape", "slice_axes", "view"]
 
 
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -88,6 +88,20 @@ def slice_axes(node: Node, entries: Sequence[tuple[int, int, int] | int | None])
                 axes.append((start, step, len(shape)))
                 shape.append(length)
     return view(node, tuple(shape), tuple(axes))
+
+
+def part(node: Node, kind: str) -> Node:
+    """Return the parts, ``real`` or ``imag``, of complex numbers as a view; views of `node` are those of its parts."""
+    dtype = part_dtype(node.dtype)
+    match node:
+        case Array():
+            strides = tuple(2 * stride for stride in node.strides)
+            return replace(node, dtype=dtype, strides=strides, offset=2 * node.offset + (kind == "imag"))
+        case View():
+            return view(part(node.operand, kind), node.shape, node.axes)
+        case Reshape():
+            return reshape(part(node.operand, kind), node.shape)
+    return Part(node.shape, dtype, kind, (node,), node.dtype)
 
 
 def reshape(node: Node, shape: tuple[int, ...]) -> Node:
