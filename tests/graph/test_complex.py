@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import dpnp
 import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.graph.support import compare, shares
 
 SPECIAL = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan]
 
@@ -28,12 +30,18 @@ def quotients(a, b):
     return a / b, a / 2, a / (1 + 2j), 2.5 / b, a / dpnp.real(b), dpnp.real(a) / b
 
 
+def functions(a, b):
+    return (dpnp.exp(a), abs(a), dpnp.angle(a), dpnp.square(a), dpnp.isnan(a), dpnp.isinf(a), dpnp.isfinite(a),
+            dpnp.nansum(a.reshape(49, 49), axis=1), dpnp.var(a.reshape(49, 49), axis=1), a.reshape(49, 49).std(axis=0),
+            dpnp.linalg.norm(a.reshape(49, 49), axis=0), dpnp.linalg.norm(a), dpnp.linalg.norm(a.reshape(49, 49), 1))
+
+
 def others(a, b):
     return a + b, a - b, -a, a.conj(), dpnp.real(a), dpnp.imag(a), a == b, a != b, a.reshape(49, 49).mean(axis=1)
 
 
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
-@pytest.mark.parametrize("function", [products, quotients, others])
+@pytest.mark.parametrize("function", [products, quotients, functions, others])
 def test_infinities_and_nan_are_where_dpnp_has_them(function, dtype):
     a, b = special(dtype)
     fused = tl_dpnp.fuse(fullgraph=True)(function)
@@ -75,31 +83,94 @@ def views(a, f):
     return b, y, x, dpnp.real(b + x)
 
 
+def views_of_arguments(a, f):
+    x, y = a.real, a.imag
+    before = x + 2 * y
+    a *= 2j
+    y[0] = f[1]
+    a.real[..., 1:] += 1
+    a.imag -= x
+    return before, x, y, a
+
+
+def views_of_views(a, f):
+    b = a + f
+    x, y = b[:, ::-1].T.real, b[1:].imag.reshape(-1)
+    x[1] = 7
+    y *= y[::-1].copy()
+    return x, y, b, b.real.strides, (a * 2).imag.T.strides, (a * 2).real.reshape(-1)[::2].strides
+
+
+def views_alone(a, f):
+    return (a * 2).real, (a * 3).imag[:, 1:], (a + f).real.sum(), (a * a.conj()).real
+
+
 def assigned(a, f):
     b = a + 1
     b[0] = 2j
     b[:, 1] = f[:, 1]
     b[f > 1] = 0.5 - 1j
+    b.real[f > 2] = 4
+    b.imag[...] = 2.5
+    b.imag = f[0]
     return b
 
 
-@pytest.mark.parametrize("function", [views, assigned])
-def test_parts_and_elements_are_assigned(function):
-    """``a.real`` is a view, which dpnp makes: what is written to it is seen in the array."""
-    f = dpnp.asarray(np.arange(6).reshape(2, 3), dtype="f4")
-    a = f * (1 + 2j)
-    for _ in range(2):
-        got, expected = tl_dpnp.fuse(function)(a, f), function(a, f)
-        for one, other in zip(got, expected, strict=True):
-            np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+def read_while_written(a, f):
+    b = a.reshape(-1)
+    x, y = b[:3].real, b[::2]
+    x += y.real  # of the same strides and offset, in elements of other sizes
+    return a
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize(
+    "function", [views, views_of_arguments, views_of_views, views_alone, assigned, read_while_written])
+def test_parts_are_views(function, dtype):
+    """What is written to ``a.real`` is seen in the array, and the other way round; all is fused."""
+    f = dpnp.asarray(np.arange(6).reshape(2, 3), dtype=np.dtype(dtype).type(0).real.dtype)
+    fused = tl_dpnp.fuse(function, on_break="error")
+    for _ in range(3):
+        given, expecting = f * (1 + 2j), f * (1 + 2j)
+        got, expected = fused(given, f), function(expecting, f)
+        compare(function.__name__, got, expected)
+        compare("the argument", given, expecting)
+        results, right = (values if isinstance(values, tuple) else (values,) for values in (got, expected))
+        results, right = ([array for array in arrays if isinstance(array, dpnp.ndarray)] for arrays in (results, right))
+        pairs = list(itertools.product(range(len(right)), repeat=2))
+        assert [shares(results[i], results[j]) for i, j in pairs] == [shares(right[i], right[j]) for i, j in pairs]
+        assert [shares(array, given) for array in results] == [shares(array, expecting) for array in right]
+    assert fused.stats.plan_hits == 2
+
+
+def test_parts_of_what_is_computed_are_in_its_kernel():
+    a = dpnp.asarray(np.arange(24).reshape(2, 3, 4) * (1 - 2j), dtype="c8")
+    explanation = tl_dpnp.explain(lambda a: ((a * 1j + 2).real ** 2 + a.imag).sum(axis=-1))(a)
+    assert len(explanation.kernels) == 1
+    assert not explanation.breaks
+
+
+def test_what_is_no_part_is_assigned_as_dpnp_does():
+    a = dpnp.ones((2, 3), dtype="c8")
+
+    @tl_dpnp.fuse
+    def assigns(a, value):
+        a.real = value
+
+    with pytest.raises(TypeError) as expected:
+        dpnp.ones((2, 3), dtype="c8").real = a
+    with pytest.raises(TypeError, match=re.escape(str(expected.value))):
+        assigns(a, a)
 
 
 @pytest.mark.parametrize(("function", "reason"), [
-    (lambda a: dpnp.exp(a), "exp of complex64"), (lambda a: abs(a), "abs of complex64"),
+    (lambda a: dpnp.sqrt(a), "sqrt of complex64"), (lambda a: dpnp.sin(a), "sin of complex64"),
     (lambda a: a ** 2, "power of complex64"), (lambda a: a > 1, "greater of complex64"),
     (lambda a: a.max(axis=0), "max of complex64"), (lambda a: dpnp.prod(a, axis=0), "prod of complex64"),
     (lambda a: dpnp.where(a, a, 1), "a condition of complex64"),
-    (lambda a: dpnp.nansum(a, axis=0), "isnan of complex64"),
+    (lambda a: dpnp.nanprod(a, axis=0), "prod of complex64"),
+    (lambda a: dpnp.linalg.inv(a[:, :2]), "matrices of complex64 are left to LAPACK"),
+    (lambda a: dpnp.linalg.solve(dpnp.stack([dpnp.eye(2)] * 2), a[:, :2]), "matrices of complex64 are left to LAPACK"),
     (lambda a: a.astype("f4"), "complex64 is not cast to float32"),
     (lambda a: a / dpnp.ones(3, dtype="i4"), "division of complex64 by int32"),
 ])

@@ -13,7 +13,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
-from tl_dpnp.graph.nodes import Arange, Map, Node, number_node
+from tl_dpnp.graph.nodes import Arange, Map, Node, number_node, part_dtype
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -34,7 +34,7 @@ __all__ = ["as_floating"]
 def as_floating(trace: Trace, x: Any) -> Any:
     """Return an array as dpnp's statistics convert it: integers in the default floating-point type."""
     [(node, _, queue)] = array_operands(trace, x)
-    dtype = result_dtype(dpnp.var, (node.dtype,), queue)
+    dtype = node.dtype if node.dtype.kind == "c" else result_dtype(dpnp.var, (node.dtype,), queue)
     if dtype is None:
         raise NotFused(f"{node.dtype} is not converted to floating point")
     return recorded(trace, "astype", x, dtype, copy=False)
@@ -58,6 +58,15 @@ def _where(trace: Trace, condition: Any, x: Any, number: float) -> Any:
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
+def _squares(trace: Trace, x: Any) -> Any:
+    """Record the squares of absolute values; those of complex numbers are real parts of products, which may recover an
+    infinity.
+    """
+    if x.dtype.kind != "c":
+        return recorded(trace, "multiply", x, x)
+    return recorded(trace, "real", recorded(trace, "multiply", x, recorded(trace, "conjugate", x)))
+
+
 def _deviation(root: bool) -> Recorder:
     """Return the recorder of ``std`` or ``var``: the mean of the squares of the differences from the mean."""
 
@@ -67,7 +76,7 @@ def _deviation(root: bool) -> Recorder:
         _only((int, float), ddof=ddof)
         x = as_floating(trace, a)
         centre = recorded(trace, "mean", x, axis=axis, keepdims=True)
-        squares = recorded(trace, "square", recorded(trace, "subtract", x, centre))
+        squares = _squares(trace, recorded(trace, "subtract", x, centre))
         total = recorded(trace, "sum", squares, axis=axis, keepdims=keepdims)
         count = x.size // max(centre.size, 1) - ddof
         result = recorded(trace, "divide", total, count if count > 0 else math.nan)
@@ -129,9 +138,7 @@ def _without_nan(reduction: str, neutral: float) -> Recorder:
 
     def record(trace: Trace, a: Any, *arguments: Any, **keywords: Any) -> Any:
         node = trace.operand(a)[0]
-        if node.dtype is not None and node.dtype.kind == "c":
-            raise NotFused(f"isnan of {node.dtype} is not fused")
-        if node.dtype is not None and node.dtype.kind == "f":
+        if node.dtype is not None and node.dtype.kind in "fc":
             a = _where(trace, recorded(trace, "logical_not", recorded(trace, "isnan", a)), a, neutral)
         return recorded(trace, reduction, a, *arguments, **keywords)
 
@@ -229,7 +236,8 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     if whole or (len(axes) == 1 and ord in (None, 2)) or (
         len(axes) == 2 and axes[0] != axes[1] and ord in (None, "f", "fro")
     ):
-        total = recorded(trace, "sum", recorded(trace, "multiply", x, x), axis=axes, keepdims=keepdims)
+        squares = _squares_of_parts(trace, x) if whole and x.dtype.kind == "c" else _squares(trace, x)
+        total = recorded(trace, "sum", squares, axis=axes, keepdims=keepdims)
         return recorded(trace, "sqrt", total)
     if len(axes) == 1:
         return _vector_norm(trace, x, ord, axes[0], keepdims)
@@ -241,9 +249,14 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     raise NotFused(f"the norm {ord!r} over {len(axes)} axes is not fused")
 
 
+def _squares_of_parts(trace: Trace, x: Any) -> Any:
+    """Record the squares of the absolute values of complex numbers, as dpnp has them in the norm of a whole array."""
+    return recorded(trace, "add", *(recorded(trace, "square", recorded(trace, part, x)) for part in ("real", "imag")))
+
+
 def _vector_norm(trace: Trace, x: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     if ord == 0:
-        terms, reduction = recorded(trace, "astype", recorded(trace, "not_equal", x, 0), x.dtype), "sum"
+        terms, reduction = recorded(trace, "astype", recorded(trace, "not_equal", x, 0), part_dtype(x.dtype)), "sum"
     elif ord in (1, math.inf, -math.inf):
         terms = recorded(trace, "abs", x)
         reduction = {1: "sum", math.inf: "max", -math.inf: "min"}[ord]

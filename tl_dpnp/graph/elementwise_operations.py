@@ -14,7 +14,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import scalar_type_of
-from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce, number_node
+from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce, number_node, part_dtype
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -82,7 +82,7 @@ def _kind_of_division(a: Node, b: Node) -> str:
     """Return how dpnp divides by complex numbers, and by an array of real ones: both parts by the number."""
     if b.dtype is None or b.dtype.kind == "c":
         return "divide"
-    if a.dtype is None or b.dtype != np.empty(0, a.dtype).real.dtype:
+    if a.dtype is None or b.dtype != part_dtype(a.dtype):
         raise NotFused(f"division of {a.dtype} by {b.dtype} is not fused", "convert the divisor to a complex type")
     return "divide_parts"
 

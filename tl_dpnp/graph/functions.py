@@ -88,6 +88,10 @@ def _sign(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     return select(b, type, b.cmp("ne", x[0], x[0]), x[0], sign) if type.is_float else sign
 
 
+def _square(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.arith("and" if type.is_boolean else "mul", x[0], x[0])
+
+
 def _reciprocal(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     return b.arith("div", 1, x[0], type=type)
 
@@ -102,6 +106,10 @@ def _is_finite(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
 
 def _is_infinite(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     return b.cmp("eq", b.math("abs", x[0]), math.inf) if type.is_float else constant(b, False, I1)
+
+
+def _is_nan(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
+    return b.cmp("ne", x[0], x[0])
 
 
 def _has_minus(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
@@ -133,9 +141,10 @@ FUNCTIONS: dict[str, Function] = {
     "negative": Function(1, _arith("neg"), only=(*_NUMBERS, "complex")),
     "positive": Function(1, lambda b, type, x: x[0], only=_ALL),
     "astype": Function(1, lambda b, type, x: x[0], only=_ALL),
-    "square": Function(1, lambda b, type, x: b.arith("and" if type.is_boolean else "mul", x[0], x[0])),
+    "square": Function(1, _by_type(_square, complex_arithmetic.square), only=_ALL),
     "reciprocal": Function(1, _reciprocal, only=_FLOAT, cost=4),
-    "abs": Function(1, _absolute),
+    "abs": Function(1, _by_type(_absolute, complex_arithmetic.absolute), computes="operands", only=_ALL),
+    "angle": Function(1, complex_arithmetic.angle, computes="operands", only=_COMPLEX, cost=30),
     "sign": Function(1, _sign, only=_NUMBERS),
     "maximum": Function(2, _extreme("max", True)),
     "minimum": Function(2, _extreme("min", True)),
@@ -143,11 +152,12 @@ FUNCTIONS: dict[str, Function] = {
     "fmin": Function(2, _extreme("min", False)),
     "clip": Function(3, _clip, only=_NUMBERS, cost=2),
     "where": Function(3, _where, only=_ALL),
+    "exp": Function(1, _by_type(_math("exp"), complex_arithmetic.exponential), only=(*_FLOAT, *_COMPLEX), cost=20),
     **{
         name: Function(1, _math(kind), only=_FLOAT, cost=20)
         for name, kind in {
             **{name: name
-               for name in "exp exp2 expm1 log log2 log10 log1p cbrt erf sin cos tan sinh cosh tanh".split()},
+               for name in "exp2 expm1 log log2 log10 log1p cbrt erf sin cos tan sinh cosh tanh".split()},
             "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
             "arctanh": "atanh",
         }.items()
@@ -174,12 +184,12 @@ FUNCTIONS: dict[str, Function] = {
             "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
         }.items()
     },
-    "isfinite": Function(1, _is_finite, computes="operands"),
-    "isinf": Function(1, _is_infinite, computes="operands"),
+    "isfinite": Function(1, _by_type(_is_finite, complex_arithmetic.is_finite), computes="operands", only=_ALL),
+    "isinf": Function(1, _by_type(_is_infinite, complex_arithmetic.is_infinite), computes="operands", only=_ALL),
     "signbit": Function(1, _has_minus, computes="operands"),
     "left_shift": Function(2, arithmetic.left_shift, only=("signed", "unsigned"), code=2),
     "right_shift": Function(2, arithmetic.right_shift, only=("signed", "unsigned"), code=2),
-    "isnan": Function(1, lambda b, type, x: b.cmp("ne", x[0], x[0]), computes="operands"),
+    "isnan": Function(1, _by_type(_is_nan, complex_arithmetic.is_nan), computes="operands", only=_ALL),
     "logical_and": Function(2, _arith("and"), only=("boolean",)),
     "logical_or": Function(2, _arith("or"), only=("boolean",)),
     "logical_xor": Function(2, _arith("xor"), only=("boolean",)),

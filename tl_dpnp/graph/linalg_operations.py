@@ -17,9 +17,17 @@ from tl_dpnp.graph.trace import Trace
 __all__: list[str] = []
 
 
+def _floats(trace: Trace, a: Any) -> Any:
+    """Return an array in the dtype that dpnp computes with; raises `NotFused` for complex numbers."""
+    x = as_floating(trace, a)
+    if x.dtype.kind == "c":
+        raise NotFused(f"matrices of {x.dtype} are left to LAPACK")
+    return x
+
+
 def _matrices(trace: Trace, a: Any, ndim: int) -> Any:
     """Return small square matrices in the dtype that dpnp factors them in; raises `NotFused` for others."""
-    x = as_floating(trace, a)
+    x = _floats(trace, a)
     if x.dtype.itemsize < 4:
         raise NotFused("dpnp factors no half floats")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
@@ -67,7 +75,7 @@ def _inv(trace: Trace, a: Any) -> Any:
 @records("linalg.solve")
 def _solve(trace: Trace, a: Any, b: Any) -> Any:
     """Record the solutions of a batch; they are computed at once, to raise the error for a singular matrix."""
-    x, y = _matrices(trace, a, 3), as_floating(trace, b)
+    x, y = _matrices(trace, a, 3), _floats(trace, b)
     is_vector = y.ndim == x.ndim - 1
     if y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
         raise NotFused("the right-hand sides do not fit")
