@@ -222,12 +222,12 @@ class _Text(str):
 
 
 def _random_array(seed: int, *shape: int, dtype: str = "f4") -> Any:
-    """Return an array of small multiples of a half, whole numbers for integer types."""
+    """Return an array of small multiples of a half, whole numbers for integer types, in both parts of complex ones."""
     import dpnp
     import numpy as np
 
     values = np.random.default_rng(seed).integers(-6, 7, shape) / 2
-    return dpnp.asarray(values.astype(dtype))
+    return dpnp.asarray((values - 1j * values[::-1] if dtype.startswith("c") else values).astype(dtype))
 
 
 def simpler(kind: str, case: str) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "ARGUMENTS", "ARRAYS", "CHANGES", "CONDITIONS", "GLOBALS", "NUMBERS", "PRELUDE", "RESULTS", "STATEMENTS",
+    "ARGUMENTS", "ARRAYS", "CHANGES", "COMPLEX_ARRAYS", "COMPLEX_NUMBERS", "CONDITIONS", "GLOBALS", "NUMBERS",
+    "PRELUDE", "RESULTS", "STATEMENTS",
 ]
 
 PRELUDE = '''\
@@ -148,6 +149,7 @@ GLOBALS = {
     "PAIRS": "[Pair({num}, {num}), Pair({num}, {float})]", "ORDERED": "collections.OrderedDict(a={num}, b={num})",
     "SHAPE": "({three}, 4, 1)", "SIZES": "[{three}, {three}]", "AXES": "(-1, {bit})",
     "QUEUE": "collections.deque([{num}, {num}])", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
+    "C0": "{complex}", "C1": "{complex}", "Z": "{z}", "PART": "C0.imag", "WAVE": "SimpleNamespace(c={complex}, z={z})",
 }
 
 ARRAYS = """
@@ -203,6 +205,9 @@ dpnp.cross({arr}[..., :3], {arr}[..., 1:]).sum(-1, keepdims=True)
 {arr} - dpnp.sum({arr}, axis=(-1, -2), keepdims=True).astype('f4'); dpnp.stack([{arr}, {arr}])[{bit}]
 {arr} + np.float32({num}); {arr} * dpnp.zeros(SHAPE).size; {arr} + dpnp.full(SIZES, {num}).shape[0]
 {arr} * dpnp.asarray(ITEMS).max(); {arr} + dpnp.sum(dpnp.asarray(POINT)); {arr} - dpnp.ones(shape=SIZES).sum()
+({carr}).real; ({carr}).imag; dpnp.real({carr}); dpnp.imag({carr}).astype('f4'); dpnp.clip(abs({carr}), 0, 4)
+({carr}).real.copy(); {arr} + ({carr}).imag; ({carr}).real[..., ::-1]; PART; dpnp.where(dpnp.isnan({carr}), 0, {arr})
+{arr} * ({carr} == {carr}); dpnp.clip(dpnp.var({carr}, axis=-1, keepdims=True), 0, 4) + {arr}
 {arr} + {arr}.sum(axis=AXES, keepdims=True).size; {arr} * dpnp.broadcast_to(SCALAR, SHAPE).shape[0]
 {arr} + dpnp.reshape(dpnp.arange(SIZES[0] * SIZES[1]), SIZES).shape[0]; {arr} + dpnp.zeros(*[SHAPE]).ndim
 dpnp.full(**{'shape': SHAPE, 'fill_value': {num}}).sum() + {arr}; dpnp.concatenate(ARRAYS)[:4]
@@ -210,6 +215,32 @@ dpnp.stack(ARRAYS)[{bit}]
 dpnp.tile({arr}, SIZES)[..., :4, :4]; {arr} - dpnp.zeros(tuple(SIZES)).shape[1]; {arr} + dpnp.zeros(SHAPE[:2]).shape[0]
 ---
 copy.copy({arr}); dataclasses.replace(DATA, w={arr}).w; max([{arr}], key=id); next(x for x in ARRAYS)
+"""
+
+#: Arrays of complex numbers; what is multiplied stays small.
+COMPLEX_ARRAYS = """
+{cvar}; {cvar}; {cvar}; C0; C1; WAVE.c; {arr} + 1j * {arr}; {arr} * {cnum}; python({cnum}) - {arr}; {carr} + {carr}
+{carr} - {arr}; {carr} + {cnum}; {carr} * {cnum}; python({cnum}) * {carr}; {carr} * {half}; {carr} / (1 + 2j)
+{carr} / {pos}; ({carr}).conj(); dpnp.conj({carr}); -{carr}; +{carr}; {carr} * {arr}; {arr}.astype('c8')
+({carr}).astype('c16'); ({carr}).astype('c8'); ({carr})[..., ::-1]; ({carr})[0]; ({carr}).swapaxes(-1, -2)
+({carr})[..., {bit}:]; ({carr}).sum(axis=-1, keepdims=True) / 4; ({carr}).mean(axis=0)
+dpnp.clip({arr}, -2, 2) @ {carr} / 8; dpnp.einsum('...ij,...jk->...ik', {carr}, {carr}) / 64
+({carr} @ ({carr}).conj().swapaxes(-1, -2)) / 64; dpnp.where({arr} > {num}, {carr}, {cnum})
+dpnp.stack([{carr}, {carr}])[{bit}]; dpnp.exp(1j * {arr}); ({carr}).copy()
+dpnp.concatenate([{carr}, {arr}])[:4]; dpnp.zeros_like({carr}); dpnp.full((4, 4), {cnum}); dpnp.tril({carr})
+dpnp.add({carr}, {carr}); dpnp.multiply({carr}, {cnum}); dpnp.exp(dpnp.clip({arr}, -4, 2) * {cnum}); h0({carr})
+h1({carr}, {num}); (lambda x, k={cnum}: x * k)({carr}); ({carr})[dpnp.asarray([1, 0])]; dpnp.roll({carr}, 1, axis=-1)
+(lambda x: x.real - 1j * x.imag)({carr}); ({carr} if {cond} else {carr}); {carr} * (1 + 0.5j) ** {bit}
+{carr} / ({carr} + 8); dpnp.square({carr}) / 64; {carr} - ({carr}).mean(-1, keepdims=True)
+---
+{carr} ** 2 / 16; dpnp.sqrt({carr}); dpnp.angle({carr}) * {carr}; ({carr}).cumsum(0) / 4; dpnp.sin({arr}) * {carr}
+"""
+
+COMPLEX_NUMBERS = """
+{z}; {z}; Z; WAVE.z; complex({num}, {num}); {num} + 1j; {cnum} * {half}; ({cnum}).conjugate(); {num} * 1j
+{cnum} - {num}; ({cnum} if {cond} else {cnum}); np.complex64({z}); np.complex128({z}); (lambda z: z + 1)({cnum})
+---
+complex(({carr}).sum()) / 64
 """
 
 NUMBERS = """
@@ -226,8 +257,8 @@ dict(TABLE, a={num})['a']; dict(zip('ab', ITEMS))['a']; sum(i * v for i, v in en
 math.sqrt(abs({num})); math.copysign(1, {num}); divmod({num}, 2)[0]; sum(map(abs, ITEMS)); len({*ITEMS})
 ITEMS.index(ITEMS[-1]); ITEMS.count({num}); any(x > 1 for x in ITEMS) + 1; (lambda v: v + 1)({num}); scalar({num})
 h1.__defaults__[0]; list(TABLE.values())[0]; [k for k in TABLE].index('a'); len(f"{{num}:.1f}"); np.sqrt(4.0)
-np.float32({num}); (lambda *v: len(v))(*ITEMS); complex({num}).real; {num}.real; (z := {num}) + z; {num} ** 2
-sum(ITEMS, start={num}); math.prod(ITEMS); 3 & len(ITEMS); float('{int}'); int('{int}')
+np.float32({num}); (lambda *v: len(v))(*ITEMS); complex({num}).real; ({cnum}).imag; {num}.real; (z := {num}) + z
+{num} ** 2; sum(ITEMS, start={num}); math.prod(ITEMS); 3 & len(ITEMS); float('{int}'); int('{int}')
 sum(POINT); max(POINT); max(*POINT); len(POINT); [*POINT][0]; sum(v * w for v, w in zip(POINT, ITEMS)); tuple(POINT)[1]
 sum(i * v for i, v in enumerate(POINT)); max(PAIRS)[0]; sorted(PAIRS)[0].y; sum(p.x for p in PAIRS); POINT.count({num})
 min(PAIRS, key=lambda p: p.y).x; list(zip(*PAIRS))[1][0]; sum(TABLE['c']); max(TABLE['c'], ITEMS)[0]
@@ -272,6 +303,11 @@ VIEW[0] = {num}; {newa} = {avar}[..., ::-1]; {newa} = {avar}.swapaxes(-1, -2); {
 {newl} = list({lvar}); {newl} = [*{lvar}, {arr}]; {newa} = sum({lvar}); {newo} = Layer({num}, {arr})
 {newo} = Sub({num}, {arr}); {newo} = Data({num}, {arr}); {newo} = SimpleNamespace(k={num}, w={arr}); {newa} = {ovar}.w
 {newn} = {ovar}.k; {newo} = STATE; {newo} = s; {newo} = DATA; {newo} = Slots({num}, {arr})
+{newc} = {carr}; {newc} = {carr}; {cvar} += {carr}; {cvar} *= {cnum}; {cvar} += {arr}; {cvar}[...] = {cnum}
+{newc} = {cvar}; {cvar}.real = {arr}; {cvar}.imag = {num}; {cvar}.real += {num}; {cvar}.imag[0] = {num}
+{newa} = {cvar}.real; {cvar}.imag[...] = {arr}; {cvar}[..., 0] = {carr}[..., 1]; {newa} = {cvar}.imag
+{cvar}[0] = {cnum}; {cvar}.real *= {half}; dpnp.add({carr}, {carr}, out={cvar}); {cvar}.imag -= {cvar}.real
+{newc} = {cvar}[..., ::-1]; {cvar}[0].real[1] = {num}
 {newa} = {ovar}.w * {ovar}.k; {newf} = lambda x: x * {num}; {newf} = lambda x, k={num}: x + k
 {newf} = functools.partial(h1, k={num}); {newf} = OBJ.forward; {newf} = make({num}); {newf} = g
 {newf} = LAYERS[{index}]; {newa} = {fvar}({arr}); {newa} = {fvar}({fvar}({arr}))
@@ -281,6 +317,7 @@ if {cond}:|{body}
 if {cond}:|{body}|else:|{body}
 if {cond}:|return {arr}
 for i in range({bit} + 2):|{body}
+for i in range(2):|{cvar} = {cvar} * {cnum} + i|{body}
 for i, v in enumerate(ITEMS):|{nvar} = {nvar} + v * i|{body}
 for {newa} in [{arr}, {arr}]:|{body}
 for {newa} in ARRAYS:|{avar} = {avar} + {newa}
@@ -293,6 +330,7 @@ assert {num} is not None, 'never'; a, b = b, a; {newa} = {avar} = {arr}; {newn},
 w = [0, 0]|w[:2] = ITEMS|w.extend(SIZES)|{nvar} = w[-1] + w[0]
 w = [[1]]|w.insert(0, SIZES)|w.append(ITEMS)|{nvar} = w[0][0] + w[-1][0]
 ---
+C0 *= 0.5j; C1.imag = {num}; PART += {num}; WAVE.c = {carr}; WAVE.z = {cnum}; C1 = {carr}; Z = {cnum}; C0.real = {arr}
 W0 *= {half}; ARRAYS[0] -= {num}; W1 = W1 + 1; STATE.w += {num}; ITEMS.append({num}); ITEMS[0] = {num}; ITEMS.pop(0)
 ITEMS.sort(); ITEMS[{bit}] += {num}; ARRAYS.append({arr}); ARRAYS[-1] = {arr}; STATE.k = {num}; STATE.w = {arr}
 STATE.k += {num}; STATE.inner.k *= {half}; STATE.inner.w = {arr}; STATE.extra = {num}; STATE.history.append({arr})
@@ -330,6 +368,7 @@ LOG.append(lambda x: x + {num}); LOG.append(({arr}).shape); STATE.history = [{nu
 """
 
 RESULTS = """
+{carr}; {cvar}, {carr}; ({cvar}).real, {cvar}; {cnum}, {carr}
 {arr}; {arr}; {arr}, {arr}; [{arr}, {num}]; {'x': {arr}, 'n': {num}}; {avar}, {avar}; Pair({arr}, {num}); {ovar}; s
 {lvar}, {avar}; Data({num}, {arr}); a; (a, {arr}); STATE; Layer({num}, {arr}); {fvar}; [[{arr}], ({num}, {avar})]
 {num}; {cond}; None; items; {num}, {num}; STATE.w; {arr}.shape, {arr}; ITEMS, {arr}; {avar}[..., ::-1], {avar}
@@ -339,6 +378,8 @@ SimpleNamespace(r={arr}, me=STATE); {*ITEMS}; (x for x in [{arr}, {num}]); Froze
 
 CHANGES = """
 K = {num}; K = {num}; T = {float}; FLAG = {flag}; MODE = Mode.{mode}; NAME = '{mode}'; W0 = {array}; W1 = {array}
+Z = {z}; Z = {z}; C0 = {complex}; C1 = {complex}; C0 *= 2j; C1.real = {num}; PART[...] = {num}; WAVE.z = {z}
+WAVE.c = C0; C1 = C0; PART = C1.real
 W0 *= {half}; W0[0] = {num}; STATE.k = {num}; STATE.k = {float}; STATE.w = {array}; STATE.inner.k = {num}
 STATE.inner = SimpleNamespace(k={num}, w={array}); STATE.extra = {num}; ITEMS[0] = {num}; ITEMS[-1] = {float}
 ITEMS.append({num}); ITEMS.insert(0, {num}); ITEMS = [{num}, {num}]; ARRAYS[0] = {array}; ARRAYS[1] = ARRAYS[0]
@@ -361,8 +402,8 @@ make = lambda k: (lambda x: x + k); h0, other = other, h0
 
 ARGUMENTS = {
     "a": "{array}; {array}; {sized}; {sized}; {typed}; W0; {array}; {array}",
-    "b": "{array}; {array}; {array}; W0; W1; STATE.w; VIEW",
-    "t": "{float}; {float}; {float}; {float}; {num}; np.{numpy}({int}); None; {flag}; MODE",
+    "b": "{array}; {array}; {array}; W0; W1; STATE.w; VIEW; {array}; PART",
+    "t": "{float}; {float}; {float}; {float}; {num}; {z}; np.{numpy}({int}); None; {flag}; MODE",
     "n": "{int}; {int}; {int}; {num}; {flag}; NONE",
     "s": "STATE; STATE; OBJ; OTHER; DATA; SLOTS; FROZEN; ALIAS; SimpleNamespace(k={num}, w={array}); OBJ; DATA; "
          "Layer({num}, {array})",

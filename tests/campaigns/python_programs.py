@@ -14,6 +14,8 @@ from tests.campaigns.python_grammar import (
     ARGUMENTS,
     ARRAYS,
     CHANGES,
+    COMPLEX_ARRAYS,
+    COMPLEX_NUMBERS,
     CONDITIONS,
     GLOBALS,
     NUMBERS,
@@ -36,11 +38,12 @@ def _both(text: str) -> tuple[list[str], list[str]]:
 
 
 #: By kind of hole: what leaves a plan, and what has to happen at each call or cannot be followed.
-TABLES = {"arr": _both(ARRAYS), "num": _both(NUMBERS), "cond": _both(CONDITIONS), "statement": _both(STATEMENTS)}
+TABLES = {"arr": _both(ARRAYS), "num": _both(NUMBERS), "cond": _both(CONDITIONS), "statement": _both(STATEMENTS),
+          "carr": _both(COMPLEX_ARRAYS), "cnum": _both(COMPLEX_NUMBERS)}
 #: Where an expression ends that has become too deep, and what stands where there is no variable of a kind.
 SIMPLE = {"arr": ["{avar}", "{avar}", "W0", "STATE.w"], "num": ["{nvar}", "{int}", "{half}", "K"],
-          "cond": ["FLAG", "{nvar} > 1"]}
-NONE_YET = {"avar": "a", "nvar": "K", "lvar": "ARRAYS", "ovar": "STATE", "fvar": "h0"}
+          "cond": ["FLAG", "{nvar} > 1"], "carr": ["{cvar}", "C0", "C1"], "cnum": ["{z}", "Z"]}
+NONE_YET = {"avar": "a", "cvar": "C0", "nvar": "K", "lvar": "ARRAYS", "ovar": "STATE", "fvar": "h0"}
 _HOLE = re.compile(r"\{([a-z]+2?)\}")
 
 
@@ -110,10 +113,14 @@ class _Writer:
             "pq": lambda: rng.choice("pq"), "bit": lambda: rng.choice("01"), "index": lambda: rng.choice("0123"),
             "cut": lambda: rng.choice(["", "0", "-1"]), "three": lambda: rng.choice("234"),
             "numpy": lambda: rng.choice(["float32", "float64", "int64"]),
+            "z": lambda: rng.choice(["1j", "-1j", "0.5j", "(1 + 1j)", "(0.5 - 1j)", "(2 + 0j)", "-0j", "(-1 - 0j)"]),
+            "complex": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, "
+                               f"dtype={rng.choice(['c8', 'c8', 'c16'])!r})",
             "array": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4)",
             "sized": lambda: f"random_array({rng.randrange(99)}, {rng.choice([1, 2, 3, 5])}, "
                              f"{rng.choice([4, 4, 4, 2, 3, 5, 7, 9])}, 4)",
-            "typed": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, dtype={rng.choice(['f8', 'i4'])!r})",
+            "typed": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, "
+                             f"dtype={rng.choice(['f8', 'f8', 'i4', 'i4', 'c8'])!r})",
         }
         return values[kind]()
 
