@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import cmath
 import itertools
+import operator
 import re
+import types
 
 import dpnp
 import numpy as np
@@ -61,18 +64,56 @@ def test_large_and_small_divisors():
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
-def test_numbers_of_the_call():
-    """Floats are given to one kernel, and each complex number has its own."""
+NUMBERS = [1j, 2 - 1j, 0.5 + 0j, complex(-0.0, 3), -1 - 0j, 1e10j]
+#: What becomes of a complex number, and whether its value may change from call to call.
+USES = [
+    (lambda a, z: a * z + z, True), (lambda a, z: a.real * z, True), (lambda a, z: a / (z + 2), True),
+    (lambda a, z: z - a, True), (lambda a, z: a * (1j * z.real), True), (lambda a, z: a * z.conjugate(), True),
+    (lambda a, z: a * abs(z), True), (lambda a, z: a * np.exp(z / 1e9), True),
+    (lambda a, z: a * cmath.exp(z / 1e9), True),
+    (lambda a, z: a + complex(z.imag, 1), True), (lambda a, z: a * np.complex64(z), True), (lambda a, z: a == z, True),
+    (lambda a, z: (a @ a.T) * z ** 2, True), (lambda a, z: dpnp.where(a.real > 2, a, z), True),
+    (lambda a, z: operator.iadd(a.copy(), z), True), (lambda a, z: (a + z, z, z * 2j), True),
+    (lambda a, z: a * z if z == 1j else a - z, False), (lambda a, z: dpnp.full((2, 3), z) + a, False),
+]
+
+
+@pytest.mark.parametrize(("function", "may_change"), USES)
+def test_complex_numbers_of_the_call(function, may_change):
+    """They are given to one kernel, and so is what is computed from them; a plan depends on those that decide."""
+    fused = tl_dpnp.fuse(function)
+    a = dpnp.asarray(np.arange(6).reshape(2, 3) * (1 - 2j), dtype="c8")
+    for z in [*NUMBERS, *NUMBERS[::-1]]:
+        got, expected = fused(a, z), function(a, z)
+        if isinstance(expected, tuple):
+            assert repr(got[1:]) == repr(expected[1:])
+            got, expected = got[0], expected[0]
+        compare(repr(z), got, expected)
+    assert fused.stats.traces == (1 if may_change else len(NUMBERS))
+
+
+@pytest.mark.parametrize("number", [np.complex64(1 - 2j), np.complex128(0.1j), 0.1j, 2.5, np.float32(0.1)])
+def test_numbers_take_part_in_promotion_as_in_dpnp(number):
+    for dtype in ("i4", "f4", "f8", "c8", "c16"):
+        a = dpnp.asarray(np.arange(6).reshape(2, 3), dtype=dtype)
+        function = tl_dpnp.fuse(lambda a, z: (a * z, a + z, a - z))
+        for _ in range(2):
+            compare(dtype, function(a, number), (a * number, a + number, a - number))
+
+
+def test_what_reads_the_value_of_a_complex_number_is_not_stale():
+    """A global number, an attribute, and a phase that changes with the time."""
+    state = types.SimpleNamespace(z=1j)
 
     @tl_dpnp.fuse
-    def turned(a, factor, shift):
-        return a * factor + shift
+    def step(a, dt):
+        return a * np.exp(-1j * dt) + state.z * a.conj()
 
-    a = dpnp.asarray(np.arange(6).reshape(2, 3) * (1 - 2j), dtype="c8")
-    for factor, shift in [(2.5, 1), (0.5, 2), (1e300, 3), (1j, 0.5), (2 - 1j, np.complex64(1j)), (3j, np.float32(2))]:
-        got, expected = turned(a, factor, shift), a * factor + shift
-        assert got.dtype == expected.dtype
-        np.testing.assert_array_equal(got.asnumpy(), expected.asnumpy())
+    a = dpnp.asarray(np.arange(6).reshape(2, 3) * (1 - 2j), dtype="c16")
+    for time in range(20):
+        state.z = 1j * time
+        compare(str(time), step(a, time / 7), a * np.exp(-1j * time / 7) + state.z * a.conj())
+    assert step.stats.plan_hits == 19
 
 
 def views(a, f):

@@ -17,7 +17,7 @@ import numpy as np
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.extents import location
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Number, Parameter
+from tl_dpnp.graph.nodes import Array, Assemble, ComplexParameter, Map, Node, Number, Parameter
 from tl_dpnp.graph.recorders import recorded
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import basic_entries
@@ -81,9 +81,9 @@ def _value(trace: Trace, target: Any, value: Any) -> Node:
     if queue is not None and queue != target.sycl_queue:
         raise NotFused("the arrays are on different queues")
     if isinstance(node, Parameter):
-        fits = target.dtype.kind in "fc"
+        fits = target.dtype.kind in ("c" if isinstance(node, ComplexParameter) else "fc")
     elif isinstance(node, Number):
-        fits = target.dtype.kind in {bool: "biufc", int: "iufc", float: "fc", complex: "c"}[type(node.value)]
+        fits = target.dtype.kind in {bool: "biufc", int: "iufc", float: "fc"}[type(node.value)]
         if target.dtype.kind in "iu" and isinstance(node.value, int):
             limits = np.iinfo(target.dtype)
             fits = limits.min <= node.value <= limits.max

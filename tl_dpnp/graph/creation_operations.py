@@ -8,7 +8,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.nodes import Arange, Map, Node, Parameter, number_node
+from tl_dpnp.graph.nodes import Arange, ComplexParameter, Map, Node, Parameter, number_node
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -73,9 +73,7 @@ def _value(trace: Trace, fill_value: Any, dtype: Any) -> tuple[Node, Any]:
     dtype = dpnp.full((), own).dtype if dtype is None else np.dtype(dtype)
     # What becomes of numbers that a type has not is dpnp's business.
     if isinstance(node, Parameter):
-        holds = dtype.kind in "fc"
-    elif isinstance(own, complex | np.complexfloating):
-        holds = dtype.kind == "c"
+        holds = dtype.kind in ("c" if isinstance(node, ComplexParameter) else "fc")
     else:
         holds = np.array(own).astype(dtype) == own
     if not (holds or own != own):

@@ -23,7 +23,7 @@ from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, dpnp_n
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace, active_trace
-from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, TracedFloat, plain
+from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
 
 __all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
 
@@ -71,6 +71,8 @@ _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operat
 _OF_ATTRIBUTES: dict[Any, str] = {getattr: "_getattr", setattr: "_setattr", hasattr: "_hasattr", id: "_id"}
 #: Functions of which hooks remember what is called in their place.
 _MOST_COPIES = 256
+#: Owners of methods in C that know nothing of arrays but their operators.
+_OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
 
 #: The types that stand-ins have for the user.
@@ -279,8 +281,8 @@ class Interceptor:
         """Return what makes an object of a class."""
         if kind is type:
             return _type_of
-        if kind is float:
-            return self._float
+        if kind in (float, complex):
+            return functools.partial(self._number, kind)
         if kind in _HIGHER_ORDER:
             return lambda function, *values: kind(function and self.call(function), *map(self.iterate, values))
         if kind in PURE_TYPES or issubclass(kind, BaseException | np.generic) or type(kind) is not type:
@@ -296,10 +298,12 @@ class Interceptor:
         self.call(initialize)(made, *arguments, **keywords)
         return made
 
-    def _float(self, *values: Any) -> Any:
-        if len(values) == 1 and type(values[0]) in TRACED:
-            return values[0] if type(values[0]) is TracedFloat else self.trace.tape.derived(float, values)
-        return float(*values)
+    def _number(self, kind: type, *values: Any, **keywords: Any) -> Any:
+        if len(values) == 1 and type(values[0]) is TRACED_KINDS[kind]:
+            return values[0]
+        if any(type(value) in TRACED for value in values) and OPERANDS.issuperset(map(type, values)) and not keywords:
+            return self.trace.tape.derived(kind, values)
+        return kind(*map(self.trace.tape.fix, values), **keywords)
 
     def builtin(self, function: Any) -> Any:
         """Return what is called for a function written in C."""
@@ -315,7 +319,7 @@ class Interceptor:
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list | dict | set) and function.__name__ in CHANGING_METHODS:
             return functools.partial(self._stored, function)
-        if is_pure_function(function) or isinstance(owner, list | dict | tuple | set | str | bytes | int | float):
+        if is_pure_function(function) or isinstance(owner, _OF_DATA):
             return functools.partial(self._computed, function)
         return self.foreign(function)
 

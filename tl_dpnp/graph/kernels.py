@@ -175,8 +175,8 @@ def _expression_key(
         match node:
             case Number(value=value):
                 entries.append((type(value), repr(value)))
-            case Parameter(position=position):
-                entries.append(("parameter", scalars[position]))
+            case Parameter(given=given):
+                entries.append(("parameter", *(scalars[part.position] for part in given)))
             case Arange():
                 entries.append("arange")  # the kernel's signature has the rest
             case Map(kind=kind, compute=compute):
@@ -213,7 +213,7 @@ def _parameters(region: Region) -> list[tuple[Parameter, ScalarType]]:
             for operand in node.operands:
                 if isinstance(operand, Parameter):
                     type = scalar_type_of(node.compute).part
-                    found[operand.position, type] = operand, type
+                    found |= {(given.position, type): (given, type) for given in operand.given}
     return sorted(found.values(), key=lambda entry: not isinstance(entry[0], Given))
 
 
@@ -256,8 +256,8 @@ def _signature(
         match node:
             case Number(value=value):
                 entries.append((type(value), repr(value)))
-            case Parameter(position=position):
-                entries.append(("parameter", scalars[position]))
+            case Parameter(given=given):
+                entries.append(("parameter", *(scalars[part.position] for part in given)))
             case Map(kind=kind, compute=compute):
                 entries.append((kind, compute.char, node.dtype.char, shape, places, operands))
             case Contract(operand_letters=letters):

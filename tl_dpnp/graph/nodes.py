@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "Contract", "Eliminate", "Given", "Map", "NOT_ELEMENTWISE",
-    "Node", "Number", "Parameter", "Part", "Position", "Reduce", "Reshape", "Take", "View", "number_node",
-    "operands_of", "part_dtype", "reached", "topological",
+    "Accumulate", "Arange", "Array", "Assemble", "AxisMap", "ComplexParameter", "Contract", "Eliminate", "Given", "Map",
+    "NOT_ELEMENTWISE", "Node", "Number", "Parameter", "Part", "Position", "Reduce", "Reshape", "Take", "View",
+    "number_node", "operands_of", "part_dtype", "reached", "topological",
 ]
 
 
@@ -77,6 +77,21 @@ class Parameter(Node):
     """A float or int that may differ from call to call: number `position` of the call's scalars."""
 
     position: int
+
+    @property
+    def given(self) -> tuple[Parameter, ...]:
+        """What kernels are given of it."""
+        return (self,)
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class ComplexParameter(Parameter):
+    """A complex number that may differ from call to call; its parts are the two scalars behind it."""
+
+    @property
+    def given(self) -> tuple[Parameter, ...]:
+        """The real and the imaginary part."""
+        return tuple(Parameter(self.shape, self.dtype, self.position + place) for place in (1, 2))
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

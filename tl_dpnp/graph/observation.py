@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -36,9 +37,11 @@ from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import (
     NUMPY_KINDS,
+    OF_COMPLEX,
+    OPERANDS,
     SILENT,
     TRACED,
-    TRACED_KINDS,
+    TRACED_COMPLEX,
     TracedFloat,
     TracedInteger,
     plain,
@@ -86,6 +89,10 @@ class Observer(ContainerReader, Interceptor):
         kind = type(owner)
         if kind is dpnp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
+        if kind in TRACED_COMPLEX and name in OF_COMPLEX:
+            return self.trace.tape.derived(OF_COMPLEX[name], (owner,))
+        if kind in TRACED_COMPLEX and name == "conjugate":
+            return functools.partial(self.trace.tape.derived, _CONJUGATE, (owner,))
         if kind in TRACED:
             owner = plain(owner) if name in _OF_TYPES else self.trace.tape.fix(owner)
         if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
@@ -205,7 +212,7 @@ class Observer(ContainerReader, Interceptor):
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
         if type(one) in TRACED or type(other) in TRACED:
-            if type(one) in _OPERANDS and type(other) in _OPERANDS:
+            if type(one) in OPERANDS and type(other) in OPERANDS:
                 return self.trace.tape.derived(OPERATORS[name], (one, other))
             if not isinstance(one, LazyArray | dpnp.ndarray) and not isinstance(other, LazyArray | dpnp.ndarray):
                 one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
@@ -402,7 +409,7 @@ class Observer(ContainerReader, Interceptor):
         keywords = keywords if kind is dict else {name: self.deeply(value) for name, value in keywords.items()}
         if kind in (list, tuple, dict, zip, enumerate, map, filter):
             return make(*[self._spread(kind, value) for value in arguments], **keywords)
-        return make(*[value if kind is float else self.deeply(value) for value in arguments], **keywords)
+        return make(*[value if kind in (float, complex) else self.deeply(value) for value in arguments], **keywords)
 
     def _spread(self, kind: type, value: Any) -> Any:
         """Return what stands for an argument of a class that goes through its arguments, as `zip` and `list` do."""
@@ -532,8 +539,7 @@ _ANYTHING = "it may do anything, or give something else at each call"
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
 #: What a float that may change is added to so that the sum is written down.
 _WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, dpnp.ndarray))
-#: Numbers whose arithmetic is that of Python and NumPy.
-_OPERANDS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
+_CONJUGATE = operator.methodcaller("conjugate")
 #: Attributes of NumPy's numbers that depend on the type only.
 _OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
 #: Types that take all elements at once when they are called.
@@ -549,4 +555,4 @@ def _full_name(function: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Return whether a value is one of Python's or NumPy's numbers."""
-    return type(value) in (complex, *_OPERANDS) or isinstance(value, np.generic)
+    return type(value) in (complex, *OPERANDS) or isinstance(value, np.generic)

@@ -27,7 +27,7 @@ from tl_dpnp.graph.nodes import (
     View,
     topological,
 )
-from tl_dpnp.graph.scalars import constant, converted, counted
+from tl_dpnp.graph.scalars import converted, counted, number
 from tl_dpnp.graph.views import broadcast, view
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.language import FunctionBuilder
@@ -294,10 +294,8 @@ class _Elements:
         for position, operand in enumerate(node.operands):
             type = I1 if node.kind == "where" and position == 0 else compute
             match operand:
-                case Number(value=value):
-                    arguments.append(constant(self.b, value, type))
-                case Parameter(position=number):
-                    arguments.append(converted(self.b, self.scalars[number, type.part], type))
+                case Number() | Parameter():
+                    arguments.append(number(self.b, operand, self.scalars, type))
                 case _:
                     arguments.append(converted(self.b, self.value(operand), type))
         return converted(self.b, FUNCTIONS[node.kind].emit(self.b, compute, arguments), scalar_type_of(node.dtype))

@@ -95,7 +95,7 @@ def result_array(trace: Trace, node: Node, operands: Sequence[Operand], out: Any
 def descriptor(node: Node, value: Any) -> Any:
     """Return what stands for an operand where dpnp is asked for a dtype."""
     if isinstance(node, Parameter):
-        return plain(value) if isinstance(value, int | np.generic) else 1.0
+        return plain(value) if isinstance(value, int | complex | np.generic) else 1.0
     if isinstance(node, Number):
         return value if isinstance(value, np.generic) else node.value
     return node.dtype

@@ -9,7 +9,7 @@ from tl_dpnp.graph.memrefs import Bound, scalar_type_of
 from tl_dpnp.graph.nodes import Arange, Array, Map, Node, Number, Parameter, Take, View
 from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import Places, local_shape, take_places
-from tl_dpnp.graph.scalars import constant, converted, counted
+from tl_dpnp.graph.scalars import converted, counted, number
 from tl_dpnp.graph.work_group import Buffer, Index, WorkGroup
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
@@ -130,10 +130,8 @@ class RegionElements:
 
     def _operand(self, operand: Node, type: ScalarType, node: Node, places: Places, index: tuple[Index, ...]) -> Value:
         match operand:
-            case Number():
-                return constant(self.b, operand.value, type)
-            case Parameter():
-                return converted(self.b, self.scalars[operand.position, type.part], type)
+            case Number() | Parameter():
+                return number(self.b, operand, self.scalars, type)
         first = len(node.shape) - len(operand.shape)
         inner = tuple(0 if size == 1 else index[first + axis] for axis, size in enumerate(operand.shape))
         below = tuple(None if size == 1 and node.shape[first + axis] != 1 else places[first + axis]

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from tl_dpnp.graph.nodes import ComplexParameter, Number, Parameter
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ops import Constant, Value
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["constant", "converted", "counted", "rounding", "select"]
+__all__ = ["constant", "converted", "counted", "number", "rounding", "select"]
 
 
 def constant(b: FunctionBuilder, value: bool | int | float | complex, type: ScalarType) -> Value:
     """Return a number as an operand of `type`, rounded as an array of it would round."""
     with np.errstate(over="ignore"):
-        number: bool | int | float | complex = np.dtype(type.storage).type(value).item()
-    if type.is_integer and isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+        rounded: bool | int | float | complex = np.dtype(type.storage).type(value).item()
+    if type.is_integer and isinstance(rounded, int) and abs(rounded) > LARGEST_INTEGER:
         others = (1 << type.bits) - 1 if type.kind == "unsigned" else -1  # it is written as the complement of another
-        return b.arith("not", Constant(number ^ others, type))
-    return Constant(number, type)  # type: ignore[return-value]  # operands are values or constants
+        return b.arith("not", Constant(rounded ^ others, type))
+    return Constant(rounded, type)  # type: ignore[return-value]  # operands are values or constants
 
 
 def converted(b: FunctionBuilder, value: Value, type: ScalarType) -> Value:
     """Return a value in another type."""
     return value if value.type == type else b.cast(value, type)
+
+
+def number(
+    b: FunctionBuilder, node: Number | Parameter, scalars: Mapping[tuple[int, ScalarType], Value], type: ScalarType
+) -> Value:
+    """Return a number of a graph as an operand of `type`; `scalars` are those of the function by position and type."""
+    if isinstance(node, Number):
+        return constant(b, node.value, type)
+    given = [scalars[part.position, type.part] for part in node.given]
+    return b.cmplx(given[0], given[1], type) if isinstance(node, ComplexParameter) else converted(b, given[0], type)
 
 
 def counted(b: FunctionBuilder, offset: int, terms: Iterable[tuple[Value | int, int]], type: ScalarType) -> Value:

@@ -51,7 +51,7 @@ class TraceCache:
         self._arrays: dict[Any, Array] = {}
         self._in_memory: dict[Any, tuple[Array, str, Any]] = {}
         self._results: dict[tuple[Node, int, str, Any], Array] = {}
-        self._parameters: dict[int, Parameter] = {}
+        self._parameters: dict[tuple[int, type[Parameter]], Parameter] = {}
         self._numbers: dict[Any, Number] = {}
 
     def in_memory(self, array: Any, slot: int, facts: Any = None) -> tuple[Array, str, Any]:
@@ -75,11 +75,11 @@ class TraceCache:
             found = self._results[node, slot, usm_type, queue] = self._arrays.setdefault(key, made)
         return found
 
-    def parameter(self, position: int) -> Parameter:
+    def parameter(self, position: int, kind: type[Parameter] = Parameter) -> Parameter:
         """Return the node of a number of the call."""
-        found = self._parameters.get(position)
+        found = self._parameters.get((position, kind))
         if found is None:
-            found = self._parameters[position] = Parameter((), None, position)  # type: ignore[arg-type]
+            found = self._parameters[position, kind] = kind((), None, position)  # type: ignore[arg-type]
         return found
 
     def copy(self, node: Node, number: int) -> Node:
@@ -112,7 +112,7 @@ class TraceCache:
             if kind is LazyArray:
                 parts.append(value._node)
             elif (
-                (numeric and (kind is float or kind in NUMPY_KINDS))
+                (numeric and (kind is float or kind is complex or kind in NUMPY_KINDS))
                 or ((numeric or (name == "power" and kind in TRACED_FLOATS)) and kind in TRACED and value.tape is tape)
             ):
                 if kind not in TRACED:

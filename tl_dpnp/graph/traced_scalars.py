@@ -1,10 +1,12 @@
 """Numbers that may change from call to call: they are arguments of kernels, and so is what is computed from them.
 
-A `TracedFloat` is a float to everything that looks at it, a `TracedInteger` an int, and each type of NumPy's numbers
-has such a class as well.  Arithmetic with other numbers is written down and done again at each call; any other use
-fixes its value: the plan then holds for calls with that value only.  C code takes the value of an int, of NumPy's
-numbers, or of one that meets a float, without a word, so the hooks of traced code (`tl_dpnp.graph.observation`) do such
-arithmetic here, and fix all but floats before anything else gets them.
+A `TracedFloat` is a float to everything that looks at it, a `TracedInteger` an int, a `TracedComplex` a complex number,
+and each type of NumPy's numbers has such a class as well.  Arithmetic with other numbers is written down and done again
+at each call; any other use fixes its value: the plan then holds for calls with that value only.  C code takes the value
+of an int, of complex and NumPy's numbers, or of one that meets a float, without a word, so the hooks of traced code
+(`tl_dpnp.graph.observation`) do such arithmetic here, and fix all but floats before anything else gets them.
+
+Kernels are given the parts of a complex number, which are numbers of their own: the two behind it.
 
 What dpnp does with an integer depends on the types that have its value, so those of one `bucket` share a plan.
 """
@@ -21,8 +23,9 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "FLOATS", "NUMPY_KINDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_FLOATS", "TRACED_INTEGERS",
-    "TRACED_KINDS", "ScalarTape", "TracedFloat", "TracedInteger", "bucket", "plain",
+    "COMPLEX", "FLOATS", "NUMPY_KINDS", "OF_COMPLEX", "OPERANDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_COMPLEX",
+    "TRACED_FLOATS", "TRACED_INTEGERS", "TRACED_KINDS", "ScalarTape", "TracedComplex", "TracedFloat", "TracedInteger",
+    "bucket", "plain",
 ]
 
 #: A number of a call, or a function of numbers: (whether it is a position, the position or the number) for each.
@@ -127,6 +130,10 @@ class ScalarTape:
         result.tape, result.position = self, len(self.values)
         self.values.append(value)
         self.entries.append(entry)
+        if kind in TRACED_COMPLEX:
+            for part in OF_COMPLEX.values():
+                self.values.append(part(value))
+                self.entries.append((part, ((True, result.position),)))
         return result
 
     def replay(self, given: Sequence[float]) -> list[float]:
@@ -170,26 +177,41 @@ class TracedInteger(int):
     position: int
 
 
+class TracedComplex(complex):
+    """A complex number that may be another one at the next call."""
+
+    tape: ScalarTape
+    position: int
+
+
 #: Floats of Python and NumPy: all values of one share a kernel.
 FLOATS = frozenset((float, np.float16, np.float32, np.float64))
+#: Their complex numbers, of which all values share a kernel, too.
+COMPLEX: frozenset[type] = frozenset((complex, np.complex64, np.complex128))
 _NUMPY_INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 #: NumPy's types of numbers that may change from call to call.
-NUMPY_KINDS: frozenset[type] = FLOATS.union(_NUMPY_INTEGERS) - {float}
+NUMPY_KINDS: frozenset[type] = FLOATS.union(COMPLEX, _NUMPY_INTEGERS) - {float, complex}
 #: The types of numbers that may change from call to call, each with the class that stands for it.
 TRACED_KINDS: dict[type, Any] = {
-    float: TracedFloat, int: TracedInteger,
+    float: TracedFloat, int: TracedInteger, complex: TracedComplex,
     **{kind: type(f"Traced{kind.__name__.title()}", (kind,), {}) for kind in NUMPY_KINDS},
 }
 for _kind, _traced in TRACED_KINDS.items():  # errors of functions in C name the type
     _traced.__name__ = f"numpy.{_kind.__name__}" if _kind in NUMPY_KINDS else _kind.__name__
 TRACED: frozenset[Any] = frozenset(TRACED_KINDS.values())
 TRACED_FLOATS: frozenset[Any] = frozenset(TRACED_KINDS[kind] for kind in FLOATS)
-TRACED_INTEGERS = TRACED - TRACED_FLOATS
+TRACED_COMPLEX: frozenset[Any] = frozenset(TRACED_KINDS[kind] for kind in COMPLEX)
+TRACED_INTEGERS = TRACED - TRACED_FLOATS - TRACED_COMPLEX
 #: Those whose value C code takes without a word.
 SILENT = TRACED - {TracedFloat}
 #: What a replay raises where the function itself would raise an error or warn.
 REPLAY_ERRORS = (ArithmeticError, ValueError, Warning)
-_NUMBERS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
+#: Numbers whose arithmetic is that of Python and NumPy.
+OPERANDS = frozenset((bool, np.bool_, *TRACED_KINDS, *TRACED))
+
+
+#: What is written down of the attributes of complex numbers.
+OF_COMPLEX: dict[str, Callable[[Any], Any]] = {name: operator.attrgetter(name) for name in ("real", "imag")}
 
 
 def plain(value: Any) -> Any:
@@ -201,7 +223,7 @@ def _arithmetic(kind: Any, name: str, reflected: bool) -> Callable[..., Any]:
     function = getattr(operator, name)
 
     def method(self: Any, *others: Any) -> Any:
-        if any(type(other) not in _NUMBERS for other in others):
+        if any(type(other) not in OPERANDS for other in others):
             if any(hasattr(other, "__array_ufunc__") or hasattr(other, "sycl_queue") for other in others):
                 return NotImplemented  # an array's operator records the number
             return getattr(kind, f"__{'r' if reflected else ''}{name.strip('_')}__")(self.tape.fix(self), *others)
@@ -223,7 +245,7 @@ def _fixing(kind: Any, name: str) -> Callable[..., Any]:
 
 
 def _equip(kind: Any, arithmetic: str, unary: str, fixing: str, methods: str = "") -> None:
-    """Give the class that stands for a type of numbers what the type has."""
+    """Give the class that stands for a type of numbers what the type has; `fixing` may be more than that."""
     traced = TRACED_KINDS[kind]
     for name in arithmetic.split():
         setattr(traced, f"__{name.strip('_')}__", _arithmetic(kind, name, False))
@@ -231,19 +253,23 @@ def _equip(kind: Any, arithmetic: str, unary: str, fixing: str, methods: str = "
     for name in unary.split():
         setattr(traced, f"__{name}__", _arithmetic(kind, name, False))
     for name in (*(f"__{name}__" for name in fixing.split()), *methods.split()):
-        setattr(traced, name, _fixing(kind, name))
+        if hasattr(kind, name):
+            setattr(traced, name, _fixing(kind, name))
     traced.__reduce__ = lambda self: (kind, (plain(self),))
     traced.__copy__ = lambda self: self
     traced.__deepcopy__ = lambda self, memo: self
 
 
-_FLOATS = "add sub mul truediv floordiv mod pow"
+_COMPLEX = "add sub mul truediv pow"
+_FLOATS = f"{_COMPLEX} floordiv mod"
 _INTEGERS = f"{_FLOATS} lshift rshift and_ or_ xor"
 _COMMON = "eq ne lt le gt ge bool hash repr format round divmod rdivmod str"
 _equip(float, _FLOATS, "neg pos abs", f"{_COMMON} trunc floor ceil int", "is_integer hex as_integer_ratio conjugate")
 _equip(int, _INTEGERS, "neg pos abs invert", f"{_COMMON} trunc floor ceil int float index",
        "bit_length bit_count as_integer_ratio conjugate to_bytes")
+_equip(complex, _COMPLEX, "neg pos abs", f"{_COMMON} complex", "conjugate")
 for _kind in NUMPY_KINDS:
     _whole = issubclass(_kind, np.integer)
-    _equip(_kind, _INTEGERS if _whole else _FLOATS, "neg pos abs invert" if _whole else "neg pos abs",
-           f"{_COMMON} int float array{' index' if _whole else ''}", "item tolist")
+    _operators = _INTEGERS if _whole else _FLOATS if _kind in FLOATS else _COMPLEX
+    _equip(_kind, _operators, "neg pos abs invert" if _whole else "neg pos abs",
+           f"{_COMMON} int float complex array{' index' if _whole else ''}", "item tolist conjugate")
