@@ -2,6 +2,7 @@
 
 The language follows the definition of a product and Smith's quotient, as NumPy does; dpnp's compiler recovers the
 infinities that these lose to NaN: ISO C, annex G.5.1.  Exponentials have the special values of its annex G.6.3.1.
+There are no branches, so that loops run as vectors.
 """
 
 from __future__ import annotations
@@ -71,16 +72,13 @@ def multiply(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     (p, q), (r, s) = (_parts(b, type, value) for value in x)
     terms = [b.mul(p, r), b.mul(q, s), b.mul(p, s), b.mul(q, r)]
     parts = b.sub(terms[0], terms[1]), b.add(terms[2], terms[3])
-    with b.if_(_are_nan(b, parts), part, part) as branch:
-        is_infinite = [_or(b, *(_part_is_infinite(b, value) for value in pair)) for pair in ((p, q), (r, s))]
-        is_endless = _or(b, *is_infinite, *(_part_is_infinite(b, term) for term in terms))
-        p, q, r, s = (select(b, part, condition, _boxed(b, part, value), _without_nan(b, part, value))
-                      for condition, pair in zip(is_infinite, ((p, q), (r, s)), strict=True) for value in pair)
-        endless = b.mul(math.inf, b.sub(b.mul(p, r), b.mul(q, s))), b.mul(math.inf, b.add(b.mul(p, s), b.mul(q, r)))
-        b.yield_(*(select(b, part, is_endless, *pair) for pair in zip(endless, parts, strict=True)))
-    with b.else_():
-        b.yield_(*parts)
-    return _complex(b, type, branch.results)
+    is_infinite = [_or(b, *(_part_is_infinite(b, value) for value in pair)) for pair in ((p, q), (r, s))]
+    is_endless = _or(b, *is_infinite, *(_part_is_infinite(b, term) for term in terms))
+    p, q, r, s = (select(b, part, condition, _boxed(b, part, value), _without_nan(b, part, value))
+                  for condition, pair in zip(is_infinite, ((p, q), (r, s)), strict=True) for value in pair)
+    endless = b.mul(math.inf, b.sub(b.mul(p, r), b.mul(q, s))), b.mul(math.inf, b.add(b.mul(p, s), b.mul(q, r)))
+    is_lost = _and(b, _are_nan(b, parts), is_endless)
+    return _complex(b, type, [select(b, part, is_lost, *pair) for pair in zip(endless, parts, strict=True)])
 
 
 def square(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
@@ -97,22 +95,19 @@ def divide(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
     c, d = b.div(r, scale), b.div(s, scale)
     length = b.add(b.mul(c, c), b.mul(d, d))
     over_real, over_imaginary = _over(b, p, q, c, d)
-    parts = b.div(b.div(over_real, length), scale), b.div(b.div(over_imaginary, length), scale)
-    with b.if_(_are_nan(b, parts), part, part) as branch:
-        zeros = [b.cmp("eq", value, 0, type=part) for value in (r, s)]
-        endless = b.math("copysign", math.inf, r, type=part)
-        first, second = (_or(b, *(_part_is_infinite(b, value) for value in pair)) for pair in ((p, q), (r, s)))
-        by_zero = b.mul(endless, p), b.mul(endless, q)
-        infinite = [b.mul(math.inf, value) for value in _over(b, _boxed(b, part, p), _boxed(b, part, q), c, d)]
-        none = [b.mul(0, value) for value in _over(b, p, q, _boxed(b, part, r), _boxed(b, part, s))]
-        # What is selected wrongly below is NaN as well: a NaN in the divisor, or infinities in both numbers.
-        b.yield_(*(
-            select(b, part, _and(b, *zeros), zero,
-                   select(b, part, first, large, select(b, part, second, small, nan)))
-            for zero, large, small, nan in zip(by_zero, infinite, none, parts, strict=True)))
-    with b.else_():
-        b.yield_(*parts)
-    return _complex(b, type, branch.results)
+    parts = [b.div(b.div(value, length), scale) for value in (over_real, over_imaginary)]
+    is_lost = _are_nan(b, parts)
+    endless = b.math("copysign", math.inf, r, type=part)
+    first, second = (_or(b, *(_part_is_infinite(b, value) for value in pair)) for pair in ((p, q), (r, s)))
+    # What is recovered wrongly is NaN as well: for a NaN in the divisor, or infinities in both numbers.
+    for condition, recovered in (
+        (second, [b.mul(0, value) for value in _over(b, p, q, _boxed(b, part, r), _boxed(b, part, s))]),
+        (first, [b.mul(math.inf, value) for value in _over(b, _boxed(b, part, p), _boxed(b, part, q), c, d)]),
+        (_and(b, *(b.cmp("eq", value, 0, type=part) for value in (r, s))), [b.mul(endless, p), b.mul(endless, q)]),
+    ):
+        is_recovered = _and(b, is_lost, condition)
+        parts = [select(b, part, is_recovered, *pair) for pair in zip(recovered, parts, strict=True)]
+    return _complex(b, type, parts)
 
 
 def divide_parts(b: FunctionBuilder, type: ScalarType, x: list[Value]) -> Value:
@@ -171,7 +166,7 @@ def _or(b: FunctionBuilder, first: Value, *others: Value) -> Value:
     return first
 
 
-def _are_nan(b: FunctionBuilder, parts: Parts) -> Value:
+def _are_nan(b: FunctionBuilder, parts: Sequence[Value]) -> Value:
     return _and(b, _part_is_nan(b, parts[0]), _part_is_nan(b, parts[1]))
 
 
