@@ -67,6 +67,13 @@ def test_complex_numbers(use: str, type_: str) -> None:
     assert "hint: keep the real and imaginary parts in memrefs of their own" in message
 
 
+@pytest.mark.parametrize(("part", "type_"), [("f32", "c32"), ("f64", "c64")])
+def test_complex_numbers_made_of_floats(part: str, type_: str) -> None:
+    text = f"func @f(%a: {part}, %m: memref<{part}x4>) {{\n%z = cmplx %a, 2.0 : {part} -> {type_}\n}}"
+    lowered(text, CPU)
+    assert f"kernels for {H200.name} do not compute with complex numbers" in refused(text, H200, (2, 1))
+
+
 def test_parts_of_complex_numbers() -> None:
     """A device without f64 computes with those of c32."""
     lowered("func @f(%x: memref<c32x4>) {}", replace(CPU, has_fp64=False))
