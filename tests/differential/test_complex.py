@@ -265,3 +265,30 @@ def test_an_atomic_update_by_a_complex_factor(form: str) -> None:
     for _ in range(4):
         turned = 1 + 1j * turned
     np.testing.assert_array_equal(c.asnumpy(), turned)
+
+
+@pytest.mark.parametrize("target", DEVICES, ids=str)
+@pytest.mark.parametrize("type_", DTYPES)
+def test_parts_and_complex_numbers_at_the_end_of_loops(target: Target, type_: str) -> None:
+    """Vectors of complex numbers have as many floats as those of floats in another loop: both are masked at the end."""
+    rng = np.random.default_rng(5)
+    size, part = 29, PARTS[type_]
+    given = (rng.normal(size=size) + 1j * rng.normal(size=size)).astype(DTYPES[type_])
+    added, turned = np.zeros(size, given.real.dtype), np.zeros(size, given.dtype)
+    source = f"""func @f(%x: memref<{part}x?>, %z: memref<{type_}x?>, %a: memref<{part}x?>,
+                         %t: memref<{type_}x?>) {{
+        %n = size %x[0] : index
+        foreach (%i) = (0), (%n) {{
+            %v = load %x[%i] : memref<{part}x?>
+            %w = arith.add %v, 1.0 : {part}
+            store %w, %a[%i] : memref<{part}x?>
+        }}
+        foreach (%i) = (0), (%n) {{
+            %v = load %z[%i] : memref<{type_}x?>
+            %w = arith.conj %v : {type_}
+            store %w, %t[%i] : memref<{type_}x?>
+        }}
+    }}"""
+    target.run(source, given.real.copy(), given, added, turned, group_size=1)
+    np.testing.assert_array_equal(added, given.real + 1)
+    np.testing.assert_array_equal(turned, given.conj())

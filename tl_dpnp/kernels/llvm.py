@@ -235,22 +235,27 @@ def masked_load(builder: ir.IRBuilder, pointer: ir.Value, active: ir.Value, alig
 
     Only what is for CPUs may use it: the translator hands the call on by its name.
     """
-    vector = pointer.type.pointee
-    arguments = [pointer, ir.Constant(I32, alignment), active, constant(vector, 0)]
-    return builder.call(_masked(builder, "load", vector, vector, arguments), arguments)
+    type_ = pointer.type.pointee
+    vector = ir.VectorType(type_.element, type_.count)
+    place = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
+    arguments = [place, ir.Constant(I32, alignment), active, constant(vector, 0)]
+    return builder.bitcast(builder.call(_masked(builder, "load", vector, vector, arguments), arguments), type_)
 
 
 def masked_store(
     builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value, active: ir.Value, alignment: int
 ) -> None:
     """Store the lanes of a vector that are `active`; used as `masked_load` is."""
-    arguments = [value, pointer, ir.Constant(I32, alignment), active]
-    builder.call(_masked(builder, "store", value.type, ir.VoidType(), arguments), arguments)
+    vector = ir.VectorType(value.type.element, value.type.count)
+    place = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
+    arguments = [builder.bitcast(value, vector), place, ir.Constant(I32, alignment), active]
+    builder.call(_masked(builder, "store", vector, ir.VoidType(), arguments), arguments)
 
 
 def _masked(
     builder: ir.IRBuilder, what: str, vector: ir.VectorType, result: ir.Type, arguments: Sequence[ir.Value]
 ) -> ir.Function:
+    """Return LLVM's function; that for pairs of floats is the one for as many floats."""
     (space,) = {argument.type.addrspace for argument in arguments if isinstance(argument.type, ir.PointerType)}
     name = f"v{vector.count}{vector.element.intrinsic_name}"
     name = f"llvm.masked.{what}.{name}.p{space}{name}"
