@@ -362,29 +362,24 @@ for t, r in (("c8", "f4"), ("c16", "f8")):
     add(1, f"complex arithmetic {t}", f"{t}(3,4,6) {t}(3,4,6) {t}(6) {t}() {r}(3,4,6)", """
         a + b; a - b; a * b; a / (b + 0.5); -a; +a; a + c; c - a; a * d; a + 2; 2 - a; a * 3; 3 * a - 1.5; a / 2;
         a * 1j; 1j * a; (0.5 - 2j) * a + b; a / (1 + 2j); 2.5 / (a + 0.5j); e * 1j; a + e; e - a; a * e;
-        a / (e + 0.25);
-        (e + 0.25) / (a + 0.5); a * b + c - d; xp.add(a, b); xp.multiply(a, 2j); xp.divide(a, 4); xp.negative(b);
-        a * np.complex64(2j); a + np.complex128(1 - 1j); 1j + e
+        a / (e + 0.25); (e + 0.25) / (a + 0.5); a * b + c - d; xp.add(a, b); xp.multiply(a, 2j); xp.divide(a, 4);
+        xp.negative(b); a * np.complex64(2j); a + np.complex128(1 - 1j); 1j + e
     """)
     add(2, f"complex parts {t}", f"{t}(3,4,6) {t}(4,6)[::-1] {t}(6,4).T {r}(3,4,6)", """
         a.conj(); xp.conj(b) + c; xp.conjugate(a) * b; xp.real(a); xp.imag(a) * 2; xp.real(b) + xp.imag(c);
         xp.real(a * b.conj()); xp.real(d); a == b; a != c; a == 2j; d == a; a == a.conj(); xp.where(d > 0, a, b);
         xp.where(d > 0, a, 1j); xp.where(a == b, d, c); a.astype('c16'); d.astype('c8') * c; (a * 2).astype('c8');
         a.copy(); b.T * 2; c[::2, 1:] + 1j; a[..., None] * 2; xp.stack([a, a * b]);
-        xp.concatenate([b, c * 1j], axis=1);
-        xp.stack([b, b.conj()], axis=2); xp.concatenate([a, d]); xp.flip(b, 0) + c; a.reshape(12, 6) @ c.T;
-        xp.tril(b);
-        xp.roll(b, 1, axis=1); xp.diff(a); xp.kron(b, c)
+        xp.concatenate([b, c * 1j], axis=1); xp.stack([b, b.conj()], axis=2); xp.concatenate([a, d]);
+        xp.flip(b, 0) + c; a.reshape(12, 6) @ c.T; xp.tril(b); xp.roll(b, 1, axis=1); xp.diff(a); xp.kron(b, c)
     """)
     add(1, f"complex products {t}", f"{t}(3,4,5) {t}(3,5,6) {t}(4,5) {r}(5,4) {t}(5)", """
         a @ b; xp.matmul(a, b); 2j * (a @ b); (a @ b) * 2 + 1; xp.einsum('bij,bjk->bik', a, b); a @ d; d @ a;
-        c @ d @ c;
-        xp.einsum('bij,bjk->bki', a, b); a.conj() @ b; a @ a.conj().swapaxes(1, 2);
-        xp.einsum('ij,ij->i', c, c.conj());
-        xp.tensordot(a, b, axes=((0, 2), (0, 1))); xp.dot(c, d); xp.dot(e, e); xp.vdot(e, e); xp.vdot(c, d.T);
-        xp.vdot(d, c.T);
-        xp.inner(c, c); xp.outer(e, d); xp.einsum('bij,ij->', a, c); c @ e; e @ d; xp.linalg.multi_dot([c, d, c]);
-        xp.einsum('ij,jk,kl->il', c, d, c); a @ b + a @ b * 2j; xp.trace(c @ d); xp.linalg.matrix_power(c @ d, 3)
+        c @ d @ c; xp.einsum('bij,bjk->bki', a, b); a.conj() @ b; a @ a.conj().swapaxes(1, 2);
+        xp.einsum('ij,ij->i', c, c.conj()); xp.tensordot(a, b, axes=((0, 2), (0, 1))); xp.dot(c, d); xp.dot(e, e);
+        xp.vdot(e, e); xp.vdot(c, d.T); xp.vdot(d, c.T); xp.inner(c, c); xp.outer(e, d); xp.einsum('bij,ij->', a, c);
+        c @ e; e @ d; xp.linalg.multi_dot([c, d, c]); xp.einsum('ij,jk,kl->il', c, d, c); a @ b + a @ b * 2j;
+        xp.trace(c @ d); xp.linalg.matrix_power(c @ d, 3)
     """)
     add(2, f"complex sums {t}", f"{t}(3,4,5) {t}(70) {t}(33,2) {r}(3,4) {t}(0,3)", """
         a.sum(); a.sum(axis=0); a.sum(axis=(1, 2)); a.mean(axis=1); a.mean(); b.sum(); b.mean(); c.sum(axis=0);
@@ -392,17 +387,32 @@ for t, r in (("c8", "f4"), ("c16", "f8")):
         d.sum(axis=0, dtype='c16'); a.sum(axis=1, dtype='c16'); xp.average(a, axis=0); e * 2; e.T @ e;
         xp.sum(b * 1j + 1)
     """)
+    add(2, f"complex views of parts {t}", f"{t}(3,4,6) {t}(4,6)[::-1] {t}(6,4).T {r}(3,4,6)", """
+        a.real; a.imag; b.real; c.imag; a.real + 1; a.imag * d; (a * b).real; (a + b).imag.sum(axis=1);
+        a.real @ c.imag.T; a[1].real; a.real[:, ::2]; b.imag.T; a.imag.reshape(12, 6); a.real.reshape(-1)[::3];
+        (a * 2).imag[..., 1:] + d[..., 1:]; (a * a.conj()).real; a.real - 1j * a.imag; xp.stack([a.real, a.imag]);
+        a.real.max(axis=0); d.real; iadd(a.real, d); imul(a.imag, 2); iadd(b.real, c.imag);
+        isub(a.imag[1:], a.real[:-1]); a.real.copy(); a.imag.astype('c16') * 1j; xp.where(a.real > b.imag, a, b);
+        xp.maximum(a.real, a.imag); xp.add(a.real, 1, out=a.imag)
+    """)
+    add(2, f"complex functions {t}", f"{t}(3,4,6) {t}(4,6)[::-1] {t}(70) {r}(3,4,6)", """
+        abs(a); xp.abs(b) + 1; xp.angle(a); xp.square(a); xp.exp(a); xp.exp(1j * d); xp.exp(-1j * abs(b)) * a;
+        xp.isnan(a); xp.isfinite(b); xp.isinf(a); abs(a * b).sum(axis=0); xp.var(a, axis=0); a.std(axis=(0, 1));
+        xp.var(c); b.std(ddof=1); xp.linalg.norm(a, axis=0); xp.linalg.norm(c); xp.linalg.norm(b, 'fro');
+        xp.linalg.norm(b, 1); xp.linalg.norm(c, 0); xp.linalg.norm(a, xp.inf, axis=1);
+        xp.linalg.norm(a, axis=(1, 2)); xp.nansum(a, axis=0); xp.take(a, xp.asarray([1, 0]), axis=1);
+        a[:, xp.asarray([2, 0])] * 2; xp.cross(a[..., :3], b[:, 3:])
+    """)
     add(2, f"complex arrays of numbers {t}", f"{t}(3,3) {t}(3) {r}(3,3)", f"""
         a + xp.eye(3, dtype='{t}'); a * xp.zeros((3, 3), dtype='{t}'); a + xp.ones((3, 3), dtype='{t}') * 1j;
         xp.full((3, 3), 2 - 1j) * a; xp.full((3, 3), 0.5j, dtype='{t}') + b; xp.full_like(a, 1.5) @ a;
-        xp.zeros_like(a) + 1j;
-        xp.diag(b) @ a; xp.identity(3, dtype='{t}') * 2j + c; xp.ones_like(a) * c;
+        xp.zeros_like(a) + 1j; xp.diag(b) @ a; xp.identity(3, dtype='{t}') * 2j + c; xp.ones_like(a) * c;
         xp.full((2,), 3, dtype='{t}') * 1j
     """)
     add(1, f"complex out {t}", f"{t}(3,4,4) {t}(3,4,4) {r}(3,4,4)", """
         iadd(a, b); imul(a, 1j); isub(a, c); itruediv(a, 2); itruediv(a, c * c + 1); imul(a[1:], b[0]);
-        xp.add(a, b, out=a);
-        xp.matmul(a, b, out=xp.empty_like(a)); xp.multiply(a, 3, out=a) + 1j; iadd(a[:, ::2], c[:, 1::2])
+        xp.add(a, b, out=a); xp.matmul(a, b, out=xp.empty_like(a)); xp.multiply(a, 3, out=a) + 1j;
+        iadd(a[:, ::2], c[:, 1::2])
     """)
     add(2, f"complex infinities {t}", f"{t}(3,4)*xp.inf {t}(3,4)*xp.nan {t}(3,4) {r}(3,4)*xp.inf", """
         a + c; a - c; -a; a + b; a == a; b == b; a != c; a.conj(); xp.real(a); xp.imag(a); a.sum(axis=0);
@@ -418,16 +428,14 @@ for s, t in (pair.split("+") for pair in "i4+c8 f8+c8 c8+c16 f2+c8 ?+c16 u1+c8 i
 
 for t in ("c8", "c16"):
     add(3, f"complex numbers left to dpnp {t}", f"{t}(3,4) {t}(3,4) f4(3,4) i4(3,4) f8(3,4)", """
-        abs(a); a ** 2; a ** 0.5; a ** b; xp.exp(a); xp.sqrt(a); xp.sin(a); xp.square(a); xp.sign(a); xp.isnan(a);
-        xp.isfinite(a); xp.isinf(b); xp.prod(a, axis=0); xp.cumsum(a, axis=0); a > b; a <= c; xp.maximum(a, b);
-        a.max(axis=0);
-        a.min(axis=1); xp.any(a, axis=0); xp.all(a, axis=1); xp.logical_and(a, c); xp.logical_not(a);
-        xp.where(a, b, c);
-        xp.var(a, axis=0); a.std(); xp.linalg.norm(a); xp.linalg.norm(a, axis=0); xp.nansum(a, axis=0);
-        xp.argmax(a, axis=0);
+        a ** 2; a ** 0.5; a ** b; xp.sqrt(a); xp.sin(a); xp.sign(a); xp.prod(a, axis=0); xp.cumsum(a, axis=0); a > b;
+        a <= c; xp.maximum(a, b); a.max(axis=0); a.min(axis=1); xp.any(a, axis=0); xp.all(a, axis=1);
+        xp.logical_and(a, c); xp.logical_not(a); xp.where(a, b, c); xp.argmax(a, axis=0);
         xp.count_nonzero(a, axis=0); xp.reciprocal(a + 0.5j); xp.clip(a, 0, 1); xp.round(a); xp.ptp(a, axis=0);
-        a / (d * d + 1); a / (e * e + 1); a.real + 1; a.imag * 2; xp.log(a + 4); xp.imag(c); a.cumsum(axis=1);
-        xp.linalg.inv(a[:, :3] + 5 * xp.eye(3)); xp.linalg.det(a[:, :3]); a.sum(axis=0) / d.sum(axis=0)
+        a / (d * d + 1); a / (e * e + 1); xp.log(a + 4); xp.imag(c); a.cumsum(axis=1);
+        xp.linalg.inv(a[:, :3] + 5 * xp.eye(3)); xp.linalg.det(a[:, :3]); a.sum(axis=0) / d.sum(axis=0);
+        xp.linalg.norm(a, 2); xp.linalg.norm(a, 3, axis=0); xp.angle(a, True); xp.var(a, dtype='f4'); c.imag;
+        xp.nanprod(a)
     """)
 
 add(3, "statistics left to dpnp", "f4(3,4) f2(4) f4(3,0) f4(0,3)", """
