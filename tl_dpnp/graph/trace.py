@@ -54,15 +54,7 @@ from tl_dpnp.graph.plan import (
 from tl_dpnp.graph.planning import requests_for
 from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import (
-    COMPLEX,
-    FLOATS,
-    SILENT,
-    TRACED,
-    TRACED_COMPLEX,
-    TRACED_INTEGERS,
-    ScalarTape,
-)
+from tl_dpnp.graph.traced_scalars import GIVEN, SILENT, TRACED, TRACED_COMPLEX, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.progress import Compiling
@@ -81,8 +73,6 @@ class _State(threading.local):
 
 _state = _State()
 
-#: The types of numbers that kernels are given also where they are constants.
-_GIVEN = FLOATS | COMPLEX
 #: Functions whose kernels are given floats, of which integers are a part.
 _TAKE_FLOATS = ("power", "where")
 
@@ -262,7 +252,7 @@ class Trace:
             return node, value._usm_type, value._queue
         if isinstance(value, dpnp.ndarray | usm_ndarray):
             return self.operand(self.capture(value))
-        if type(value) in _GIVEN:  # all values of it share a kernel
+        if type(value) in GIVEN:  # all values of it share a kernel
             value = self.tape.fixed_number(value)
         if type(value) in TRACED:
             position = self.tape.operand(value) if value.tape is self.tape else None
@@ -270,7 +260,7 @@ class Trace:
                 kind = ComplexParameter if type(value) in TRACED_COMPLEX else Parameter
                 return self.cache.parameter(position, kind), None, None
             value = self.tape.fix(value)
-            if type(value) in _GIVEN:
+            if type(value) in GIVEN:
                 return self.operand(value)
         if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
             plain = value.item() if isinstance(value, np.generic) else value

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "COMPLEX", "FLOATS", "NUMPY_KINDS", "OF_COMPLEX", "OPERANDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_COMPLEX",
+    "GIVEN", "NUMPY_KINDS", "OF_COMPLEX", "OPERANDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_COMPLEX",
     "TRACED_FLOATS", "TRACED_INTEGERS", "TRACED_KINDS", "ScalarTape", "TracedComplex", "TracedFloat", "TracedInteger",
     "bucket", "plain",
 ]
@@ -184,10 +184,11 @@ class TracedComplex(complex):
     position: int
 
 
-#: Floats of Python and NumPy: all values of one share a kernel.
+#: Floats of Python and NumPy.
 FLOATS = frozenset((float, np.float16, np.float32, np.float64))
-#: Their complex numbers, of which all values share a kernel, too.
 COMPLEX: frozenset[type] = frozenset((complex, np.complex64, np.complex128))
+#: What kernels are given also where it is a constant: all values share a kernel.
+GIVEN = FLOATS | COMPLEX
 _NUMPY_INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 #: NumPy's types of numbers that may change from call to call.
 NUMPY_KINDS: frozenset[type] = FLOATS.union(COMPLEX, _NUMPY_INTEGERS) - {float, complex}
