@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.plan import BlockPlan, TilePlan
@@ -46,15 +45,13 @@ class Variant:
     condition: Condition | None = None
 
 
-def only_variant(function: ops.Function, options: LoweringOptions) -> Variant | None:
+def only_variant(has_matrix_product: bool, options: LoweringOptions) -> Variant | None:
     """Return the variant where a glance says that there is but one, None where it takes `tl_dpnp.lowering`.
 
-    There is no choice where the options leave none, and other forms than the default one are for products.
+    There is no choice where the options leave none, and other forms than the default one are for products of matrices.
     """
     is_open = options.form is None or not FRAMES[options.form].takes_every_call
-    has_product = any(isinstance(operation, ops.Contraction) and operation.is_matrix_product
-                      for operation in function.body.walk())
-    return None if is_open and has_product and not (options.debug or options.schedules) else Variant(None)
+    return None if is_open and has_matrix_product and not (options.debug or options.schedules) else Variant(None)
 
 
 def variants_to_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:

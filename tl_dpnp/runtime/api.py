@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLSyntaxError, TLTypeError, nearest
-from tl_dpnp.language import ops
+from tl_dpnp.language import ir
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import with_room
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.module import Module
 from tl_dpnp.runtime.options import KernelOptions
-from tl_dpnp.runtime.store.source_cache import Defined, parse
+from tl_dpnp.runtime.store.source_cache import Defined, programs_of
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.targets import TARGETS, TargetName
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tl_dpnp.language.builder import FunctionBuilder
     from tl_dpnp.lowering.schedules import GivenSchedule
 
-    Source = str | os.PathLike[str] | ops.Module | ops.Function | FunctionBuilder
+    Source = str | os.PathLike[str] | ir.Module | ir.Function | FunctionBuilder
 
 __all__ = ["compile"]
 
@@ -60,9 +60,9 @@ class _Options(TypedDict, total=False):
 @overload
 def compile(src: Source, *, name: str, **options: Unpack[_Options]) -> Kernel: ...
 @overload
-def compile(src: ops.Function | FunctionBuilder, **options: Unpack[_Options]) -> Kernel: ...
+def compile(src: ir.Function | FunctionBuilder, **options: Unpack[_Options]) -> Kernel: ...
 @overload
-def compile(src: str | os.PathLike[str] | ops.Module, **options: Unpack[_Options]) -> Kernel | Module: ...
+def compile(src: str | os.PathLike[str] | ir.Module, **options: Unpack[_Options]) -> Kernel | Module: ...
 def compile(
     src: Source,
     *,
@@ -128,33 +128,29 @@ def _kernels(
     src: Any, name: str | None, options: KernelOptions, schedule: Mapping[str, GivenSchedule] | None, queue: Any,
     define: Defined,
 ) -> Kernel | Module:
-    module, text = _module_of(src, options.cache, define)
-    functions = module.functions
+    every = programs = _programs_of(src, options.cache, define)
     if name is not None:
-        functions = tuple(function for function in functions if function.name == name)
-        if not functions:
-            known = [function.name for function in module]
+        programs = tuple(program for program in every if program.name == name)
+        if not programs:
+            known = [program.name for program in every]
             near = nearest(str(name).removeprefix("@"), known)
             raise TLBindingError(f"the source has no function {name!r}; it has {', '.join(known)}"
                                  + (f": write name={near!r}" if near else ""))
     if schedule is not None:
-        options = replace(options, schedules=_schedules(functions, schedule))
-    defined = tuple((name, repr(value)) for name, value in sorted(define.items(), key=repr))
-    kernels = {function.name: Kernel(Program(function, text, defined), options, queue) for function in functions}
+        options = replace(options, schedules=_schedules(programs, schedule))
+    kernels = {program.name: Kernel(program, options, queue) for program in programs}
     return next(iter(kernels.values())) if len(kernels) == 1 else Module(kernels)
 
 
-def _schedules(
-    functions: tuple[ops.Function, ...], given: Mapping[str, GivenSchedule]
-) -> tuple[tuple[str, str], ...]:
+def _schedules(programs: tuple[Program, ...], given: Mapping[str, GivenSchedule]) -> tuple[tuple[str, str], ...]:
     from tl_dpnp.lowering.schedules import resolve_schedules
 
     if not isinstance(given, Mapping):
         raise TLTypeError(f"schedule= takes a mapping from names of instructions to schedules, not a "
                           f"{type(given).__name__}")
-    if len(functions) != 1:
-        raise TLTypeError(f"schedule= is for one function, and the source has {len(functions)}: name= picks one")
-    return resolve_schedules(functions[0], given)
+    if len(programs) != 1:
+        raise TLTypeError(f"schedule= is for one function, and the source has {len(programs)}: name= picks one")
+    return resolve_schedules(programs[0].function, given)
 
 
 def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
@@ -187,8 +183,8 @@ def _check_queue(queue: Any) -> None:
                               f"dpctl.SyclQueue({repr(queue) if isinstance(queue, str) else 'device'}) makes one")
 
 
-def _module_of(src: Any, cache: bool, define: Defined) -> tuple[ops.Module, str | None]:
-    """Return the verified IR of any kind of source, and the text where there is one."""
+def _programs_of(src: Any, cache: bool, define: Defined) -> tuple[Program, ...]:
+    """Return the functions of any kind of source, verified."""
     if not isinstance(define, Mapping):
         raise TLTypeError(f"define= takes a mapping from names to values, not a {type(define).__name__}")
     if define and not isinstance(src, str | os.PathLike):
@@ -198,20 +194,19 @@ def _module_of(src: Any, cache: bool, define: Defined) -> tuple[ops.Module, str 
             if _names_file(src):
                 raise TLTypeError(f"{src!r} is the name of a file; compile(pathlib.Path({src!r})) reads it"
                                   + ("" if os.path.isfile(src) else f", once it is there: {os.getcwd()} has no such"))
-            return parse(src, cache=cache, define=define), src
+            return programs_of(src, cache=cache, define=define)
         case os.PathLike():
-            text = _read(src)
-            return parse(text, os.fspath(src), cache, define), text
-        case ops.Module() | ops.Function():
+            return programs_of(_read(src), os.fspath(src), cache, define)
+        case ir.Module() | ir.Function():
             from tl_dpnp.language.verifier import verify
 
-            module = ops.Module((src,)) if isinstance(src, ops.Function) else src
+            module = ir.Module((src,)) if isinstance(src, ir.Function) else src
             verify(module)
-            return module, None
+            return tuple(map(Program, module))
     from tl_dpnp.language.builder import FunctionBuilder
 
     if isinstance(src, FunctionBuilder):
-        return src.build(), None
+        return tuple(map(Program, src.build()))
     hint = ("; text.decode() makes text of bytes" if isinstance(src, bytes | bytearray) else
             "; tl_dpnp.fuse takes Python functions" if callable(src) else "")
     raise TLTypeError(f"compile takes source text, a path or what a builder gives, not a {type(src).__name__}{hint}")

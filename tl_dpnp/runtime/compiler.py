@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLError
-from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.call.program import Program
@@ -67,7 +66,7 @@ def faults_in(program: Program) -> Iterator[None]:
     except MACHINE_ERRORS:
         raise
     except Exception as error:
-        raise program.with_source_lines(defect(error, program.function.span)) from error
+        raise program.with_source_lines(defect(error, program.interface.span)) from error
 
 
 def llvm_of(kernel: LoweredKernel, device: Device) -> str:
@@ -93,27 +92,20 @@ _BUILD = {"sycl": _build_for_sycl, "cuda": _build_for_cuda}
 
 def cache_key(program: Program, device: Device, options: LoweringOptions) -> str:
     """Return the key of a compiled program: everything that its code depends on."""
-    function = program.function
     return key_of({
-        "source": _printed(function) if program.text is None else program.text,
+        "source": program.printed if program.text is None else program.text,
         "defined": program.defined,
-        "function": function.name,
+        "function": program.name,
         # Those of a specialization are not the text's.
-        "parameters": [str(parameter.type) for parameter in function.parameters],
+        "parameters": [str(parameter.type) for parameter in program.parameters],
         # The checks that debug=True compiles in name the place in the source.
-        "file": function.span.file if options.debug else None,
+        "file": program.interface.span.file if options.debug else None,
         "options": asdict(options),
         "device": device.to_json(),
         "packages": package_versions(PACKAGES[device.family]),
         "compiler": compiler_fingerprint(),
         "python": list(sys.version_info[:2]),
     })
-
-
-def _printed(function: ops.Function) -> str:
-    from tl_dpnp.language.printer import print_function
-
-    return print_function(function)
 
 
 def compile_program(

@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
-from tl_dpnp.language import ops
-from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.program import Program
@@ -22,6 +20,7 @@ from tl_dpnp.target.device import Device
 from tl_dpnp.target.targets import TARGETS
 
 if TYPE_CHECKING:
+    from tl_dpnp.language.ir import Value
     from tl_dpnp.lowering import LoweredKernel
     from tl_dpnp.lowering.schedule import Schedule
     from tl_dpnp.runtime.offline.program import DeviceProgram
@@ -48,12 +47,12 @@ class Inspection:
     @property
     def name(self) -> str:
         """The name of the function."""
-        return self._program.function.name
+        return self._program.name
 
     @property
-    def parameters(self) -> tuple[ops.Value, ...]:
+    def parameters(self) -> tuple[Value, ...]:
         """The parameters, each with its ``name`` and ``type``."""
-        return self._program.function.parameters
+        return self._program.parameters
 
     @property
     def parameter_table(self) -> list[tuple[str, str, str]]:
@@ -73,7 +72,7 @@ class Inspection:
     @property
     def source_text(self) -> str:
         """The text that the kernel was compiled from; the printed function where it was built without text."""
-        return self._program.text if self._program.text is not None else print_function(self._program.function)
+        return self._program.text if self._program.text is not None else self._program.printed
 
     # --- lowering --------------------------------------------------------------------------------------------------
 
@@ -125,7 +124,7 @@ class Inspection:
         return [(overloads, made) for overloads in self._all_overloads() for made in [*overloads.made.values()]]
 
     def _signature(self, overloads: Overloads, overload: Overload) -> Signature:
-        parameters = overloads.program.function.parameters
+        parameters = overloads.program.parameters
         return Signature(tuple(str(parameter.type) for parameter in parameters), str(overload.device),
                          overload.compiled.plan.form)
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.call.arguments import BoundCall
     from tl_dpnp.runtime.call.arrays import ArrayKind
     from tl_dpnp.runtime.call.binding import Binding
+    from tl_dpnp.runtime.call.interface import Usage
     from tl_dpnp.runtime.call.replicas import Replicas
-    from tl_dpnp.runtime.call.usage import Usage
     from tl_dpnp.runtime.compiler import CompiledKernel
     from tl_dpnp.runtime.cuda.direct import DirectCalls
     from tl_dpnp.runtime.cuda.recent import RecentCudaCalls

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.language.types import MemrefType, canonical_strides
-from tl_dpnp.lowering.specialize import specialize
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.program import Program
@@ -43,7 +42,7 @@ class Specializations:
         self._lock = threading.Lock()
         self._modes: dict[int, list[int]] = {}
         for position, mode in sorted(program.usage.open_modes):
-            if isinstance(program.function.parameters[position].type, MemrefType):
+            if isinstance(program.parameters[position].type, MemrefType):
                 self._modes.setdefault(position, []).append(mode)
 
     def __iter__(self) -> Iterator[Specialization]:
@@ -69,7 +68,7 @@ class Specializations:
         Other modes keep what is declared, such as the one that work-groups have slices of; strides are also taken from
         an argument without gaps.
         """
-        declared = self._program.function.parameters[position].type
+        declared = self._program.parameters[position].type
         argument = call.arguments[position]
         assert isinstance(declared, MemrefType)
         assert isinstance(argument, MemrefArgument)
@@ -82,7 +81,9 @@ class Specializations:
         return MemrefType(declared.element, shape, strides)
 
     def _make(self, types: dict[int, MemrefType]) -> Specialization | None:
-        parameters = self._program.function.parameters
+        from tl_dpnp.lowering.specialize import specialize  # brings the verifier, which few kernels need
+
+        parameters = self._program.parameters
         function = specialize(
             self._program.function, {parameters[position].name: type_ for position, type_ in types.items()})
         if function is None:

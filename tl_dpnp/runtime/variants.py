@@ -28,7 +28,7 @@ def variants_of(
 
     Raises what compiling the program raises, but for schedules that do not fit.
     """
-    only = only_variant(program.function, options)
+    only = only_variant(program.usage.has_matrix_product, options)
     if only is not None:
         return (only,)
     if cache is None:
@@ -71,5 +71,5 @@ def variant_for(
         problem = None if variant.condition is None else platform.misfit(variant.condition, binding, call, device)
         if problem is None:
             return variant
-    message = f"the form that was asked for cannot run @{binding.program.function.name}: {problem}"
+    message = f"the form that was asked for cannot run @{binding.program.name}: {problem}"
     raise binding.program.error(TLBindingError, message, "leave form= away")

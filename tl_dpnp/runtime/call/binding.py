@@ -26,7 +26,6 @@ from tl_dpnp.runtime.call.arguments import (
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides
-from tl_dpnp.runtime.call.layout_advice import layout_hint
 from tl_dpnp.runtime.call.overlap import overlap_of
 from tl_dpnp.runtime.call.pointers import are_pointers, pointers_argument
 from tl_dpnp.runtime.call.program import Program
@@ -44,7 +43,7 @@ class Binding:
 
     def __init__(self, program: Program, kind: ArrayKind, *, debug: bool = False) -> None:
         self.program = program
-        self.parameters = program.function.parameters
+        self.parameters = program.parameters
         self.debug = debug
         self.kind = kind
         self._view_of = kind.view_of
@@ -163,12 +162,11 @@ class Binding:
             raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
                               f"of {view.dtype}", f"{convert}, or declare another type")
         shape, strides = element_layout(memref, view.shape, view.strides)
-        words = self.kind.package_of(view.array)
         sizes_fit = len(shape) == memref.order and all(
             declared in (None, size) for declared, size in zip(memref.shape, shape, strict=True)
         )
         if not sizes_fit:
-            hint = layout_hint(self.program, position, view, words)
+            hint = self._layout_hint(position, view)
             per_byte = memref.element.per_byte
             declared = [size if size is None or mode else size // per_byte for mode, size in enumerate(memref.shape)]
             wanted = ", ".join("any" if size is None else str(size) for size in declared) + "," * (len(declared) == 1)
@@ -182,10 +180,15 @@ class Binding:
         try:
             return fitted_strides(memref, shape, strides, self._repeatable(position))
         except Misfit as problem:
-            hint = self._repeating(position, memref, shape, strides) or layout_hint(
-                self.program, position, view, words)
+            hint = self._repeating(position, memref, shape, strides) or self._layout_hint(position, view)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _layout_hint(self, position: int, view: ArrayView) -> str | None:
+        """Return how to make an array fit that does not."""
+        from tl_dpnp.runtime.call.layout_advice import layout_hint  # which looks at instructions
+
+        return layout_hint(self.program, position, view, self.kind.package_of(view.array))
 
     def _repeatable(self, position: int) -> list[int]:
         """Return the modes of a memref that may have the stride 0: those that are only indexed, and only read."""
@@ -318,7 +321,7 @@ class Binding:
 
     def error(self, kind: type[TLError], position: int, message: str, hint: str | None = None) -> TLError:
         """Return an error about one argument, which points at its parameter."""
-        return self.program.error(kind, f"argument {position + 1} of @{self.program.function.name}: {message}", hint,
+        return self.program.error(kind, f"argument {position + 1} of @{self.program.name}: {message}", hint,
                                   self.parameters[position].span)
 
 

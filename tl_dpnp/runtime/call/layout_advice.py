@@ -72,7 +72,7 @@ def layout_hint(program: Program, position: int, view: ArrayView, words: str) ->
 
     None where its sizes fit in no order of its axes.
     """
-    memref = _memref(program.function.parameters[position])
+    memref = _memref(program.parameters[position])
     package = _PACKAGES.get(words, _PACKAGES["dpnp"])
     if words == "torch" and len(view.shape) == 2:
         package = package._replace(copy=_TORCH_MATRIX)
@@ -111,7 +111,7 @@ def _moved(values: tuple[int, ...]) -> tuple[int, ...]:
 
 def _advice(program: Program, position: int, reading: _Reading, package: _Package) -> str:
     """Return what to do with an array whose sizes fit in this order of its axes."""
-    parameter = program.function.parameters[position]
+    parameter = program.parameters[position]
     memref = _memref(parameter)
     passed = f"pass {reading.form.format('array')}, a view that copies nothing"
     if reading.is_view and _fits(memref, reading.shape, reading.strides):
@@ -141,7 +141,7 @@ def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _exchange(program: Program, position: int, view: ArrayView, reading: _Reading) -> str | None:
     """Return how to use the array without a copy, by its transposes; None where the program has no place for that."""
-    parameter = program.function.parameters[position]
+    parameter = program.parameters[position]
     memref = _memref(parameter)
     # The reverse of a matrix is its transpose; so is that of a batch along axis 0, with the batch as the last mode.
     if memref.order != 2 and (memref.order != 3 or reading.shape != _moved(view.shape)):

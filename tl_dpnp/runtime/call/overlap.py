@@ -25,7 +25,7 @@ def overlap_of(program: Program, call: BoundCall) -> tuple[int, str] | None:
     found = overlapping([argument.views for argument in call.arguments], program.usage.written)
     if found is None:
         return None
-    output, other = (program.function.parameters[position] for position in found)
+    output, other = (program.parameters[position] for position in found)
     return found[0], f"the argument for {output} is written and overlaps the one for {other}"
 
 
@@ -182,7 +182,7 @@ class OverlapWatch:
         """Warn if arguments of a call overlap."""
         found = None if self.is_over else overlap_of(self._program, call)
         if found is not None:
-            name = self._program.function.name
+            name = self._program.name
             warn(f"argument {found[0] + 1} of @{name}: {found[1]}: the results depend on the order of its reads and "
                  "writes, which is not defined; pass arrays that share no memory", OverlapWarning)
             self.is_over = True

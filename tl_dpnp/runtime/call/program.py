@@ -3,59 +3,83 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
-from tl_dpnp.language import ops
-from tl_dpnp.language.types import MemrefType
+from tl_dpnp.language.ir import NO_SPAN, Function, Value
+from tl_dpnp.runtime.call.interface import BatchMode, Interface, Usage
 from tl_dpnp.runtime.call.relations import Shapes
 from tl_dpnp.runtime.call.signature import CallSignature
-from tl_dpnp.runtime.call.usage import BatchMode, Usage, analyse
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["Program"]
 
 
-@dataclass(frozen=True)
 class Program:
     """A function and the text that it was parsed from, None for one that was built.
 
-    Everything else is derived, so this is also what a pickled kernel consists of.
+    `defined` are the compile-time variables that the text was given, each with its value as text.  All else is derived,
+    so this is also what a pickled kernel consists of.  Where the `interface` is known already, `function` may be what
+    reads the function, which calls of a kernel from the disk cache do without.
     """
 
-    function: ops.Function
-    text: str | None = None
-    #: The compile-time variables that the text was given, each with its value as text.
-    defined: tuple[tuple[str, str], ...] = ()
+    def __init__(
+        self, function: Function | Callable[[], Function], text: str | None = None,
+        defined: tuple[tuple[str, str], ...] = (), interface: Interface | None = None,
+    ) -> None:
+        self.text, self.defined = text, defined
+        self._function, self._interface = function, interface
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.function, self.text, self.defined)
 
     @functools.cached_property
+    def function(self) -> Function:
+        """The function whole, as the compiler takes it."""
+        return self._function if isinstance(self._function, Function) else self._function()
+
+    @functools.cached_property
+    def interface(self) -> Interface:
+        """What calls have to know of the function."""
+        if self._interface is not None:
+            return self._interface
+        from tl_dpnp.runtime.call.usage import interface_of  # brings all instructions
+
+        return interface_of(self.function)
+
+    @property
+    def printed(self) -> str:
+        """The function as text of the language."""
+        from tl_dpnp.language.printer import print_function  # as above
+
+        return print_function(self.function)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.interface.name
+
+    @property
+    def parameters(self) -> tuple[Value, ...]:
+        """The parameters of the function."""
+        return self.interface.parameters
+
+    @property
     def usage(self) -> Usage:
         """What the function does with its parameters."""
-        return analyse(self.function)
+        return self.interface.usage
 
     @functools.cached_property
     def signature(self) -> CallSignature:
         """How the function is called from Python."""
         return CallSignature(self)
 
-    @functools.cached_property
-    def has_fixed_work(self) -> bool:
-        """Whether the linear algebra is all that a work-group does, once and on sizes that do not vary."""
-        def is_fixed(operation: ops.Operation) -> bool:
-            match operation:
-                case ops.For() | ops.Foreach() | ops.Parallel() | ops.ForeachTile():
-                    return False
-                case ops.LinearAlgebra(operands=operands):
-                    types = (operand.type for operand in operands)
-                    return all(None not in memref.shape for memref in types if isinstance(memref, MemrefType))
-            return True
-
-        return all(map(is_fixed, self.function.body.walk()))
-
     def error(self, kind: type[TLError], message: str, hint: str | None = None, span: Span | None = None) -> TLError:
         """Return an error of class `kind` that points at `span`, by default at the function."""
-        span = span or self.function.span
-        if span == ops.NO_SPAN:
+        span = span or self.interface.span
+        if span == NO_SPAN:
             return kind.from_diagnostics([Diagnostic(message, None, hint)])
         return kind.from_diagnostics([Diagnostic(message, span, hint, self._source_line(span))])
 
@@ -78,7 +102,7 @@ class Program:
         nothing says how many there are, or if `given` is negative or reaches beyond a batch mode that every
         work-group indexes.
         """
-        name = f"@{self.function.name}"
+        name = f"@{self.name}"
         sizes = [(mode.size(shapes), mode) for mode in self.usage.batch_modes]
         if given is not None:
             if given < 0:
@@ -114,9 +138,9 @@ class Program:
         for relation in self.usage.relations if groups else ():
             violation = relation.violation(shapes, groups)
             if violation is not None:
-                raise self.error(TLBindingError, violation, "pass arrays of fitting shapes", relation.operation.span)
+                raise self.error(TLBindingError, violation, "pass arrays of fitting shapes", relation.span)
 
     def _batch_mode(self, mode: BatchMode, size: int) -> str:
-        parameter = self.function.parameters[mode.parameter]
+        parameter = self.parameters[mode.parameter]
         return f"{parameter} has {size} elements" if mode.mode is None else \
             f"mode {mode.mode} of {parameter} has size {size}"

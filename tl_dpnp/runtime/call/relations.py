@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tl_dpnp.language import ops
+from tl_dpnp.errors import Span
+from tl_dpnp.language.ir import Value
 
 __all__ = ["GROUP_ID", "UNKNOWN", "Element", "Extent", "Relation", "Shapes"]
 
@@ -47,15 +48,16 @@ class Extent:
 class Relation:
     """Two sizes of one instruction that must be equal; `second` is dynamic, `first` may be a constant.
 
-    `letter` names the size in the instruction's formula, `first_memref` and `second_memref` are the operands.
+    `letter` names the size in the instruction's formula, `first_memref` and `second_memref` are the operands, `span` is
+    the instruction's place.
     """
 
     letter: str
     first: Extent | int
-    first_memref: ops.Value = field(compare=False)
+    first_memref: Value = field(compare=False)
     second: Extent | int
-    second_memref: ops.Value = field(compare=False)
-    operation: ops.LinearAlgebra = field(compare=False)
+    second_memref: Value = field(compare=False)
+    span: Span = field(compare=False)
 
     def violation(self, shapes: Shapes, groups: int) -> str | None:
         """Return what is wrong with the sizes of a call, or None."""

@@ -14,9 +14,9 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, PointersArgument
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView
 from tl_dpnp.runtime.call.group import Group
+from tl_dpnp.runtime.call.interface import Usage
 from tl_dpnp.runtime.call.layout import aligned
 from tl_dpnp.runtime.call.overlap import extent
-from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["Replicas"]

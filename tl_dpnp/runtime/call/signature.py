@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError, nearest
-from tl_dpnp.language import ops
+from tl_dpnp.language.ir import Value
 from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
@@ -25,7 +25,7 @@ __all__ = ["CallSignature", "python_names"]
 _OPTIONS = ("group_size", "depends", "budget", "progress")
 
 
-def python_names(parameters: Iterable[ops.Value]) -> tuple[str, ...]:
+def python_names(parameters: Iterable[Value]) -> tuple[str, ...]:
     """Return the keywords that stand for parameters: their names, changed where Python or an option has the name.
 
     A number gets ``_`` in front of it, a keyword of Python or the name of an option ``_`` behind it, and one more
@@ -50,9 +50,9 @@ class CallSignature:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self.names = python_names(program.function.parameters)
-        positions = {parameter.name: position for position, parameter in enumerate(program.function.parameters)}
-        self._defaults = {self.names[positions[name]]: value for name, value in program.function.defaults}
+        self.names = python_names(program.parameters)
+        positions = {parameter.name: position for position, parameter in enumerate(program.parameters)}
+        self._defaults = {self.names[positions[name]]: value for name, value in program.interface.defaults}
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class CallSignature:
 
     def _refuse(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> NoReturn:
         """Raise for the first thing that is wrong, in the order in which Python looks."""
-        call = f"{self._program.function.name}()"
+        call = f"{self._program.name}()"
         count = len(arguments)
         for name in named:
             if name in self.names[:count]:
@@ -94,7 +94,7 @@ class CallSignature:
                           f"{listed}", self.names.index(missing[0]))
 
     def _error(self, message: str, position: int | None = None, hint: str | None = None) -> Exception:
-        parameters = self._program.function.parameters
+        parameters = self._program.parameters
         span: Span | None = None if position is None else parameters[position].span
         return self._program.error(TLTypeError, message, hint or f"the signature is {self.text}", span)
 
@@ -103,12 +103,12 @@ class CallSignature:
     @functools.cached_property
     def text(self) -> str:
         """The signature with the types of the language."""
-        parameters = self._program.function.parameters
+        parameters = self._program.parameters
         parts = [
             f"{name}: {parameter.type}" + (f" = {self._defaults[name]!r}" if name in self._defaults else "")
             for name, parameter in zip(self.names, parameters, strict=True)
         ]
-        return f"{self._program.function.name}({', '.join([*parts, '*', 'group_size=None'])})"
+        return f"{self._program.name}({', '.join([*parts, '*', 'group_size=None'])})"
 
     @functools.cached_property
     def python(self) -> inspect.Signature:
@@ -119,7 +119,7 @@ class CallSignature:
         """
         found: list[inspect.Parameter] = []
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        for name, parameter in zip(self.names, self._program.function.parameters, strict=True):
+        for name, parameter in zip(self.names, self._program.parameters, strict=True):
             default = self._defaults.get(name, inspect.Parameter.empty)
             if default is inspect.Parameter.empty and any(name in self._defaults for name in self.names[:len(found)]):
                 kind = inspect.Parameter.KEYWORD_ONLY
@@ -131,9 +131,9 @@ class CallSignature:
     @functools.cached_property
     def rows(self) -> list[tuple[str, str, str]]:
         """For each parameter its name, its type, and in words what it is given and what becomes of that."""
-        function, usage = self._program.function, self._program.usage
+        usage = self._program.usage
         rows = []
-        for position, (name, parameter) in enumerate(zip(self.names, function.parameters, strict=True)):
+        for position, (name, parameter) in enumerate(zip(self.names, self._program.parameters, strict=True)):
             uses = [word for word, places in (("read", usage.read), ("written", usage.written)) if position in places]
             what = _what(parameter.type)
             if not isinstance(parameter.type, ScalarType):

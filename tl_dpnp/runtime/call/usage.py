@@ -13,45 +13,10 @@ from typing import Literal
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
-from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation, Shapes
+from tl_dpnp.runtime.call.interface import BatchMode, Interface, Usage
+from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation
 
-__all__ = ["BatchMode", "Usage", "analyse"]
-
-
-@dataclass(frozen=True)
-class BatchMode:
-    """A mode of a memref parameter, or the elements of a group parameter, indexed directly by ``group_id``.
-
-    `parameter` is the position of the parameter and `mode` that of the mode, None for a group.  `conditional` is true
-    if the access stands inside an ``if`` or a loop, so that not every work-group need reach it.
-    """
-
-    parameter: int
-    mode: int | None
-    conditional: bool
-    span: Span = field(compare=False)
-
-    def size(self, shapes: Shapes) -> int:
-        """Return the size of the mode or the number of elements, given the shapes of the arguments."""
-        shape = shapes[self.parameter]
-        return len(shape) if self.mode is None else shape[self.mode]  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """The result of `analyse`; `written` and `read` hold the positions of the parameters whose elements are.
-
-    `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
-    whose size or stride is known at run time only; `whole_modes` are those that anything but an index is used with.
-    """
-
-    written: frozenset[int]
-    read: frozenset[int]
-    open_modes: frozenset[tuple[int, int]]
-    whole_modes: frozenset[tuple[int, int]]
-    batch_modes: tuple[BatchMode, ...]
-    uses_group_id: bool
-    relations: tuple[Relation, ...]
+__all__ = ["analyse", "interface_of"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +51,27 @@ def analyse(function: ops.Function) -> Usage:
     walk.region(function.body, scope, "always")
     return Usage(frozenset(walk.written), frozenset(walk.read), frozenset(walk.open_modes),
                  frozenset(walk.whole_modes), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id,
-                 tuple(dict.fromkeys(walk.relations)))
+                 tuple(dict.fromkeys(walk.relations)), _has_fixed_work(function), any(
+                     isinstance(operation, ops.Contraction) and operation.is_matrix_product
+                     for operation in function.body.walk()))
+
+
+def interface_of(function: ops.Function) -> Interface:
+    """Return what calls have to know of `function`."""
+    return Interface(function.name, function.parameters, function.defaults, function.span, analyse(function))
+
+
+def _has_fixed_work(function: ops.Function) -> bool:
+    def is_fixed(operation: ops.Operation) -> bool:
+        match operation:
+            case ops.For() | ops.Foreach() | ops.Parallel() | ops.ForeachTile():
+                return False
+            case ops.LinearAlgebra(operands=operands):
+                types = (operand.type for operand in operands)
+                return all(None not in memref.shape for memref in types if isinstance(memref, MemrefType))
+        return True
+
+    return all(map(is_fixed, function.body.walk()))
 
 
 @dataclass
@@ -202,7 +187,7 @@ class _Walk:
                 continue
             first, owner = known.setdefault(letter, (extent, memref))
             if first != extent:
-                self.relations.append(Relation(letter, first, owner, extent, memref, operation))
+                self.relations.append(Relation(letter, first, owner, extent, memref, operation.span))
 
     @staticmethod
     def _extent(memref: ops.Value, mode: int, scope: _Scope) -> Extent | int | None:

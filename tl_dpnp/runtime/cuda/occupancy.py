@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tl_dpnp.errors import OccupancyWarning, warn
-from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -23,8 +22,8 @@ _warned: set[tuple[str | None, str]] = set()
 
 def warn_of_idle_units(binding: Binding, call: BoundCall, plan: LaunchPlan, units: int) -> None:
     """Warn, once for each function, of a product that is large and computed by few thread blocks."""
-    function = binding.program.function
-    key = binding.program.text, function.name
+    program = binding.program
+    key = program.text, program.name
     if plan.frame.is_persistent or not 0 < call.groups <= (1 - _IDLE) * units or key in _warned:
         return
     product = _largest(binding, call)
@@ -34,16 +33,18 @@ def warn_of_idle_units(binding: Binding, call: BoundCall, plan: LaunchPlan, unit
     m, n, k = product
     reason = ("debug=True, with which a work-group is a thread block" if binding.debug else
               "attributes of the function, with which a work-group is a thread block"
-              if function.work_group_size is not None or function.subgroup_size is not None else
+              if program.function.has_attributes else
               "its schedule, its form or the instructions around it")
     blocks = f"{call.groups} thread block{'s' * (call.groups != 1)}"
-    warn(f"@{function.name} computes products of {m} x {n} x {k} in {blocks} on {units} multiprocessors, because of "
+    warn(f"@{program.name} computes products of {m} x {n} x {k} in {blocks} on {units} multiprocessors, because of "
          f"{reason}; call a function that is one gemm without these, which all of them compute, or let each work-group "
          "compute a tile of the result (docs/cuda.md)", OccupancyWarning)
 
 
 def _largest(binding: Binding, call: BoundCall) -> tuple[int, int, int] | None:
     """Return m, n and k of the largest product of a call, None if there is no large one."""
+    from tl_dpnp.language import ops
+
     shapes: dict[str, Sequence[int | None]] = {
         parameter.name: argument.shape  # type: ignore[misc]
         for parameter, argument in zip(binding.parameters, call.arguments, strict=True)

@@ -17,7 +17,7 @@ from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgum
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
-from tl_dpnp.runtime.call.usage import Usage
+from tl_dpnp.runtime.call.interface import Usage
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.cuda import blocks, tiles
 from tl_dpnp.runtime.cuda import driver_adapter as driver
@@ -90,7 +90,7 @@ class CudaPlatform:
         if call.groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
-                f"{call.groups} work-groups of @{binding.program.function.name} are too many for one launch on "
+                f"{call.groups} work-groups of @{binding.program.name} are too many for one launch on "
                 f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
             )
         warn_of_idle_units(binding, call, plan, describe(queue.ordinal).compute_units)

@@ -17,8 +17,9 @@ PACKAGES = {
     "sycl": ("numba", "numba_dpex", "llvmlite", "dpctl", "dpcpp_llvm_spirv"),
     "cuda": ("numba", "numba_cuda", "llvmlite", "nvidia_nvvm"),
 }
-#: Parts of this package that decide what is generated.
-_SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/device_code.py",
+#: Parts of this package that decide what is generated, and what is known of a function without reading it.
+_SOURCES = ("scalars.py", "target", "language", "kernels", "lowering", "runtime/call/interface.py",
+            "runtime/call/relations.py", "runtime/call/usage.py", "runtime/device_code.py",
             "runtime/sycl/numba_dpex_adapter.py", "runtime/sycl/spirv.py", "runtime/sycl/kernel_metadata.py",
             "runtime/sycl/inline_assembly.py", "runtime/sycl/llvm_adapter.py", "runtime/sycl/llvm_worker.py",
             "runtime/sycl/casts.py", "runtime/cuda/numba_cuda_adapter.py")

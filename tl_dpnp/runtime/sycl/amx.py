@@ -11,7 +11,6 @@ import ctypes
 import functools
 import os
 
-from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.runtime.bootstrap import processor
 
 __all__ = ["features", "refusal"]
@@ -25,8 +24,12 @@ _TILES = "amx_tile"
 def features() -> tuple[str, ...]:
     """Return the flags of the processor for products of tiles, none for a processor without tiles."""
     flags = processor().get("flags", "").split()
+    if _TILES not in flags:
+        return ()
+    from tl_dpnp.kernels.amx.rows import ROWS
+
     products = dict.fromkeys(row.flag for row in ROWS)
-    return tuple(flag for flag in products if flag in flags) if _TILES in flags else ()
+    return tuple(flag for flag in products if flag in flags)
 
 
 @functools.cache

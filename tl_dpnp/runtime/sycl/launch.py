@@ -249,12 +249,12 @@ def prepare(
     groups = call.groups * plan.parts
     flat = flatten(binding, call, queue, plan.measured)
     beyond = exceeded_caches(call, device)
-    small = binding.program.has_fixed_work and not beyond
+    small = binding.program.usage.has_fixed_work and not beyond
     chunk = chunk_of(plan, groups, device, small)
     flat.values.extend((Int64(groups), Int64(chunk), Int64(beyond)))
     ranges = plan.ranges(groups, chunk)
     if math.prod(ranges[0]) > _MOST_WORK_ITEMS:
-        name = binding.program.function.name
+        name = binding.program.name
         raise binding.program.error(
             TLBindingError,
             f"{call.groups} work-groups of @{name} are too many for one launch on {device.name}",

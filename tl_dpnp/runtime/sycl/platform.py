@@ -22,8 +22,8 @@ from tl_dpnp.runtime.sycl.recent import RecentCalls
 from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
+    from tl_dpnp.runtime.call.interface import Usage
     from tl_dpnp.runtime.call.replicas import Replicas
-    from tl_dpnp.runtime.call.usage import Usage
 
 __all__ = ["SyclPlatform"]
 

@@ -206,7 +206,7 @@ def search_schedules(
         Step(workbench.instructions[place].name, _neighbours(place, variations))
         for place in order for variations in workbench.instructions[place].steps
     ]
-    name = workbench.binding.program.function.name
+    name = workbench.binding.program.name
     with progress_bar(f"tuning @{name}", budget, progress) as watch:
         search = Search(workbench.default, workbench.build, workbench.sample, time.perf_counter, budget, watch)
         try:
@@ -227,7 +227,7 @@ def _report(workbench: Workbench, search: Search[Choice], best: Choice, seconds:
     ratio = tried[best].ratio
     ranked = sorted(tried, key=lambda choice: (choice != search.default, search.trials[choice].ratio))
     return TuningReport(
-        workbench.binding.program.function.name, str(workbench.device), tuple(tried[choice] for choice in ranked),
+        workbench.binding.program.name, str(workbench.device), tuple(tried[choice] for choice in ranked),
         tried[best], 1 / ratio if ratio and best != search.default else 1.0, seconds, search.interrupted,
     )
 
