@@ -6,6 +6,7 @@ Vector widths are those of SPIR-V: 2, 4, 8 and 16 lanes (SPIR-V specification, s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ __all__ = [
     "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "PairsType", "builtin",
     "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "lanes", "mangled_type",
     "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array", "select", "set_lane",
-    "shuffle", "splat", "storage_type", "value_type", "vector_of",
+    "shuffle", "splat", "storage_type", "undefined", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -127,8 +128,32 @@ def mangled_type(scalar: ScalarType, width: int = 1) -> str:
     return letter if width == 1 else f"Dv{width}_{letter}"
 
 
+class _WholeConstant(ir.Constant):  # type: ignore[misc]
+    """A constant vector that one word stands for, where llvmlite writes each lane: half of all text was such lanes."""
+
+    def __init__(self, type_: ir.Type, value: object, word: str) -> None:
+        super().__init__(type_, value)
+        self._word = word
+
+    def get_reference(self) -> str:
+        return self._word
+
+
+@functools.cache
+def undefined(type_: ir.Type) -> ir.Constant:
+    """Return the undefined value of a type."""
+    return _WholeConstant(type_, ir.Undefined, "undef")
+
+
+@functools.cache
+def _zeros(type_: ir.VectorType) -> ir.Constant:
+    return _WholeConstant(type_, 0, "zeroinitializer")
+
+
 def constant(type_: ir.Type, value: complex | bool) -> ir.Constant:
     """Return a scalar or splat vector constant."""
+    if isinstance(type_, ir.VectorType) and repr(value) in ("0", "0.0"):
+        return _zeros(type_)
     if isinstance(type_, PairsType):
         number = complex(value)
         return ir.Constant(type_, [ir.Constant(type_.element, part) for part in (number.real, number.imag)] *
@@ -169,9 +194,9 @@ def splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
         return shuffle(builder, value, [], [0] * width)
     if isinstance(value, ir.Constant):
         return ir.Constant(ir.VectorType(value.type, width), [value] * width)
-    undefined = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
-    first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, width), [0] * width))
+    nothing = undefined(ir.VectorType(value.type, width))
+    first = builder.insert_element(nothing, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, nothing, constant(ir.VectorType(I32, width), 0))
 
 
 def shuffle(
@@ -180,7 +205,7 @@ def shuffle(
     """Return a vector of lanes of one vector, or of two that count on from one to the other."""
     if isinstance(first.type, PairsType):
         return _shuffle_pairs(builder, first, others, sources)
-    second = others[0] if others else ir.Constant(first.type, ir.Undefined)
+    second = others[0] if others else undefined(first.type)
     mask = [ir.Constant(I32, source) for source in sources]
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(mask)), mask))
 

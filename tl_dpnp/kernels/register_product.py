@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.elements import load_element
-from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, counted_loop, if_then, index, value_type
+from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, counted_loop, if_then, index, undefined, value_type
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
@@ -245,7 +245,7 @@ class RegisterProduct:
                     old.append(b.load(pointer, align=alignment))
                 return b.extract_element(old[0], ir.Constant(I32, part))
 
-            vector: Any = ir.Constant(type_, ir.Undefined)
+            vector: Any = undefined(type_)
             for part, total in enumerate(parts):
                 value = finish(total, partial(before, part))
                 vector = b.insert_element(vector, value, ir.Constant(I32, part))

@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes, undefined
 
 __all__ = ["BlockReader", "Blocks", "blocks_of_a", "blocks_of_b", "is_aligned"]
 
@@ -202,7 +202,7 @@ class BlockReader:
         count = lanes(type_)
         if count == 1:
             return element(0)
-        result = ir.Constant(type_, ir.Undefined)
+        result = undefined(type_)
         for number in range(count):
             result = builder.insert_element(result, element(number), constant(I32, number))
         return result

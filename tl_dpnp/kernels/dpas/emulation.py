@@ -12,7 +12,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.instructions import Element
-from tl_dpnp.kernels.llvm import I32, builtin, constant, lanes
+from tl_dpnp.kernels.llvm import I32, builtin, constant, lanes, undefined
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 
 __all__ = ["emulate"]
@@ -29,7 +29,7 @@ def emulate(builder: ir.IRBuilder, row: DpasRow, a: ir.Value, b: ir.Value, c: ir
     of three elements, which Intel's CPU runtime passes wrongly.
     """
     d_type = operand_types(row)[3]
-    result = ir.Constant(d_type, ir.Undefined)
+    result = undefined(d_type)
     bits_of_a_row = row.k * row.source2.bits
     bits_of_an_element = row.execution_size * row.a_width
     known: dict[tuple[int, int], ir.Value] = {}

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, builtin, constant, index
+from tl_dpnp.kernels.llvm import I32, builtin, constant, index, undefined
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 from tl_dpnp.scalars import F32, ScalarType
 
@@ -63,7 +63,7 @@ class Loader:
         ]
         result = []
         for term in range(max(self.kernel.terms, 1)):
-            value = ir.Constant(operand_types(dpas)[1], ir.Undefined)
+            value = undefined(operand_types(dpas)[1])
             for number in range(dpas.b_elements):
                 parts = [bits[term] for bits in elements[number * per_word : (number + 1) * per_word]]
                 word = self.packed(parts, dpas.source1.bits)
@@ -101,7 +101,7 @@ class Loader:
             words.append(terms)
         result = []
         for term in range(max(self.kernel.terms, 1)):
-            value = ir.Constant(operand_types(dpas)[0], ir.Undefined)
+            value = undefined(operand_types(dpas)[0])
             for number, word in enumerate(words):
                 value = word[term] if len(words) == 1 else self.builder.insert_element(
                     value, word[term], ir.Constant(I32, number))

@@ -17,7 +17,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index, lanes, vector_of
+from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index, lanes, undefined, vector_of
 from tl_dpnp.scalars import F32
 
 __all__ = [
@@ -349,7 +349,7 @@ class LocalTile:
     def joined(self, values: list[ir.Value]) -> ir.Value:
         if len(values) == 1:
             return values[0]
-        result = ir.Constant(vector_of(I32, len(values)), ir.Undefined)
+        result = undefined(vector_of(I32, len(values)))
         for number, value in enumerate(values):
             result = self.builder.insert_element(result, value, constant(I32, number))
         return result
@@ -407,7 +407,7 @@ class LocalTile:
                   for number in range(count)]
         if count == 1:
             return values[0]
-        result = ir.Constant(type_, ir.Undefined)
+        result = undefined(type_)
         for number, value in enumerate(values):
             result = builder.insert_element(result, value, constant(I32, number))
         return result

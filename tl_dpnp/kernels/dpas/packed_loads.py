@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
-from tl_dpnp.kernels.llvm import I32, constant, index, lanes
+from tl_dpnp.kernels.llvm import I32, constant, index, lanes, undefined
 
 __all__ = ["PackedLoader"]
 
@@ -44,7 +44,7 @@ class PackedLoader(Loader):
             own = builder.urem(own, half)
             places = [builder.select(is_first, *pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
         place = builder.add(k, builder.mul(own, index(count)))
-        value = ir.Constant(type_, ir.Undefined)
+        value = undefined(type_)
         for number, column in enumerate(places):
             part = self.along_k(matrix, matrix.strides, place, column, element, end)
             value = part if len(places) == 1 else builder.insert_element(value, part, constant(I32, number))
@@ -123,7 +123,7 @@ class PackedLoader(Loader):
         builder = self.builder
         word_type = getattr(type_, "element", type_)
         per_word = word_type.width // width
-        result = ir.Constant(type_, ir.Undefined)
+        result = undefined(type_)
         for number in range(lanes(type_)):
             word: ir.Value = constant(I32, 0)
             for place, part in enumerate(parts[number * per_word : (number + 1) * per_word]):

@@ -9,7 +9,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, index, lanes
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, index, lanes, undefined
 from tl_dpnp.kernels.targets import new_module, target_for
 
 __all__ = ["probe_module"]
@@ -48,7 +48,7 @@ def _probe(module: ir.Module, row: DpasRow, emulated: bool) -> None:
 
     operands: list[ir.Value] = []
     for number, type_ in enumerate(types[:3]):
-        value = ir.Constant(type_, ir.Undefined)
+        value = undefined(type_)
         for element in range(lanes(type_)):
             loaded = builder.load(place(number, element))
             value = loaded if lanes(type_) == 1 else builder.insert_element(value, loaded, ir.Constant(I32, element))

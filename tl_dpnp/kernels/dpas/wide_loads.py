@@ -15,7 +15,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, constant, index, vector_of
+from tl_dpnp.kernels.llvm import I32, constant, index, undefined, vector_of
 
 __all__ = ["WideLoader", "takes_wide_loads"]
 
@@ -59,7 +59,7 @@ class WideLoader:
             rows.append(builder.bitcast(words, vector_of(_I16, kernel.lane_blocks)))
         fragments = []
         for block in range(kernel.lane_blocks):
-            value = ir.Constant(vector_of(_I16, kernel.row.k), ir.Undefined)
+            value = undefined(vector_of(_I16, kernel.row.k))
             for place, loaded in enumerate(rows):
                 element = builder.extract_element(loaded, constant(I32, block))
                 value = builder.insert_element(value, element, constant(I32, place))
@@ -74,7 +74,7 @@ class WideLoader:
         own = builder.add(k, builder.mul(self.lane, index(2 * kernel.steps)))
         wide = vector_of(I32, kernel.steps)
         type_ = operand_types(kernel.row)[0]
-        fragments: list[ir.Value] = [ir.Constant(type_, ir.Undefined)] * kernel.steps
+        fragments: list[ir.Value] = [undefined(type_)] * kernel.steps
         for number, column in enumerate(columns):
             pointer = builder.gep(matrix.pointer, [builder.add(builder.mul(column, index(pitch)), own)])
             words = builder.load(builder.bitcast(pointer, wide.as_pointer(pointer.type.addrspace)), align=4)

@@ -16,7 +16,7 @@ from functools import partial
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, LOCAL, constant, if_then, index
+from tl_dpnp.kernels.llvm import I32, LOCAL, constant, if_then, index, undefined
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
@@ -307,7 +307,7 @@ class _Part:
                 old.extend(_load_pair(b, pointer, size))
             return old[part]
 
-        vector: ir.Value = ir.Constant(ir.VectorType(pointer.type.pointee, 2), ir.Undefined)
+        vector: ir.Value = undefined(ir.VectorType(pointer.type.pointee, 2))
         for part, value in enumerate(sums):
             vector = b.insert_element(vector, self.finish(value, partial(before, part)), ir.Constant(I32, part))
         store = b.store(vector, b.bitcast(pointer, vector.type.as_pointer(LOCAL)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
-from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes
+from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes, undefined
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
@@ -207,7 +207,7 @@ def _by_lanes(
     """Apply a function of scalars to each lane of vectors."""
     numbers = [ir.Constant(I32, lane) for lane in range(lanes(vectors[0].type))]
     values = [scalar([builder.extract_element(vector, number) for vector in vectors]) for number in numbers]
-    result: ir.Value = ir.Constant(ir.VectorType(values[0].type, len(values)), ir.Undefined)
+    result: ir.Value = undefined(ir.VectorType(values[0].type, len(values)))
     for number, value in zip(numbers, values, strict=True):
         result = builder.insert_element(result, value, number)
     return result

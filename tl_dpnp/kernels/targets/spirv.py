@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.hyperbolic import tanh
-from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type, vector_of
+from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, builtin, index, lanes, mangled_type, undefined, vector_of
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
@@ -61,7 +61,7 @@ class Spirv:
             type_ = ir.ArrayType(I8, size)
             block = ir.GlobalVariable(builder.module, type_, "local_memory", addrspace=LOCAL)
             block.linkage = "internal"
-            block.initializer = ir.Constant(type_, ir.Undefined)
+            block.initializer = undefined(type_)
             block.align = 64
         return builder.gep(block, [index(0), index(0)])
 

@@ -13,7 +13,18 @@ from functools import reduce
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import from_storage, load_element, store_element
-from tl_dpnp.kernels.llvm import GLOBAL, constant, get_lane, index, lanes, power_of_two, set_lane, shuffle, vector_of
+from tl_dpnp.kernels.llvm import (
+    GLOBAL,
+    constant,
+    get_lane,
+    index,
+    lanes,
+    power_of_two,
+    set_lane,
+    shuffle,
+    undefined,
+    vector_of,
+)
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression
@@ -170,9 +181,8 @@ def _put_together(
     spread = []
     for part, where in parts:
         if lanes(part.type) == 1:
-            undefined = ir.Constant(vector_of(part.type, widest), ir.Undefined)
             (lane,) = where
-            spread.append((set_lane(builder, undefined, part, lane), {lane: lane}))
+            spread.append((set_lane(builder, undefined(vector_of(part.type, widest)), part, lane), {lane: lane}))
         elif lanes(part.type) < widest:
             sources = [where.get(lane) for lane in range(widest)]
             spread.append((_shuffled(builder, part, part, sources), {lane: lane for lane in where}))

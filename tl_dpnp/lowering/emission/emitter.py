@@ -34,7 +34,6 @@ from tl_dpnp.kernels.llvm import (
     lanes,
     power_of_two,
     private_array,
-    splat,
     value_type,
 )
 from tl_dpnp.kernels.mma.rows import MmaRow
@@ -514,7 +513,7 @@ class _Emitter:
             return
         value = self.expression(assign.value)
         if lanes(value.type) < width:
-            value = splat(self.builder, value, width)
+            value = self.memory.splat(value, width)
         if assign.update == "set":
             self.put(target, value)
         else:
@@ -586,7 +585,7 @@ class _Emitter:
         width = max(lanes(value.type) for value in values)
         if any(isinstance(value.type, PairsType) for value in values):
             values = [v if isinstance(v.type, PairsType) else to_both_parts(self.builder, v, width) for v in values]
-        return [splat(self.builder, v, width) if lanes(v.type) < width else v for v in values]
+        return [self.memory.splat(v, width) if lanes(v.type) < width else v for v in values]
 
     def key(self, access: Access) -> tuple[object, ...]:
         """Identify the element or vector that an access means, among those that are live at the same time."""

@@ -27,6 +27,7 @@ from tl_dpnp.kernels.llvm import (
     set_lane,
     shuffle,
     splat,
+    undefined,
     value_type,
     vector_of,
 )
@@ -103,6 +104,8 @@ class Memory:
     masks: bool = False
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
+    #: Vectors of one element in all lanes, by the element and their width.
+    splats: dict[tuple[int, int], ir.Value] = field(default_factory=dict)
     #: Words of elements as an instruction takes them, by the type and what was loaded.
     words: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: Buffers whose address and strides are multiples of 16 bytes, as the code around the present place found out.
@@ -114,7 +117,7 @@ class Memory:
 
     def forget(self) -> None:
         """Load everything anew from here on."""
-        self.loaded, self.broadcasts, self.words = {}, {}, {}
+        self.loaded, self.broadcasts, self.splats, self.words = {}, {}, {}, {}
 
     def width(self, access: Access) -> int:
         """Return the number of lanes of an access."""
@@ -129,6 +132,8 @@ class Memory:
         if access.is_integer_load:
             assert len(set(offsets)) == 1
             return self.broadcast(self.integer_load(access, offsets[0]), width)
+        if width == 1:
+            return self.chunk(access, Chunk(offsets[0], 1))
         if self.is_masked(access, offsets):
             return self.masked_load(access, offsets[0], width)
         shared = access.buffer.element == F32 and self.shares_broadcasts(width)
@@ -204,7 +209,7 @@ class Memory:
             return load_subbyte(self.builder, element, pointer, place)
         if place == 0 and chunk.width % element.per_byte == 0:
             return load_subbytes(self.builder, element, pointer, chunk.width)
-        result = ir.Constant(vector_of(I8, chunk.width), ir.Undefined)
+        result = undefined(vector_of(I8, chunk.width))
         for lane in range(chunk.width):
             value = self.chunk(access, Chunk(chunk.start.next(lane), 1))
             result = self.builder.insert_element(result, value, ir.Constant(I32, lane))
@@ -236,7 +241,7 @@ class Memory:
             return self.broadcast(values[0], width)
         if all(lanes(value.type) == 1 for value in values) and len(values) == width:
             # No element is shared: they are put together one by one.
-            result = ir.Constant(vector_of(values[0].type, width), ir.Undefined)
+            result = undefined(vector_of(values[0].type, width))
             for lane, (number, _) in enumerate(pattern.lanes):
                 result = set_lane(self.builder, result, values[number], lane)
             return result
@@ -260,6 +265,15 @@ class Memory:
         if id(value) not in self.broadcasts:
             self.broadcasts[id(value)] = target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
         return self.broadcasts[id(value)]
+
+    def splat(self, value: ir.Value, width: int) -> ir.Value:
+        """Return an element in all lanes, the same vector as before; LLVM would have to find out that it is."""
+        key = id(value), width  # instructions stay where they are, in their block; constants may go
+        if width == 1 or isinstance(value, ir.Constant):
+            return splat(self.builder, value, width)
+        if key not in self.splats:
+            self.splats[key] = splat(self.builder, value, width)
+        return self.splats[key]
 
     def shares_broadcasts(self, width: int) -> bool:
         """Whether whole vectors of an element serve several accesses of this width."""
@@ -297,16 +311,17 @@ class Memory:
     def offsets(self, access: Access, width: int) -> tuple[Offset, ...]:
         """Return where the lanes of an access are, as far as it is known at compile time."""
         known = [0] * width
-        strides: list[dict[str, int]] = [{} for _ in known]
+        strides: list[tuple[tuple[str, int], ...]] = [()] * width
         for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
-            counts = self.variables.lanes(entry, width)
+            counts = self.variables.known(entry)
+            if counts == 0:
+                continue
+            counts = [counts] * width if isinstance(counts, int) else counts
             if isinstance(stride, int):
                 known = [before + count * stride for before, count in zip(known, counts, strict=True)]
-                continue
-            for lane, count in enumerate(counts):
-                if count:
-                    strides[lane][stride.name] = strides[lane].get(stride.name, 0) + count
-        return tuple(Offset(tuple(own.items()), number) for own, number in zip(strides, known, strict=True))
+            else:
+                strides = [_plus(own, stride.name, count) for own, count in zip(strides, counts, strict=True)]
+        return tuple(map(Offset, strides, known))
 
     def extent(self, access: Access) -> int | None:
         """Return how many elements follow the address of an access that does not move; None where it does."""
@@ -402,3 +417,8 @@ class Memory:
             offset = term if offset is None else self.builder.add(offset, term)
         return pointer if offset is None else self.builder.gep(pointer, [offset])
 
+
+def _plus(strides: tuple[tuple[str, int], ...], name: str, count: int) -> tuple[tuple[str, int], ...]:
+    """Return multiples of strides, with so many more of one."""
+    before = dict(strides)
+    return tuple({**before, name: before.get(name, 0) + count}.items()) if count else strides

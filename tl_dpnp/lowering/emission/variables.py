@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -72,19 +74,17 @@ class Variables:
 
     def total(self, names: Index) -> Variable:
         """Return the sum of variables; those of a vector add to known ones only."""
-        parts = [self.values[name] for name in names]
-        known = sum(part for part in parts if isinstance(part, int))
-        vectors = [part.values for part in parts if isinstance(part, Lanes)]
-        if vectors:
-            return Lanes(tuple(known + sum(lane) for lane in zip(*vectors, strict=True)))
-        values = [part.value if isinstance(part, PerLane) else part for part in parts if not isinstance(part, int)]
-        if not values:
+        known, running = self.known(names), self.running(names)
+        if not isinstance(known, int):
+            return Lanes(tuple(known))
+        if not running:
             return known
+        values = [part.value if isinstance(part, PerLane) else part for part in running]
         total: ir.Value = values[0]
         for value in values[1:]:
             total = self.builder.add(total, value)
         total = self.builder.add(total, index(known)) if known else total
-        return PerLane(total) if any(isinstance(part, PerLane) for part in parts) else total
+        return PerLane(total) if any(isinstance(part, PerLane) for part in running) else total
 
     def derived(self, derived: Derived) -> Variable:
         """Return the value of a variable that a loop computes."""
@@ -106,14 +106,23 @@ class Variables:
 
     def width(self, names: Index) -> int:
         """Return the number of lanes of an index; 1 where no variable of it belongs to a vector."""
-        return max((len(v.values) for v in (self.values[name] for name in names) if isinstance(v, Lanes)), default=1)
+        for name in names:
+            value = self.values[name]
+            if isinstance(value, Lanes):
+                return len(value.values)
+        return 1
 
-    def lanes(self, names: Index, width: int) -> list[int]:
-        """Return the part of an index that is known at compile time, in each of so many lanes."""
-        parts = [self.values[name] for name in names]
-        known = sum(part for part in parts if isinstance(part, int))
-        vectors = [part.values for part in parts if isinstance(part, Lanes)]
-        return [known + sum(lane) for lane in zip(*vectors, strict=True)] if vectors else [known] * width
+    def known(self, names: Index) -> int | list[int]:
+        """Return the part of an index that is known at compile time: one number for all lanes, or one for each."""
+        known: int = 0
+        vector: Sequence[int] | None = None
+        for name in names:
+            value = self.values[name]
+            if isinstance(value, int):
+                known += value
+            elif isinstance(value, Lanes):
+                vector = value.values if vector is None else [*map(add, vector, value.values)]
+        return known if vector is None else [known + lane for lane in vector]
 
     def is_running(self, name: str) -> bool:
         """Whether a variable is known at run time only."""
@@ -121,11 +130,12 @@ class Variables:
 
     def running(self, names: Index) -> list[ir.Value | PerLane]:
         """Return the parts of an index that are known at run time only."""
-        return [part for part in (self.values[name] for name in names) if not isinstance(part, (int, Lanes))]
+        return [value for name in names if not isinstance(value := self.values[name], (int, Lanes))]
 
     def key(self, names: Index) -> object:
         """Identify the value of an index among those that occur while the same loops run."""
-        return tuple(self.lanes(names, self.width(names))), self.running_key(names)
+        known = self.known(names)
+        return known if isinstance(known, int) else tuple(known), self.running_key(names)
 
     def running_key(self, names: Index) -> tuple[int, ...]:
         """Identify the part of an index that is known at run time only."""
