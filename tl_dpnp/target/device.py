@@ -73,6 +73,11 @@ class Device:
         return self.family != "cuda"
 
     @property
+    def has_persistent_blocks(self) -> bool:
+        """Whether blocks of threads may stay for a whole launch: while they compute, what comes next is copied."""
+        return self.copy_engine or self.asynchronous_copies
+
+    @property
     def has_complex(self) -> bool:
         """Whether kernels compute with complex numbers: those for CUDA devices do not."""
         return self.family != "cuda"

@@ -19,10 +19,11 @@ BaseMapping = WorkItem | SubGroups
 
 
 @functools.cache
-def _special() -> tuple[type[Mapping], ...]:
-    """Return the mappings for some programs, a later one of which comes before an earlier one."""
-    homes = [frame.home.rpartition(".") for frame in FRAMES.values() if frame.home]
-    return tuple(getattr(importlib.import_module(f"{__package__}.{module}"), name) for module, _, name in homes)
+def _special(home: str) -> type[Mapping]:
+    """Return a mapping for some programs; devices that it is not for do without its modules."""
+    module, _, name = home.rpartition(".")
+    found: type[Mapping] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found
 
 
 def base_mapping(analysis: Analysis) -> BaseMapping:
@@ -48,8 +49,10 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     base, options = base_mapping(analysis), analysis.options
     is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
     found: tuple[Mapping, ...] = (base,)
-    for kind in _special():
-        if is_open or options.form == kind.form:
+    for form, frame in FRAMES.items():
+        is_possible = is_open and (analysis.device.has_persistent_blocks or not frame.is_persistent)
+        if frame.home and (is_possible or options.form == form):
+            kind = _special(frame.home)
             mapping = None if base.is_given else kind.over(found[-1], analysis)
             if mapping is not None:
                 is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call
