@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
-from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow, warpgroup_row
+from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow, multiplied, warpgroup_row
 
 __all__ = ["WarpgroupProduct"]
 
@@ -118,14 +118,6 @@ class WarpgroupProduct(BlockedProduct):
 
     def _multiply(self) -> list[str]:
         left, right = (side.panel for side in self._sides)
-        row = self._row
-        flags = ", ".join(map(str, row.immediates(left.along_k, right.along_k)))
-        sums = ", ".join(f"d{i}" for i in range(row.words))
-        products = []
-        for k in range(0, self.depth, row.k):
-            products.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
-            if k + row.k < self.depth:
-                products.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
         release = "mbarrier.arrive.shared::cta.b64 _, [used];"
         return [
             "TILE: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(), *self._clear(), "mov.u32 step, 0;",
@@ -136,7 +128,8 @@ class WarpgroupProduct(BlockedProduct):
             f"mad.lo.u32 left, group, {left.offset(_GROUP_ROWS, 0)}, left; bfe.u32 left, left, 4, 14; "
             "bfe.u32 right, right, 4, 14;",
             "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
-            "wgmma.fence.sync.aligned;", *products, "wgmma.commit_group.sync.aligned;",
+            "wgmma.fence.sync.aligned;", *multiplied(self._row, left, right, self.depth),
+            "wgmma.commit_group.sync.aligned;",
             # The instructions before these have read their stage: it may be filled again.
             "wgmma.wait_group.sync.aligned 1;",
             f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {release} KEPT: mov.u32 used, empty;",

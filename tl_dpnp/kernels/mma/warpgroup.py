@@ -16,7 +16,7 @@ from itertools import product
 from tl_dpnp.kernels.instructions import MatrixInstruction
 from tl_dpnp.kernels.mma.rows import ELEMENTS
 
-__all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow", "warpgroup_row"]
+__all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow", "multiplied", "warpgroup_row"]
 
 #: Threads of a warpgroup, and bytes after which the swizzle repeats along a row of memory.
 THREADS, SWIZZLE = 128, 128
@@ -140,6 +140,18 @@ class Panel:
         box, within = divmod(along * self.size, SWIZZLE)
         chunk, byte = divmod(within, _CHUNK)
         return box * self.box_bytes + across * SWIZZLE + (chunk ^ across % _PERIOD) * _CHUNK + byte
+
+
+def multiplied(row: WarpgroupRow, left: Panel, right: Panel, depth: int) -> list[str]:
+    """Return assembly that adds the product of two panels to d0, d1 and so on; their descriptors are da and db."""
+    flags = ", ".join(map(str, row.immediates(left.along_k, right.along_k)))
+    sums = ", ".join(f"d{i}" for i in range(row.words))
+    found = []
+    for k in range(0, depth, row.k):
+        found.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
+        if k + row.k < depth:
+            found.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
+    return found
 
 
 def _rows() -> list[WarpgroupRow]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
-from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, warpgroup_row
+from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, multiplied, warpgroup_row
 
 __all__ = ["WarpgroupTiles"]
 
@@ -73,19 +73,12 @@ class WarpgroupTiles(TileProduct):
 
     def _consume(self, meanwhile: list[str]) -> list[str]:
         left, right = self.panels
-        row = self.row
-        flags = ", ".join(map(str, row.immediates(self.left_along_k, self.right_along_k)))
-        sums = ", ".join(f"d{i}" for i in range(row.words))
-        products = []
-        for k in range(0, self.depth, row.k):
-            products.append(f"{row.instruction} {{{sums}}}, da, db, 1, {flags};")
-            if k + row.k < self.depth:
-                products.append(f"add.s64 da, da, {left.step(row.k)}; add.s64 db, db, {right.step(row.k)};")
         return [
             f"add.u32 right, left, {left.bytes}; mad.lo.u32 left, group, {left.offset(BOX_ROWS, 0)}, left;",
             "shr.u32 left, left, 4; shr.u32 right, right, 4;",
             "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
-            "wgmma.fence.sync.aligned;", *products, "wgmma.commit_group.sync.aligned;", *meanwhile,
+            "wgmma.fence.sync.aligned;", *multiplied(self.row, left, right, self.depth),
+            "wgmma.commit_group.sync.aligned;", *meanwhile,
             # The instructions before these have read their stage: it may be filled again.
             "wgmma.wait_group.sync.aligned 1;",
             f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {_RELEASE} KEPT: mov.u32 used, empty;",
