@@ -2,6 +2,9 @@
 
 `tl_dpnp.pth` must lie next to the installed packages, in ordinary and in editable installs alike; setuptools has no
 declaration for that.  So each wheel that setuptools made is written again with the file and its RECORD entry added.
+
+What an earlier build left in ``build/lib`` is removed: setuptools would put modules that are no longer there into the
+wheel.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 import sys
 import zipfile
 from typing import Any
@@ -39,6 +43,7 @@ PATH_FILE = "tl_dpnp.pth"
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """Build the wheel and add `PATH_FILE`; return the wheel's file name (PEP 517)."""
+    shutil.rmtree(os.path.join("build", "lib"), ignore_errors=True)
     _write_tables()
     name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     return _add_path_file(wheel_directory, name)

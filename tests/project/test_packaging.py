@@ -39,7 +39,9 @@ def test_the_pins_are_those_of_the_constraints():
 def test_pip_and_make_ask_for_the_same_python():
     metadata, makefile = ((ROOT / name).read_text() for name in ("pyproject.toml", "Makefile"))
     low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', metadata).groups()
-    (middle,) = set(re.findall(r"python_version (?:<|>=) '3\.(\d+)'", metadata))
+    marked = set(re.findall(r"python_version >= '3\.(\d+)' and python_version < '3\.(\d+)'", metadata))
+    (middle,) = {bound for bounds in marked for bound in bounds} - {low, high}
+    assert marked == {(low, middle), (middle, high), (low, high)}
     assert f"(3, {low}) <= sys.version_info[:2] < (3, {middle})" in makefile
     assert f"(3, {middle}) <= sys.version_info[:2] < (3, {high})" in makefile
 

@@ -1,14 +1,14 @@
 """The parser's tables, ready-made: lark takes 0.1 s to make them of the grammar, as long as lowering a program takes.
 
 The build of a wheel, or an editable installation, writes them beside this module (``tools/build_backend.py``).  Where
-there are none for the grammar as it is, they are made at the first use.
+there are none for the grammar as it is, they are made at the first use.  They are of lark's classes and plain data, so
+those that one Python wrote are right for all.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 import lark
@@ -24,8 +24,8 @@ FILE = Path(__file__).with_name("tensor.tables")
 
 
 def _key(resolution: PostLex) -> bytes:
-    """Return what tells tables of this grammar from others: lark's version and Python's decide how they are written."""
-    made_of = [grammar_text(), lark.__version__, sys.version_info[:2], type(resolution).__qualname__]
+    """Return what tells tables of this grammar from others: lark's version decides how they are written."""
+    made_of = [grammar_text(), lark.__version__, type(resolution).__qualname__]
     return hashlib.sha256(repr(made_of).encode()).digest()
 
 

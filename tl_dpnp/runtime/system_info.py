@@ -146,11 +146,10 @@ def _packages() -> list[PackageInfo]:
 
 
 def _is_for_this_python(marker: str) -> bool:
-    """Return whether a marker is none on the version of Python, or holds here (the markers of our own metadata)."""
-    match = re.search(r"""python_version\s*(<|>=)\s*["'](\d+)\.(\d+)""", marker)
-    if match is None:
-        return True
-    return (sys.version_info[:2] < (int(match[2]), int(match[3]))) == (match[1] == "<")
+    """Return whether all that a marker says of Python's version holds here (the markers of our own metadata)."""
+    bounds = re.findall(r"""python_version\s*(<|>=)\s*["'](\d+)\.(\d+)""", marker)
+    return all((sys.version_info[:2] < (int(major), int(minor))) == (comparison == "<")
+               for comparison, major, minor in bounds)
 
 
 def _install(packages: list[PackageInfo], *names: str) -> str:
