@@ -4,7 +4,7 @@
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # make bench-peers  compare realistic programs with JAX and PyTorch, in an environment of their own
-# make tools  the offline compiler for Intel GPUs, its disassembler and the SPIR-V validator, from Debian's packages
+# make tools  the offline compiler for Intel GPUs, its disassembler, the SPIR-V validator and OpenCL's headers (Debian)
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
 VENV     := .venv
@@ -14,7 +14,7 @@ PEERS_VENV := .venv-peers
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
-TOOLS    := intel-opencl-icd libigc-tools spirv-tools
+TOOLS    := intel-opencl-icd libigc-tools spirv-tools opencl-headers
 AS_ROOT  := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(shell $(call FITS,$(name)) && echo $(name))))
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1

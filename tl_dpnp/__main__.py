@@ -8,12 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLError
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.ops import Function
 
 #: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
 STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
@@ -113,14 +116,32 @@ def prune(days: float | None, limit: float | None) -> None:
     click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
 
 
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False), help="Where the files go.")
+@click.option("-f", "--function", "name", help="Only this function of FILE.")
+@click.option("--device", help="An Intel GPU that need not be here, pvc or dg2; by default the current device.")
+def export(file: str, folder: str, name: str | None, device: str | None) -> None:
+    """Write the kernels of FILE, with what launches them, for programs in C and C++; print the files' names."""
+    from tl_dpnp import compile
+
+    try:
+        source, functions = _chosen(file, name)
+        paths = [path for function in functions
+                 for path in compile(source, name=function).export(folder, device=device)]
+    except (TLError, OSError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+    click.echo("\n".join(map(str, dict.fromkeys(paths))))
+
+
 #: What may stand in the place of a file.
-COMMANDS: dict[str, click.Command] = {"cache": cache}
+COMMANDS: dict[str, click.Command] = {"cache": cache, "export": export}
 
 
-def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
-    """Return the program at `stage`, or None when `stage` is None: then it is only checked."""
+def _chosen(file: str, name: str | None) -> tuple[str | Path, dict[str, Function]]:
+    """Return what to compile, and those functions of a file that are asked for; raises `TLError`."""
     from tl_dpnp.language import parse
-    from tl_dpnp.language.printer import print_function
 
     binary = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     path = "<stdin>" if file == "-" else file
@@ -132,16 +153,23 @@ def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
     if name is not None and name not in functions:
         known = ", ".join(f"@{function}" for function in functions)
         raise TLError(f"{path}: there is no function @{name}; there are {known}")
-    chosen = functions if name is None else {name: functions[name]}
+    return text if file == "-" else Path(file), functions if name is None else {name: functions[name]}
+
+
+def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
+    """Return the program at `stage`, or None when `stage` is None: then it is only checked."""
+    from tl_dpnp.language.printer import print_function
+
+    source, chosen = _chosen(file, name)
     if stage is None:
         return None
     if stage == "parsed":
         return "\n".join(print_function(function) for function in chosen.values())
     if stage == "spirv" and len(chosen) > 1:
-        raise TLError(f"{path}: each function is a SPIR-V module of its own: choose one with --function")
+        place = "<stdin>" if file == "-" else file
+        raise TLError(f"{place}: each function is a SPIR-V module of its own: choose one with --function")
     from tl_dpnp import compile
 
-    source = text if file == "-" else Path(file)
     inspect = STAGES[stage][1]
     views = [view for function in chosen for view in inspect(compile(source, name=function)).values()]
     return views[0] if len(views) == 1 else "\n\n".join(map(str, views))

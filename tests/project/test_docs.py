@@ -41,7 +41,7 @@ def test_the_examples_in_the_schedule_guide_run(capsys):
         np.testing.assert_allclose(dpnp.asnumpy(C), dpnp.asnumpy(A) @ dpnp.asnumpy(B), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("page", ["calling", "debugging", "settings", pytest.param("xmx", marks=needs_tools)])
+@pytest.mark.parametrize("page", ["calling", "debugging", "export", "settings", pytest.param("xmx", marks=needs_tools)])
 def test_the_code_of_a_page_runs_from_top_to_bottom(page):
     """Nothing has to be known from other pages."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL)

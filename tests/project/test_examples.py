@@ -18,6 +18,8 @@ def test_example(path, tmp_path):
         pytest.skip("there is no CUDA device")
     command = [sys.executable, str(path), *ARGUMENTS.get(path.stem, [])]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    if path.stem == "exported_kernel" and "OpenCL's headers (CL/cl.h) are needed" in result.stderr:
+        pytest.skip(result.stderr.strip())
     assert result.returncode == 0, result.stderr
     assert "checked" in result.stdout
     assert "error 0.0" not in result.stdout or "all bits agree" in result.stdout, "0.0 without a reason"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
@@ -84,9 +86,7 @@ class Inspection:
         """
         overloads = self._device_overloads("lower")
         if isinstance(device, str):
-            from tl_dpnp.runtime.offline.targets import target_named
-
-            device = target_named(device).description
+            device = _offline_device(device)
         return overloads.lowered(device or overloads.current_device())
 
     def schedules(self, device: Device | None = None) -> dict[str, Schedule]:
@@ -230,10 +230,9 @@ class Inspection:
         fails or makes something else of a matrix instruction.
         """
         from tl_dpnp.runtime.offline.program import compile_without_scratch
-        from tl_dpnp.runtime.offline.targets import target_named
 
         overloads = self._device_overloads("compile_offline")
-        described = target_named(device).description
+        described = _offline_device(device)
         options, cache = overloads.lowering(described), overloads.cache()
         key = "" if cache is None else cache_key(self._program, described, options)
 
@@ -241,6 +240,28 @@ class Inspection:
             return lowered(self._program, described, replace(options, smaller_tiles=halved))
 
         return compile_without_scratch(lower, device, registers=registers, cache=cache, key=key)
+
+    def export(self, folder: str | os.PathLike[str], *, device: str | Device | None = None) -> list[Path]:
+        """Write the kernel for programs in C and C++ into a folder, and return the paths of its files.
+
+        They are SPIR-V, its description in C and as JSON, and a launcher for OpenCL: see docs/export.md.  The kernel is
+        compiled for a device as `lower` has it, in all forms that calls there may take, and for any sizes that it
+        leaves open.  Files of these names are replaced.
+
+        Raises `UnsupportedError` for other targets than ``"sycl"``, with ``debug=True``, for a function without
+        parameters and for products on AMX; what compiling raises; `OSError` where a file cannot be written.
+        """
+        self._require("export", "sycl")
+        from tl_dpnp.runtime.export.export import export
+        from tl_dpnp.runtime.sycl.compilation import require_offline
+
+        overloads = self._device_overloads("export")
+        if isinstance(device, str):
+            described = _offline_device(device)
+            require_offline(device)
+        else:
+            described = device or overloads.current_device()
+        return export(overloads, described, Path(folder))
 
     def inspect_asm(self, device: str, *, registers: int | None = None) -> str:
         """Return the assembly for a device, as text; see `compile_offline`."""
@@ -294,6 +315,13 @@ class Inspection:
             if level >= 4:
                 for stage, text in kernel.stages.items():
                     yield from ("", f"IR, {stage}:", text)
+
+
+def _offline_device(name: str) -> Device:
+    """Return what a device is that is only compiled for; raises `UnsupportedError` for unknown names."""
+    from tl_dpnp.runtime.offline.targets import target_named
+
+    return target_named(name).description
 
 
 def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:

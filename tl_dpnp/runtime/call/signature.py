@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError, nearest
@@ -19,24 +19,29 @@ from tl_dpnp.scalars import ScalarType
 if TYPE_CHECKING:
     from tl_dpnp.runtime.call.program import Program
 
-__all__ = ["CallSignature", "python_names"]
+__all__ = ["CallSignature", "free_names", "python_names"]
 
 #: Keywords of `Kernel.__call__`, `Kernel.submit` and `Kernel.tune` that are no parameters of the program.
 _OPTIONS = ("group_size", "depends", "budget", "progress")
 
 
 def python_names(parameters: Iterable[Value]) -> tuple[str, ...]:
-    """Return the keywords that stand for parameters: their names, changed where Python or an option has the name.
+    """Return the keywords that stand for parameters: their names, changed where Python or an option has the name."""
+    return free_names(parameters, {*keyword.kwlist, *_OPTIONS})
 
-    A number gets ``_`` in front of it, a keyword of Python or the name of an option ``_`` behind it, and one more
-    where another parameter has that name (PEP 8, section "Descriptive: Naming Styles").
+
+def free_names(parameters: Iterable[Value], reserved: Collection[str]) -> tuple[str, ...]:
+    """Return names for parameters that are identifiers, and not reserved.
+
+    A number gets ``_`` in front of it, a reserved word ``_`` behind it, and one more where another parameter has that
+    name (PEP 8, section "Descriptive: Naming Styles").
     """
     names = [parameter.name for parameter in parameters]
     taken = set(names)
     found: list[str] = []
     for name in names:
         free = f"_{name}" if name[:1].isdigit() else name
-        if keyword.iskeyword(free) or free in _OPTIONS:
+        if free in reserved:
             free += "_"
             while free in taken:
                 free += "_"

@@ -28,7 +28,10 @@ from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 from tl_dpnp.target.device import Device
 
-__all__ = ["Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "prepare"]
+__all__ = [
+    "Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "core_cache", "exceeded_by", "exceeded_caches",
+    "prepare",
+]
 
 #: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
 _MOST_WORK_ITEMS = (1 << 31) - 1
@@ -48,12 +51,13 @@ def chunk_of(plan: LaunchPlan, groups: int, device: Device, is_small: bool = Fal
     return max(1, min(groups, numbers.work // work, max(balanced, least)))
 
 
-def exceeded_caches(call: BoundCall, device: Device) -> int:
-    """Return which caches the arrays of a call exceed: none (0), one core's (`EXCEEDS_ONE`), all (`EXCEEDS_ALL`).
+def core_cache(device: Device) -> int:
+    """Return the bytes that the caches of one core hold: its second level."""
+    return device.caches[1] if len(device.caches) > 1 else device.launches.cache
 
-    One core has its second-level cache; all have theirs, and the last level, of which something is left to other
-    programs.  What a group has several times counts once.
-    """
+
+def exceeded_caches(call: BoundCall, device: Device) -> int:
+    """Return which caches the arrays of a call exceed (`exceeded_by`).  What a group has several times counts once."""
     total = 0
     for argument in call.arguments:
         match argument:
@@ -63,7 +67,16 @@ def exceeded_caches(call: BoundCall, device: Device) -> int:
                 total += sum({view.address: view.nbytes for view in views}.values())
             case None:
                 pass
-    own = device.caches[1] if len(device.caches) > 1 else device.launches.cache
+    return exceeded_by(total, device)
+
+
+def exceeded_by(total: int, device: Device) -> int:
+    """Return which caches so many bytes exceed: none (0), one core's (`EXCEEDS_ONE`), all (`EXCEEDS_ALL`).
+
+    One core has its second-level cache; all have theirs, and the last level, of which something is left to other
+    programs.
+    """
+    own = core_cache(device)
     everything = max(own * device.compute_units, device.launches.share_of_cache * device.last_cache)
     return EXCEEDS_ALL if total > everything else EXCEEDS_ONE if total > own else 0
 

@@ -20,7 +20,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, build_program, kern
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError
 from tl_dpnp.target.device import Device
 
-__all__ = ["build_options", "keep_machine_code", "load_kernel", "machine_code_key"]
+__all__ = ["build_options", "exchanges_values", "keep_machine_code", "load_kernel", "machine_code_key"]
 
 #: Intel's options for 256 registers instead of 128, by backend.
 _LARGE_REGISTER_FILE = {"level_zero": "-ze-opt-large-register-file", "opencl": "-cl-intel-256-GRF-per-thread"}
@@ -75,13 +75,17 @@ def _require_subgroups(handle: KernelHandle, compiled: CompiledKernel, device: D
     largest size of the kernel's sub-groups, 64 instead of what is required, tells it apart.
     """
     required, largest = compiled.plan.subgroup_size, handle.kernel.max_sub_group_size
-    together = not compiled.plan.frame.is_alone and _SUBGROUP_FUNCTIONS in compiled.binary
-    if device.is_cpu and together and largest != required:
+    if device.is_cpu and exchanges_values(compiled) and largest != required:
         raise LoweringError(
             f"the driver of {device.name} does not vectorize {compiled.plan.entry}: the {required} lanes of its "
             f"sub-groups could not exchange values, and results would be wrong; compile it with form='vector', or "
             f"without emulate_dpas"
         )
+
+
+def exchanges_values(compiled: CompiledKernel) -> bool:
+    """Return whether lanes of a kernel exchange values."""
+    return not compiled.plan.frame.is_alone and _SUBGROUP_FUNCTIONS in compiled.binary
 
 
 def build_options(plan: LaunchPlan, device: Device) -> str:
