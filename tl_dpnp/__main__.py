@@ -14,6 +14,7 @@ import click
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLError
+from tl_dpnp.target.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from tl_dpnp.language.ops import Function
@@ -120,15 +121,17 @@ def prune(days: float | None, limit: float | None) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False), help="Where the files go.")
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
+@click.option("--target", type=click.Choice([name for name in TARGETS if TARGETS[name].code]), default="sycl",
+              show_default=True, help="What it is compiled for.")
 @click.option("--device", help="An Intel GPU that need not be here, pvc or dg2; by default the current device.")
-def export(file: str, folder: str, name: str | None, device: str | None) -> None:
+def export(file: str, folder: str, name: str | None, target: TargetName, device: str | None) -> None:
     """Write the kernels of FILE, with what launches them, for programs in C and C++; print the files' names."""
     from tl_dpnp import compile
 
     try:
         source, functions = _chosen(file, name)
         paths = [path for function in functions
-                 for path in compile(source, name=function).export(folder, device=device)]
+                 for path in compile(source, name=function, target=target).export(folder, device=device)]
     except (TLError, OSError) as error:
         click.echo(str(error), err=True)
         sys.exit(1)

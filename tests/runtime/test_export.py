@@ -20,6 +20,7 @@ from tests.runtime.support import FUSED, RAGGED, random
 from tests.runtime.test_divided import source as product
 from tl_dpnp.__main__ import main
 from tl_dpnp.errors import LoweringError, TLError, UnsupportedError
+from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime import compiler
@@ -304,16 +305,18 @@ def test_nothing_of_an_export_stays_in_the_kernel(tmp_path):
 
 @pytest.mark.parametrize(("source", "options", "message"), [
     (FUSED, {"debug": True}, "export: @fused was compiled with debug=True, whose checks need a call from Python"),
-    (FUSED, {"target": "cuda"}, 'export is for target="sycl"; @fused has target="cuda"'),
-    (FUSED, {"target": "reference"}, 'export is for target="sycl"; @fused has target="reference"'),
+    (FUSED, {"target": "reference"}, 'export: @fused has target="reference", for which no code is generated'),
     ("func @nothing() { }", {}, "export: @nothing has no parameters, and so no results"),
 ])
 def test_what_cannot_be_exported_says_why(source, options, message, tmp_path):
-    if options.get("target") == "cuda":
-        pytest.importorskip("numba_cuda", reason="numba-cuda is in an environment of its own")
     with pytest.raises(UnsupportedError, match=message.replace("(", r"\(")):
         tl_dpnp.compile(source, **options).export(tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+def test_devices_are_those_of_the_target(tmp_path):
+    with pytest.raises(UnsupportedError, match=r'H200.* is no device for target="sycl"'):
+        tl_dpnp.compile(FUSED).export(tmp_path, device=H200)
 
 
 def test_kernels_that_need_a_permission_are_refused(tmp_path, monkeypatch):

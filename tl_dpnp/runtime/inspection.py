@@ -244,23 +244,23 @@ class Inspection:
     def export(self, folder: str | os.PathLike[str], *, device: str | Device | None = None) -> list[Path]:
         """Write the kernel for programs in C and C++ into a folder, and return the paths of its files.
 
-        They are SPIR-V, its description in C and as JSON, and a launcher for OpenCL: see docs/export.md.  The kernel is
-        compiled for a device as `lower` has it, in all forms that calls there may take, and for any sizes that it
-        leaves open.  Files of these names are replaced.
+        They are SPIR-V or PTX, its description in C and as JSON, and a launcher for OpenCL or CUDA: see docs/export.md.
+        The kernel is compiled for a device as `lower` has it, in the forms that launchers know, and for any sizes that
+        it leaves open.  Files of these names are replaced.
 
-        Raises `UnsupportedError` for other targets than ``"sycl"``, with ``debug=True``, for a function without
-        parameters and for products on AMX; what compiling raises; `OSError` where a file cannot be written.
+        Raises `UnsupportedError` for ``target="reference"``, devices of another target, ``debug=True``, a function
+        without parameters and products on AMX; what compiling raises; `OSError` where a file cannot be written.
         """
-        self._require("export", "sycl")
         from tl_dpnp.runtime.export.export import export
-        from tl_dpnp.runtime.sycl.compilation import require_offline
 
         overloads = self._device_overloads("export")
+        described = _offline_device(device) if isinstance(device, str) else device or overloads.current_device()
+        if described.family != self.options.target:
+            raise UnsupportedError(f'export: {described} is no device for target="{self.options.target}"')
         if isinstance(device, str):
-            described = _offline_device(device)
+            from tl_dpnp.runtime.sycl.compilation import require_offline
+
             require_offline(device)
-        else:
-            described = device or overloads.current_device()
         return export(overloads, described, Path(folder))
 
     def inspect_asm(self, device: str, *, registers: int | None = None) -> str:

@@ -63,6 +63,11 @@ class Device:
         return self.core.vector_bytes
 
     @property
+    def core_cache(self) -> int:
+        """Bytes that the caches of one core hold: its second level."""
+        return self.caches[1] if len(self.caches) > 1 else self.launches.cache
+
+    @property
     def family(self) -> Literal["sycl", "cuda"]:
         """The target that the device is of."""
         return "cuda" if self.backend == "cuda" else "sycl"

@@ -1,14 +1,15 @@
-"""Writes the files of an exported kernel: description and code in C, SPIR-V, and the same as JSON."""
+"""Writes the files of an exported kernel: description and code in C, SPIR-V or PTX, and the same as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.variants import FewGroups, Variant
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
@@ -19,8 +20,6 @@ from tl_dpnp.target.device import Device
 
 __all__ = ["export"]
 
-#: What is the same for all kernels.
-_COMMON = ("tl_kernel.h", "tl_opencl.h", "tl_opencl.c")
 #: Instructions of tiles have this in their name; a process needs a permission for them.
 _TILES = b"tileload"
 _BYTES_OF_A_LINE = 24
@@ -38,35 +37,78 @@ class _Exported:
         return self.compiled.plan.form
 
 
+def _for_opencl(compiled: CompiledKernel, device: Device) -> tuple[str, bool]:
+    from tl_dpnp.runtime.sycl.machine_code import build_options, exchanges_values
+
+    return build_options(compiled.plan, replace(device, backend="opencl")), exchanges_values(compiled)
+
+
+def _for_cuda(compiled: CompiledKernel, device: Device) -> tuple[str, bool]:
+    return "", False  # PTX says itself what to make of it, and lanes are always those of a warp
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """What goes with the kernels of a family of devices: files that are the same for all, how the code is written.
+
+    `end` is what stands behind the code in C.  `building` gives what to ask of the driver's compiler, and whether it
+    has to be looked at if it made sub-groups.
+    """
+
+    files: tuple[str, ...]
+    ending: str
+    end: bytes
+    building: Callable[[CompiledKernel, Device], tuple[str, bool]]
+
+
+_LAUNCHERS = {
+    "sycl": _Launcher(("tl_kernel.h", "tl_opencl.h", "tl_opencl.c"), "spv", b"", _for_opencl),
+    "cuda": _Launcher(("tl_kernel.h", "tl_cuda.h", "tl_cuda.c"), "ptx", b"\0", _for_cuda),
+}
+
+
 def export(overloads: Overloads, device: Device, folder: Path) -> list[Path]:
-    """Compile the kernels of a program for a SYCL device, write their files into a folder and return the paths.
+    """Compile the kernels of a program for a device, write their files into a folder and return the paths.
 
     Raises `UnsupportedError` for programs without parameters, those with checks, and kernels that use AMX; what
     compiling raises; and `OSError` where a file cannot be written.
     """
+    _require_exportable(overloads)
     program = overloads.program
     name = program.function.name
-    if overloads.options.debug:
-        raise UnsupportedError(f"export: @{name} was compiled with debug=True, whose checks need a call from Python: "
-                               "compile it without")
-    if not program.function.parameters:
-        raise UnsupportedError(f"export: @{name} has no parameters, and so no results")
     exported = [*_compiled(overloads, device)]
     members = members_of(program.function.parameters, program.usage, exported[0].compiled.plan.measured)
+    launcher = _LAUNCHERS[device.family]
     symbol = f"kernel_{name}" if name[0].isdigit() else name
-    contents: dict[str, str | bytes] = {common: (files(__package__) / common).read_text() for common in _COMMON}
+    contents: dict[str, str | bytes] = {file: (files(__package__) / file).read_text() for file in launcher.files}
     contents[f"{symbol}.h"] = _header(symbol, members, device)
     contents[f"{symbol}.c"] = _source(symbol, program, members, exported, device)
     contents[f"{symbol}.json"] = json.dumps(_description(program, members, exported, device), indent=2) + "\n"
-    contents |= {f"{symbol}_{each.form}.spv": each.compiled.binary for each in exported}
+    contents |= {f"{symbol}_{each.form}.{launcher.ending}": each.compiled.binary for each in exported}
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     return [folder / file for file in contents]
 
 
+def _require_exportable(overloads: Overloads) -> None:
+    """Raise `UnsupportedError` for what no launcher can call, before anything is compiled."""
+    name, form = overloads.program.function.name, overloads.options.form
+    if overloads.options.debug:
+        raise UnsupportedError(f"export: @{name} was compiled with debug=True, whose checks need a call from Python: "
+                               "compile it without")
+    if not overloads.program.function.parameters:
+        raise UnsupportedError(f"export: @{name} has no parameters, and so no results")
+    if form is not None and not FRAMES[form].takes_every_call:
+        raise UnsupportedError(f'export: form="{form}" has arguments of its own, which no launcher knows: leave it '
+                               "away")
+
+
 def _compiled(overloads: Overloads, device: Device) -> Iterator[_Exported]:
-    """Compile the variants that calls on a device may take; nothing is kept but in the disk cache."""
+    """Compile the variants that calls on a device may take; nothing is kept but in the disk cache.
+
+    On CUDA devices that is the one for any call: the others have arguments of their own (`tl_dpnp.lowering.plan`).
+    """
     for variant in overloads.variants(device):
         if not _is_for_some_calls(variant, device):
             continue
@@ -80,7 +122,12 @@ def _compiled(overloads: Overloads, device: Device) -> Iterator[_Exported]:
 
 
 def _is_for_some_calls(variant: Variant, device: Device) -> bool:
-    return not isinstance(variant.condition, FewGroups) or variant.condition.work >= device.launches.least_work
+    match variant.condition:
+        case None:
+            return True
+        case FewGroups(work=work):
+            return work >= device.launches.least_work
+    return False
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -129,8 +176,10 @@ static inline void {symbol}_values(const {symbol}_arguments *arguments, tl_value
 def _source(
     symbol: str, program: Program, members: Sequence[Member], exported: Sequence[_Exported], device: Device
 ) -> str:
-    codes = "\n\n".join(f"static const unsigned char {each.form}_code[] = {{\n{_bytes(each.compiled.binary)}\n}};"
-                        for each in exported)
+    end = _LAUNCHERS[device.family].end
+    codes = "\n\n".join(
+        f"static const unsigned char {each.form}_code[] = {{\n{_bytes(each.compiled.binary + end)}\n}};"
+        for each in exported)
     variants = "\n".join(f"    {_variant(each, device)}," for each in exported)
     numbers = ", ".join(map(str, _numbers(program, device).values()))
     return f"""\
@@ -159,23 +208,20 @@ def _version() -> str:
 
 
 def _variant(each: _Exported, device: Device) -> str:
-    from tl_dpnp.runtime.sycl.machine_code import build_options, exchanges_values
-
-    plan, options = each.compiled.plan, build_options(each.compiled.plan, replace(device, backend="opencl"))
+    plan = each.compiled.plan
+    options, exchanges = _LAUNCHERS[device.family].building(each.compiled, device)
     values = [f'"{each.form}"', f'"{plan.entry}"', f"{each.form}_code", f"sizeof {each.form}_code", f'"{options}"',
-              int(plan.frame.is_alone), int(each.for_few), plan.parts, max(1, plan.work), plan.subgroups,
-              plan.subgroup_size, int(exchanges_values(each.compiled))]
+              int(plan.frame.is_alone), int(plan.frame.is_persistent), int(each.for_few), plan.parts, max(1, plan.work),
+              plan.subgroups, plan.subgroup_size, plan.teams, plan.local_memory, int(exchanges)]
     return f"{{{', '.join(map(str, values))}}}"
 
 
 def _numbers(program: Program, device: Device) -> dict[str, int]:
-    """Return what decides how work-groups become work-items (`tl_dpnp.runtime.sycl.launch`), as ``tl_plan`` has it."""
-    from tl_dpnp.runtime.sycl.launch import core_cache
-
+    """Return what decides how work-groups become work-items, as ``tl_plan`` has it; CUDA devices need none of it."""
     numbers = device.launches
     return {
         "has_fixed_work": int(program.has_fixed_work), "items": numbers.items, "most_work": numbers.work,
-        "least_work": numbers.least_work, "core_cache": core_cache(device),
+        "least_work": numbers.least_work, "core_cache": device.core_cache,
         "last_cache": int(numbers.share_of_cache * device.last_cache),
     }
 

@@ -28,15 +28,18 @@ typedef struct tl_value {
 typedef struct tl_variant {
     const char *form;
     const char *entry;           /* the name of the kernel in its module */
-    const unsigned char *code;   /* the module: SPIR-V */
+    const unsigned char *code;   /* the module: SPIR-V, or PTX as text that ends with a zero */
     size_t code_size;
     const char *options;         /* for the driver's compiler */
     int is_alone;                /* a work-item computes whole work-groups of the program, one after another */
+    int is_persistent;           /* as many blocks of threads as run at the same time compute all work-groups */
     int for_few;                 /* only for calls of few work-groups */
     int64_t parts;               /* work-groups of the device for one of the program */
     int64_t work;                /* of one work-group, in multiply-adds of vectors, about */
     int64_t subgroups;           /* in a work-group of the device */
     int64_t subgroup_size;
+    int64_t teams;               /* work-groups that a block of threads computes at a time */
+    int64_t local_memory;        /* bytes of a block of threads */
     int exchanges;               /* its lanes exchange values: wrong unless it was built with sub-groups of that size */
 } tl_variant;
 
@@ -54,7 +57,7 @@ typedef struct tl_kernel {
     int64_t last_cache;          /* bytes of it that a call may use */
 } tl_kernel;
 
-/* How a call is launched.  Sizes are OpenCL's: dimension 0 runs fastest. */
+/* How a call is launched on devices of OpenCL, Level Zero and SYCL.  Sizes are OpenCL's: dimension 0 runs fastest. */
 typedef struct tl_launch {
     const tl_variant *variant;
     int64_t last[3];             /* the last three arguments of the kernel */
@@ -66,7 +69,7 @@ typedef struct tl_launch {
 /* Return how a call of so many work-groups is launched on a device of so many compute units.
 
    `bytes` is the size of all arrays of the call together, 0 if it is not known: with more than the caches hold, kernels
-   fetch ahead and store past them.  `groups` is not negative. */
+   fetch ahead and store past them.  `groups` is not negative.  Not for PTX, which tl_cuda.c launches. */
 static inline tl_launch tl_plan(const tl_kernel *kernel, int64_t groups, int64_t bytes, int64_t units)
 {
     const tl_variant *variant = kernel->variant;

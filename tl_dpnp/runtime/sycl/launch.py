@@ -29,8 +29,7 @@ from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_i
 from tl_dpnp.target.device import Device
 
 __all__ = [
-    "Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "core_cache", "exceeded_by", "exceeded_caches",
-    "prepare",
+    "Launch", "SyclTogether", "busy_without_sharing", "chunk_of", "exceeded_by", "exceeded_caches", "prepare",
 ]
 
 #: Work-items that SYCL takes in one launch: dpctl's kernels number them with 32-bit integers.
@@ -49,11 +48,6 @@ def chunk_of(plan: LaunchPlan, groups: int, device: Device, is_small: bool = Fal
     balanced = -(-groups // (numbers.items * device.compute_units))
     least = -(-numbers.least_work // work) if is_small else 0
     return max(1, min(groups, numbers.work // work, max(balanced, least)))
-
-
-def core_cache(device: Device) -> int:
-    """Return the bytes that the caches of one core hold: its second level."""
-    return device.caches[1] if len(device.caches) > 1 else device.launches.cache
 
 
 def exceeded_caches(call: BoundCall, device: Device) -> int:
@@ -76,7 +70,7 @@ def exceeded_by(total: int, device: Device) -> int:
     One core has its second-level cache; all have theirs, and the last level, of which something is left to other
     programs.
     """
-    own = core_cache(device)
+    own = device.core_cache
     everything = max(own * device.compute_units, device.launches.share_of_cache * device.last_cache)
     return EXCEEDS_ALL if total > everything else EXCEEDS_ONE if total > own else 0
 
