@@ -25,7 +25,7 @@ from tl_dpnp.language.syntax import syntax_errors
 from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
-__all__ = ["parse", "write_tables"]
+__all__ = ["loaded_grammar", "parse", "write_tables"]
 
 
 class _Resolution(PostLex):
@@ -49,7 +49,7 @@ def _load_grammar() -> Lark:
     return tables.read(_Resolution())
 
 
-def _grammar() -> Lark:
+def loaded_grammar() -> Lark:
     """Return the parser of the grammar, loaded at the first use, once for all threads."""
     with _lock:
         return _load_grammar()
@@ -74,7 +74,7 @@ def parse(
     if not isinstance(text, str):
         raise TLTypeError(f"parse takes text, not a {type(text).__name__}: path.read_text() gives that of a file")
     source = Source(text, filename)
-    grammar = _grammar()
+    grammar = loaded_grammar()
     definitions = Definitions(source)
     for name, value in (define or {}).items():
         definitions.take(_given(grammar, name, value))
