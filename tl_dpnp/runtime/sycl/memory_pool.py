@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 import dpctl.memory as dpm
 
 from tl_dpnp import config
 
-__all__ = ["MemoryPool"]
+__all__ = ["MEMORY_TYPES", "MemoryPool"]
 
-_KINDS = {"device": dpm.MemoryUSMDevice, "shared": dpm.MemoryUSMShared, "host": dpm.MemoryUSMHost}
+#: The classes of memory by their USM types.
+MEMORY_TYPES = {"device": dpm.MemoryUSMDevice, "shared": dpm.MemoryUSMShared, "host": dpm.MemoryUSMHost}
+
+_Key = tuple[Any, str, int]
 
 
 def _references(blocks: list[Any], index: int) -> int:
@@ -37,35 +40,88 @@ class MemoryPool:
     """Blocks of USM memory by queue, kind and size; the least recently used go when they exceed the setting."""
 
     def __init__(self) -> None:
-        self._blocks: OrderedDict[tuple[Any, str, int], list[Any]] = OrderedDict()
+        self._blocks: OrderedDict[_Key, list[Any]] = OrderedDict()
+        #: The bytes of the blocks, and of those that were withdrawn.
         self._bytes = 0
         self._lock = threading.Lock()
+        self._returned: deque[tuple[Any, _Key]] = deque()
 
     def take(self, nbytes: int, kind: str, queue: Any) -> Any:
         """Return a block of `nbytes` bytes, at least one; its contents are arbitrary."""
         key = queue, kind, nbytes
         with self._lock:
-            blocks = self._blocks.get(key)
-            if blocks is not None:
-                self._blocks.move_to_end(key)
-                for index in range(len(blocks)):
-                    if _references(blocks, index) == _UNUSED:
-                        return blocks[index]
-            block = _KINDS[kind](nbytes, queue=queue)
-            limit = config.get("POOL_MIB") << 20
-            if nbytes <= limit:
+            self._settle()
+            found = self._free(key)
+            if found is not None:
+                blocks, index = found
+                return blocks[index]
+            block = MEMORY_TYPES[kind](nbytes, queue=queue)
+            if nbytes <= _limit():
                 self._blocks.setdefault(key, []).append(block)
                 self._bytes += nbytes
-                while self._bytes > limit:
-                    (_, _, size), oldest = next(iter(self._blocks.items()))
-                    oldest.pop(0)
-                    self._bytes -= size
-                    if not oldest:
-                        self._blocks.popitem(last=False)
+                self._trim()
             return block
 
-    def clear(self) -> None:
-        """Let go of all blocks."""
+    def withdraw(self, nbytes: int, kind: str, queue: Any) -> Any:
+        """Return a block of which the pool holds no reference, and that it counts until `put_back`; None where the
+        setting has no room for it.
+        """
+        key = queue, kind, nbytes
         with self._lock:
+            self._settle()
+            self._trim()
+            found = self._free(key)
+            if found is not None:
+                blocks, index = found
+                block = blocks.pop(index)
+                if not blocks:
+                    del self._blocks[key]
+                return block
+            self._bytes += nbytes
+            self._trim()
+            if self._bytes > _limit():
+                self._bytes -= nbytes
+                return None
+            return MEMORY_TYPES[kind](nbytes, queue=queue)
+
+    def put_back(self, block: Any, nbytes: int, kind: str, queue: Any) -> None:
+        """Take back a block that was withdrawn, which somebody may still hold; finalizers may call this."""
+        self._returned.append((block, (queue, kind, nbytes)))
+
+    def clear(self) -> None:
+        """Let go of all blocks but those that were withdrawn."""
+        with self._lock:
+            self._settle()
+            self._bytes -= sum(size * len(blocks) for (_, _, size), blocks in self._blocks.items())
             self._blocks.clear()
-            self._bytes = 0
+
+    def _settle(self) -> None:
+        """Take in what was put back."""
+        while self._returned:
+            block, key = self._returned.popleft()
+            self._blocks.setdefault(key, []).append(block)
+
+    def _free(self, key: _Key) -> tuple[list[Any], int] | None:
+        """Return where there is a block with a key that nobody holds."""
+        blocks = self._blocks.get(key)
+        if blocks is not None:
+            self._blocks.move_to_end(key)
+            for index in range(len(blocks)):
+                if _references(blocks, index) == _UNUSED:
+                    return blocks, index
+        return None
+
+    def _trim(self) -> None:
+        """Let go of the blocks that were used least recently, until what is left has room."""
+        while self._bytes > _limit() and self._blocks:
+            (_, _, size), oldest = next(iter(self._blocks.items()))
+            oldest.pop(0)
+            self._bytes -= size
+            if not oldest:
+                self._blocks.popitem(last=False)
+
+
+def _limit() -> int:
+    """Return how many bytes may be kept."""
+    limit: int = config.get("POOL_MIB") << 20
+    return limit
