@@ -19,7 +19,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, process, random
 from tl_dpnp import OverlapWarning, TLBindingError, TLError, TLTypeError, config
-from tl_dpnp.runtime.sycl import helpers, host_calls, host_code_adapter, host_functions
+from tl_dpnp.runtime.sycl import helpers, host_calls, host_code_adapter, host_functions, host_records
 from tl_dpnp.runtime.sycl.helper_code import STATE
 from tl_dpnp.runtime.sycl.launch import DirectLaunch
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
@@ -382,11 +382,11 @@ def shared_with_helpers(monkeypatch):
     if not STATE.helpers:
         pytest.skip("this process may use one core")
 
-    class Shared(host_functions.HostRecord):
+    class Shared(host_records.HostRecord):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options, alone=10**12, counted=100)
 
-    monkeypatch.setattr(host_functions, "HostRecord", Shared)
+    monkeypatch.setattr(host_records, "HostRecord", Shared)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -66,7 +66,10 @@ _PYTHON = {
     "PyFloat_AsDouble": (_F64, [I64]), "PyLong_AsLongLongAndOverflow": (I64, [I64, I64]),
     "PyEval_SaveThread": (I64, []), "PyEval_RestoreThread": (_VOID, [I64]), "PyErr_Clear": (_VOID, []),
     "PyBool_FromLong": (I64, [I64]), "PyObject_RichCompareBool": (I32, [I64, I64, I32]),
-    "PyObject_CallObject": (I64, [I64, I64]),
+    "PyObject_CallObject": (I64, [I64, I64]), "PyObject_GetItem": (I64, [I64, I64]),
+    "PyObject_SetAttr": (I32, [I64, I64, I64]),
+    "PyType_GenericNew": (I64, [I64, I64, I64]), "PyTuple_New": (I64, [I64]),
+    "PyTuple_SetItem": (I32, [I64, I64, I64]),
 }
 
 

@@ -10,8 +10,8 @@ This is the only module that touches private parts of dpctl.  Tested with dpctl 
 a thread that has the lock submits to the queue and another waits for it, and aborts a process that ends.
 
 ``native_interface`` gives the addresses of functions of dpctl's C API (``dpctl_capi.h``), which Cython keeps in
-capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``.  ``UsmNDArray_GetQueueRef`` gives
-a copy of the ``sycl::queue``, which the caller deletes.
+capsules whose names are their signatures, and of those of ``libDPCTLSyclInterface``, and where arrays have their
+fields, which is in a public header and checked.
 
 ``SyclQueue.submit_async`` is public, but what it accepts as an argument is not written down: ctypes integers and
 floats do, and the address of USM memory may come as a 64-bit integer.
@@ -275,35 +275,33 @@ def loaded_library(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(last, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
 
 
-_ARRAY_FUNCTIONS = ("GetData", "GetFlags", "GetNDim", "GetQueueRef", "GetShape", "GetStrides", "GetTypenum")
-#: Where dpnp's `usm_ndarray` has what these functions return of dpctl's, in bytes: ``PyUSMArrayObject`` of its public
-#: header ``dpnp/tensor/_usmarray.h``.  `base` is the memory, which has the queue.
-_FIELDS = {"GetData": 24, "GetNDim": 32, "GetShape": 40, "GetStrides": 48, "GetTypenum": 56, "GetFlags": 60, "base": 64}
-_QUEUE_FUNCTIONS = (*(f"DPCTLQueue_{name}" for name in ("AreEq", "Copy", "Delete", "Wait")), "DPCTLUSM_GetPointerType")
+#: Where a `usm_ndarray` has its address, shape and so on, in bytes: ``PyUSMArrayObject`` of the public headers
+#: ``dpctl/tensor/_usmarray.h`` and ``dpnp/tensor/_usmarray.h``.  `base` is the memory, which has the queue.
+_FIELDS = {"data": 24, "ndim": 32, "shape": 40, "strides": 48, "typenum": 56, "flags": 60, "base": 64}
+_QUEUE_FUNCTIONS = ("DPCTLQueue_AreEq", "DPCTLQueue_Wait")
 _SYSTEM_FUNCTIONS = ("clock_gettime", "sched_yield", "syscall")
 
 
 def _fields_are_known(array: Any) -> bool:
-    """Return whether an array has its fields where they are expected; reads them from its memory."""
+    """Return whether an array in no order has its fields where they are expected; reads them from its memory."""
     def word(name: str, kind: Any = ctypes.c_int64) -> Any:
         return kind.from_address(id(array) + _FIELDS[name]).value
 
     if type(array).__basicsize__ < _FIELDS["base"] + 8:
         return False
-    numbers = word("GetNDim", ctypes.c_int32), word("GetTypenum", ctypes.c_int32)
-    if numbers != (array.ndim, array.dtype.num) or word("GetData") != address_of(array):
+    numbers = word("ndim", ctypes.c_int32), word("typenum", ctypes.c_int32)
+    if numbers != (array.ndim, array.dtype.num) or word("data") != address_of(array):
         return False
-    shape = (ctypes.c_int64 * array.ndim).from_address(word("GetShape"))
-    return tuple(shape) == tuple(array.shape) and int(word("base")) == id(array.usm_data)
+    shape, strides = ((ctypes.c_int64 * array.ndim).from_address(word(name)) for name in ("shape", "strides"))
+    return (tuple(shape), tuple(strides)) == (array.shape, array.strides) and int(word("base")) == id(array.usm_data)
 
 
 @functools.cache
 def native_interface() -> SimpleNamespace:
-    """Return the addresses of C functions by their names: dpctl's of arrays and queues, and some of the C library.
+    """Return the addresses of C functions by their names: dpctl's of memory and queues, and some of the C library.
 
     With them come the bits of an array's flags that say that it is in C order and in Fortran's (`orders`), and
-    `writable`.  dpnp's arrays have no such functions, but `fields`: their offsets, by names of functions and "base";
-    None where they are not as expected.
+    `writable`, and the `fields` of arrays: their offsets by name, None where they are not as expected.
     """
     python, found = ctypes.pythonapi, SimpleNamespace()
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
@@ -313,14 +311,8 @@ def native_interface() -> SimpleNamespace:
         capsule = module.__pyx_capi__[name]
         return int(content_of(capsule, name_of(capsule)))
 
-    found.fields = {}
-    if "UsmNDArray_GetData" in array_module.__pyx_capi__:
-        for name in _ARRAY_FUNCTIONS:
-            setattr(found, f"UsmNDArray_{name}", content(f"UsmNDArray_{name}"))
-    else:
-        known = _fields_are_known(usm_ndarray((2, 3), dtype="float32"))
-        found.fields = {f"UsmNDArray_{name}": offset for name, offset in _FIELDS.items()} if known else None
-        found.Memory_GetQueueRef = content("Memory_GetQueueRef", dpctl.memory._memory)
+    found.fields = _FIELDS if _fields_are_known(usm_ndarray((4, 3), dtype="float32")[::2]) else None
+    found.Memory_GetQueueRef = content("Memory_GetQueueRef", dpctl.memory._memory)
     library = loaded_library("dpctl")
     for name in _QUEUE_FUNCTIONS:
         setattr(found, name, ctypes.cast(library[name], ctypes.c_void_p).value)

@@ -1,6 +1,6 @@
 """Machine code of the host that checks the arguments of a call and runs the machine code of a kernel itself.
 
-Arrays are looked at through dpctl's C functions.  Everything that was submitted to the queue of the launch is waited
+Arrays are looked at where they have their fields.  Everything that was submitted to the queue of the launch is waited
 for first, as every call does: SYCL does not tell whether there is anything.  Source: dpctl's C API (``dpctl_capi.h``,
 ``dpctl_sycl_queue_interface.h``).
 """
@@ -17,6 +17,7 @@ from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
 from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
+from tl_dpnp.runtime.sycl.result_code import ResultEmitter
 from tl_dpnp.target.catalog import SHORT_CALLS
 
 __all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
@@ -29,12 +30,13 @@ class HostParameter(Parameter):
     """What an argument must be.
 
     An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
-    of those in `mask`, the number of its `usm_type` or 0 for any, and `orders`, the flags of the orders (C, Fortran)
-    that those strides have: dpctl need not keep the strides of an array in one of them.  A value's `place` is in bytes.
+    of those in `mask`, the class of its `memory`, which says its USM type, or 0 for any, and `orders`, the flags of the
+    orders (C, Fortran) that those strides have: dpctl need not keep the strides of an array in one of them.  A value's
+    `place` is in bytes.
     """
 
     _fields_: ClassVar[Any] = [
-        ("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("usm_type", Word),
+        ("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("memory", Word),
         ("orders", Word),
     ]
 
@@ -56,14 +58,21 @@ class HostRecord(Record):
     lately.  `longest` is how many nanoseconds a call may take on one thread, `slow` counts those in a row that took
     longer, and `taken` is how many the last one took, shared or not.
 
-    Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same object.
-    `context` is the address of the ``sycl::context`` of the queue.
+    Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same array.
+
+    A call may make `result_count` arrays, one for each `Result` at `results`, after which there are `operand_count`
+    entries of `Operand` at `operands`; no two arguments may be the same array then, either.  It returns the first
+    `returned` of the arrays in a tuple, the first alone if that is `BY_ITSELF`.  They are of dpnp's `array_class`.  A
+    call is refused where an array is missing, which sets `misses`; others are counted in the word at `calls`.  Each of
+    `place_count` entries of `Place` at `places` has to hold before.
     """
 
     _fields_: ClassVar[Any] = [(name, Word) for name in (
         "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
-        "longest", "taken", "slow", "context",
+        "longest", "taken", "slow",
         "groups", "chunk", "alone", "counted", "gained",
+        "results", "result_count", "operands", "operand_count", "returned", "array_class",
+        "places", "place_count", "misses", "calls",
     )]
 
 
@@ -83,14 +92,17 @@ class HostEmitter(CallEmitter):
     def begin(self) -> None:
         """Make room for references to the arrays: other threads may let go of them while the kernel runs."""
         self.count = self.field("count")
-        self.held = self.memory(self.count)
+        self.held_count = self.builder.add(self.count, self.field("result_count"))
+        self.held = self.memory(self.held_count)
+        self.results = ResultEmitter(self)
 
         def clear(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
             self.store(index(0), self.held, number)
             return []
 
-        counted_loop(self.builder, index(0), self.count, index(1), [], clear)
+        counted_loop(self.builder, index(0), self.held_count, index(1), [], clear)
         self.require(self.builder.icmp_signed("<", self.field("slow"), index(MOST_SLOW)))
+        self.results.require_places()
 
     def end(self) -> None:
         """Let go of the arrays."""
@@ -101,7 +113,7 @@ class HostEmitter(CallEmitter):
             if_then(builder, builder.icmp_signed("!=", array, index(0)), lambda: self.python("Py_DecRef", array))
             return []
 
-        counted_loop(builder, index(0), self.count, index(1), [], let_go)
+        counted_loop(builder, index(0), self.held_count, index(1), [], let_go)
 
     # --- arguments -------------------------------------------------------------------------------------------------
 
@@ -122,17 +134,17 @@ class HostEmitter(CallEmitter):
         """Return the address of an array that looks as expected."""
         builder = self.builder
 
-        def same(function: str, field: str) -> None:
-            found = builder.sext(self.dpctl(function, I32, array), I64)
+        def same(name: str, field: str) -> None:
+            found = builder.sext(self.content(array, name, I32), I64)
             self.require(builder.icmp_signed("==", found, self.of(at, field)))
 
-        same("UsmNDArray_GetNDim", "modes")
-        same("UsmNDArray_GetTypenum", "form")
-        flags = builder.sext(self.dpctl("UsmNDArray_GetFlags", I32, array), I64)
+        same("ndim", "modes")
+        same("typenum", "form")
+        flags = builder.sext(self.content(array, "flags", I32), I64)
         self.require(builder.icmp_signed("==", builder.and_(flags, self.of(at, "mask")), self.of(at, "flags")))
         dims, modes = self.of(at, "dims"), self.of(at, "modes")
-        self._same_words(self.dpctl("UsmNDArray_GetShape", I64, array), dims, modes)
-        strides = self.dpctl("UsmNDArray_GetStrides", I64, array)
+        self._same_words(self.content(array, "shape"), dims, modes)
+        strides = self.content(array, "strides")
         are_given = builder.icmp_signed("!=", strides, index(0))
         expected = builder.add(dims, builder.mul(modes, index(8)))
         if_then(builder, are_given, lambda: self._same_words(strides, expected, modes))
@@ -143,18 +155,17 @@ class HostEmitter(CallEmitter):
             self.require(builder.icmp_signed("!=", builder.and_(order, self.of(at, "orders")), index(0)))
 
         if_then(builder, builder.not_(are_given), require_order)
-        queue = self.dpctl("UsmNDArray_GetQueueRef", I64, array)
-        is_same = self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, self.field("queue"))
-        self.dpctl("DPCTLQueue_Delete", ir.VoidType(), queue)
-        self.require(is_same)
-        data, usm_type = self.dpctl("UsmNDArray_GetData", I64, array), self.of(at, "usm_type")
+        self._require_memory(self.content(array, "base"), self.of(at, "memory"))
+        return self.content(array, "data")
 
-        def require_type() -> None:
-            found = self.dpctl("DPCTLUSM_GetPointerType", I32, data, self.field("context"))
-            self.require(builder.icmp_signed("==", builder.sext(found, I64), usm_type))
-
-        if_then(builder, builder.icmp_signed("!=", usm_type, index(0)), require_type)
-        return data
+    def _require_memory(self, memory: ir.Value, type_: ir.Value) -> None:
+        """Refuse memory of another class, unless any will do, and of another queue."""
+        builder, expected = self.builder, self.field("queue")
+        if_then(builder, builder.icmp_signed("!=", type_, index(0)),
+                lambda: self.require(builder.icmp_signed("==", self.type_of(memory), type_)))
+        queue = self.dpctl("Memory_GetQueueRef", I64, memory)
+        if_then(builder, builder.icmp_signed("!=", queue, expected),  # another object may be the same queue
+                lambda: self.require(self.dpctl("DPCTLQueue_AreEq", ir.IntType(1), queue, expected)))
 
     def _same_words(self, given: ir.Value, expected: ir.Value, count: ir.Value) -> None:
         builder = self.builder
@@ -176,40 +187,49 @@ class HostEmitter(CallEmitter):
     # --- the launch ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Wait for the queue, run the work-groups, and return True."""
+        """Wait for the queue, run the work-groups, and return the results."""
         builder = self.builder
-        if_then(builder, builder.icmp_signed("==", self.field("kernel"), index(0)), self._only_looked)
+        is_to_run, makes = (
+            builder.icmp_signed("!=", self.field(name), index(0)) for name in ("kernel", "result_count"))
+        if_then(builder, builder.or_(builder.not_(is_to_run), makes), self._require_different)
+        if_then(builder, builder.not_(is_to_run), self._only_looked)
         self._require_apart()
+        self.results.take()
         self._wait()
         releases = builder.icmp_signed(">=", self.field("taken"), index(SHORT_CALLS.worth_releasing))
         state = self.memory(index(1))
         if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
         begin = self._nanoseconds()
         with_usual_control(builder, lambda: self._run(begin))
-        taken = builder.sub(self._nanoseconds(), begin)
         if_then(builder, releases, lambda: self.python("PyEval_RestoreThread", self.load(state, index(0))))
-        self._set("taken", taken)
+        made = self.results.made()
         self.end()
-        builder.ret(self.python("PyBool_FromLong", index(1)))
+        builder.ret(made)
 
     def _only_looked(self) -> None:
-        """Return True if all arguments are different objects."""
+        """Return True."""
+        self.end()
+        self.builder.ret(self.python("PyBool_FromLong", index(1)))
+        self.builder.position_at_end(self.builder.append_basic_block("unreachable"))
+
+    def _require_different(self) -> None:
+        """Refuse arguments of which two are the same array."""
         builder, arguments = self.builder, self.function.args[1]
+        parameters, words = self.field("parameters"), ctypes.sizeof(HostParameter) // 8
 
         def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
             given = self.python("PyTuple_GetItem", arguments, number)
+            kind = self.load(parameters, builder.mul(number, index(words)))
 
             def compare(other: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
                 self.require(builder.icmp_signed("!=", self.python("PyTuple_GetItem", arguments, other), given))
                 return []
 
-            counted_loop(builder, index(0), number, index(1), [], compare)
+            is_array = builder.or_(*(builder.icmp_signed("==", kind, index(array)) for array in (ARRAY, OBJECT)))
+            counted_loop(builder, index(0), builder.select(is_array, number, index(0)), index(1), [], compare)
             return []
 
         counted_loop(builder, index(0), self.count, index(1), [], look)
-        self.end()
-        builder.ret(self.python("PyBool_FromLong", index(1)))
-        builder.position_at_end(builder.append_basic_block("unreachable"))
 
     def _require_apart(self) -> None:
         """Refuse arrays that may overlap: there is a warning to be given."""
@@ -279,13 +299,13 @@ class HostEmitter(CallEmitter):
         self.store(begin, index(ctypes.addressof(STATE) + State.last.offset), index(0))
         ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
         if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
-        gained = builder.add(self.field("gained"), builder.sub(alone, builder.sub(self._nanoseconds(), begin)))
+        gained = builder.add(self.field("gained"), builder.sub(alone, self._take_time(begin)))
         most = builder.mul(alone, index(SHORT_CALLS.calls_to_lose))
-        self._set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
+        self.set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
 
         def stop() -> None:
-            self._set("gained", index(0))
-            self._set("counted", index(SHORT_CALLS.calls_alone - SHORT_CALLS.calls_after_loss))
+            self.set("gained", index(0))
+            self.set("counted", index(SHORT_CALLS.calls_alone - SHORT_CALLS.calls_after_loss))
 
         if_then(builder, builder.icmp_signed("<", gained, builder.sub(index(0), most)), stop)
 
@@ -302,13 +322,13 @@ class HostEmitter(CallEmitter):
         """Run the work-items on this thread, and see how long that takes."""
         builder = self.builder
         self._run_items(self.field("items"))
-        taken = builder.sub(self._nanoseconds(), begin)
+        taken = self._take_time(begin)
         first = builder.icmp_signed("==", alone, index(0))
         less = builder.or_(first, builder.icmp_signed("<", taken, alone))
-        self._set("alone", builder.select(less, taken, alone))
-        self._set("counted", builder.add(self.field("counted"), index(1)))
+        self.set("alone", builder.select(less, taken, alone))
+        self.set("counted", builder.add(self.field("counted"), index(1)))
         is_slow = builder.icmp_signed(">", taken, self.field("longest"))
-        self._set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
+        self.set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
 
     def _run_items(self, items: ir.Value) -> None:
         """Run the work-items one after another."""
@@ -323,6 +343,12 @@ class HostEmitter(CallEmitter):
 
         counted_loop(builder, index(0), items, index(1), [], run)
 
+    def _take_time(self, begin: ir.Value) -> ir.Value:
+        """Return how long the call has taken since it began, and note it."""
+        taken = self.builder.sub(self._nanoseconds(), begin)
+        self.set("taken", taken)
+        return taken
+
     def _nanoseconds(self) -> ir.Value:
         """Return the time."""
         builder = self.builder
@@ -330,19 +356,15 @@ class HostEmitter(CallEmitter):
         self.call(index(native_interface().clock_gettime), I32, [ir.Constant(I32, MONOTONIC), time])
         return builder.add(builder.mul(self.load(time, index(0)), index(10**9)), self.load(time, index(1)))
 
-    def _set(self, name: str, value: ir.Value) -> None:
+    def set(self, name: str, value: ir.Value) -> None:
+        """Set a field of the record."""
         self.store(value, self.record, index(getattr(HostRecord, name).offset // 8))
 
     def dpctl(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-        """Call a function of dpctl, or read what it would return of an array that has a field for it."""
-        fields = native_interface().fields
-        if name in fields:
-            return self._content(arguments[0], fields[name], result)
-        if fields and name == "UsmNDArray_GetQueueRef":
-            memory = self._content(arguments[0], fields["UsmNDArray_base"], I64)
-            return self.dpctl("DPCTLQueue_Copy", I64, self.dpctl("Memory_GetQueueRef", I64, memory))
+        """Call a function of dpctl."""
         return self.call(index(getattr(native_interface(), name)), result, arguments)
 
-    def _content(self, address: ir.Value, offset: int, type_: ir.Type) -> ir.Value:
-        place = self.builder.add(address, index(offset))
+    def content(self, array: ir.Value, name: str, type_: ir.Type = I64) -> ir.Value:
+        """Return what an array of dpctl has in a field."""
+        place = self.builder.add(array, index(native_interface().fields[name]))
         return self.builder.load(self.builder.inttoptr(place, type_.as_pointer()))

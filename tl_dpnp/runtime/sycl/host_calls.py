@@ -21,6 +21,8 @@ from tl_dpnp.target.catalog import SHORT_CALLS
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.sycl.host_functions import HostFunctions
+    from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
+    from tl_dpnp.runtime.sycl.result_calls import CallWithResults, ResultFunction
 
 __all__ = ["CALLS_BEFORE", "NUMBERS", "HostCalls", "ShortCalls", "call_remarks"]
 
@@ -112,6 +114,15 @@ class ShortCalls:
             self._was_asked = True
             self._function_of_call = self._made.of_arguments(binding, launch, arguments)
         return self._function_of_call
+
+    def function_with_results(self, launch: Any, call: CallWithResults, pool: MemoryPool) -> ResultFunction | None:
+        """Return a function for calls of a launch that make their results in memory of a pool; None without any."""
+        made = self._made
+        if made is None or self.function is None:
+            return None
+        from tl_dpnp.runtime.sycl import result_calls
+
+        return result_calls.result_function(launch, made.code, made.longest, call, pool)
 
 
 class HostCalls:
