@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dpctl
 import dpnp
 import numpy as np
@@ -9,16 +11,22 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp import config
-from tl_dpnp.graph import recent
+from tl_dpnp.graph import fused, recent
+from tl_dpnp.runtime.sycl import host_calls
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 CALLS = 3
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch):
-    monkeypatch.setattr(recent, "CALLS_BEFORE", CALLS)
+@pytest.fixture(autouse=True, params=["by plans", "by machine code"])
+def _soon(request, monkeypatch):
+    """Know calls soon, by plans, or with what machine code runs as a whole where it can."""
+    for module in (recent, fused):
+        monkeypatch.setattr(module, "CALLS_BEFORE", CALLS)
+    if request.param == "by machine code":
+        monkeypatch.setattr(host_calls, "CALLS_BEFORE", 1)
+        monkeypatch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3))
 
 
 def remembered(function, *arguments):

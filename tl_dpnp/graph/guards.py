@@ -12,13 +12,14 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import copysign
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from tl_dpnp.graph.keys import array_facts
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.fixed_places import Fixed
 
 __all__ = ["Check", "Guards", "Path", "same_value"]
 
@@ -82,6 +83,23 @@ def same_value(one: Any, other: Any) -> bool:
     return bool(one == other) if not isinstance(one, complex) else repr(one) == repr(other)
 
 
+def _fixed(path: Path) -> Fixed | None:
+    """Return what a guard says if it is that a variable of a module, or an attribute of a function itself, is an
+    object: reading these runs no code of Python's."""
+    kind, expected = path.guard or ("", None)
+    owner = path.parent.key if path.parent is not None and path.parent.kind == "constant" else None
+    if kind != "is" or type(path.key) is not str:
+        return None
+    if path.kind == "global" and type(owner) is dict and path.key in owner:
+        return Fixed(owner, path.key, expected, False)
+    if path.kind == "attribute" and type(owner) is FunctionType and path.key in _FUNCTION_ATTRIBUTES:
+        return Fixed(owner, path.key, expected, True)
+    return None
+
+
+#: Attributes that every function has.
+_FUNCTION_ATTRIBUTES = ("__code__", "__defaults__", "__kwdefaults__")
+
 Check = Callable[[Sequence[Any], dict[str, Any], list[Any], list[Any], list[float]], bool]
 
 
@@ -125,6 +143,12 @@ class Guards:
         """
         return _Writer().written(self._guarded) if self._guarded else None
 
+    def divided(self) -> tuple[list[Fixed], Check | None]:
+        """Return the guards that machine code can check, and what `compiled` would be without them."""
+        fixed = {id(path): known for path in self._guarded if (known := _fixed(path)) is not None}
+        others = [path for path in self._guarded if id(path) not in fixed]
+        return [*fixed.values()], _Writer().written(others) if others else None
+
     def failing(self, *call: Any) -> Path | None:
         """Return the path where a call finds something else, None if there is none; takes what a `Check` takes."""
         reached: list[None] = []
@@ -133,6 +157,12 @@ class Guards:
     def scalars(self) -> list[Path]:
         """Return the paths to numbers that may change from call to call."""
         return [path for path in self._guarded if path.guard is not None and path.guard[0] == "scalar"]
+
+
+#: How the function begins and ends that checks guards: what raises is for the function itself to raise, where the user
+#: can see it.
+_HEAD = "def check(arguments, keywords, arrays, originals, scalars):\n    try:"
+_END = "return True\n    except Exception:\n        return False"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -152,7 +182,7 @@ class _Writer:
             "usm_array_of": usm_array_of,
         }
         self.names: dict[Path, str] = {}
-        self.lines = ["def check(arguments, keywords, arrays, originals, scalars):"]
+        self.lines: list[str] = []
 
     def constant(self, value: Any) -> str:
         name = f"c{len(self.variables)}"
@@ -185,13 +215,6 @@ class _Writer:
             value = self.value(path)
             other = self.value(expected) if kind == "alias" else self.constant(expected)
             self.lines += _GUARDS[kind].format(v=value, e=other).split("\n    ")
-        exec(_code("\n    ".join([*self.lines, "return True"])), self.variables)
-        check = self.variables["check"]
-
-        def safely(*given: Any) -> bool:
-            try:
-                return bool(check(*given))
-            except Exception:  # the function itself will raise it where the user can see it
-                return False
-
-        return safely
+        exec(_code("\n        ".join([_HEAD, *self.lines, _END])), self.variables)
+        check: Check = self.variables["check"]
+        return check

@@ -6,6 +6,7 @@ dpnp.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +22,12 @@ from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = [
-    "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan",
-    "Registers", "Step", "array_at",
+    "POOL", "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan", "Registers",
+    "Step", "array_at",
 ]
 
-_POOL = MemoryPool()
+#: Memory for the results of plans.
+POOL = MemoryPool()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Allocation:
 
     def made(self, queue: Any) -> Any:
         """Return an uninitialised `usm_ndarray`."""
-        return usm_ndarray(self.shape, dtype=self._type, buffer=_POOL.take(self.nbytes, self.usm_type, queue))
+        return usm_ndarray(self.shape, dtype=self._type, buffer=POOL.take(self.nbytes, self.usm_type, queue))
 
 
 @dataclass
@@ -154,6 +156,7 @@ class Plan:
     """The steps of a traced function, and how its result is made of registers.
 
     `inputs` are the registers of the arrays of a call; `tape` computes its numbers, if there is something to compute.
+    `counter` has the calls so far, where machine code can count as well.
     """
 
     slots: int
@@ -161,7 +164,12 @@ class Plan:
     make: Make
     inputs: tuple[int, ...]
     tape: ScalarTape | None
-    calls: int = 0
+    counter: ctypes.c_int64 = field(default_factory=ctypes.c_int64)
+
+    @property
+    def calls(self) -> int:
+        """How often the plan was run."""
+        return self.counter.value
 
     @functools.cached_property
     def _inputs_come_first(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpnp
 
@@ -21,13 +21,19 @@ from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
+if TYPE_CHECKING:
+    from tl_dpnp.graph.short_plans import ShortPlan
+
 __all__ = ["RecentCall", "RecentCalls"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class RecentCall:
     """A function that says whether arguments have a key, what was found for it, the plan or what traces have recorded,
-    and where the arrays and numbers of the arguments are."""
+    and where the arrays and numbers of the arguments are.
+
+    `short` runs the plan as a whole, if there is such a function; there may be one later if it `may_be_short`.
+    """
 
     looks: Callable[[tuple[Any, ...]], bool]
     found: Specialization | TraceCache
@@ -35,6 +41,8 @@ class RecentCall:
     scalars: tuple[int, ...]
     parts: list[Any]
     facts: list[Any]
+    short: ShortPlan | None = None
+    may_be_short: bool = True
 
     def key(self, arguments: tuple[Any, ...]) -> CallKey:
         """Return the key of a call with such arguments."""
@@ -52,6 +60,8 @@ class RecentCalls:
 
     def __init__(self) -> None:
         self.calls: tuple[RecentCall, ...] = ()
+        #: Functions that run some of these calls as a whole: they return False for others.
+        self.short: tuple[Callable[[tuple[Any, ...]], Any], ...] = ()
         self._is_off = not config.get("SHORT_CALLS")
 
     def note(
@@ -62,11 +72,37 @@ class RecentCalls:
         if times == CALLS_BEFORE and not self._is_off:
             call = _recent_call(key, found, arguments)
             if call is not None:
-                self.calls = (call, *self.calls[: self.MOST_CALLS - 1])
+                self._keep((call, *self.calls[: self.MOST_CALLS - 1]))
+
+    def hasten(self, call: RecentCall, arguments: tuple[Any, ...]) -> None:
+        """Find a function that runs a call as a whole, after one that was run by its plan, once there is one; have it
+        run more of them if it lacks arrays, and leave it away where its calls have become long."""
+        found = call.found
+        if call.short is not None:
+            call.short.function.renew()
+            if call.short.function.is_slow:
+                call.short = None
+                self._keep(self.calls)
+        elif call.may_be_short and isinstance(found, Specialization):
+            short = found.short_calls
+            if short is None or short.problem is not None:
+                call.may_be_short = False
+            elif short.function is not None:
+                call.may_be_short = False
+                from tl_dpnp.graph.short_plans import short_plan  # brings LLVM
+
+                plan = short_plan(found, arguments)
+                if call.looks(arguments):  # no other thread has changed an argument
+                    call.short = plan
+                    self._keep(self.calls)
+
+    def _keep(self, calls: tuple[RecentCall, ...]) -> None:
+        self.calls = calls
+        self.short = tuple([call.short.run for call in calls if call.short is not None])
 
     def clear(self) -> None:
         """Forget all calls."""
-        self.calls = ()
+        self._keep(())
 
 
 def _recent_call(
@@ -74,7 +110,8 @@ def _recent_call(
 ) -> RecentCall | None:
     arrays = tuple(place for place, value in enumerate(arguments) if type(value) is dpnp.ndarray)
     scalars = tuple(place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS)
-    if not arrays or len(arrays) + len(scalars) < len(arguments) or len({*map(id, arguments)}) < len(arguments):
+    if not arrays or len(arrays) + len(scalars) < len(arguments) \
+            or len({*map(id, key.originals)}) < len(arrays):
         return None
     from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +12,63 @@ import numpy as np
 from tl_dpnp.graph.keys import BY_VALUE
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.observation import Observer
-from tl_dpnp.graph.plan import Call, Make, array_at
+from tl_dpnp.graph.plan import Call, Make, Place, array_at
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
-__all__ = ["result_of"]
+__all__ = ["MadeArray", "MadeOnce", "MadeTuple", "new_arrays", "result_of"]
+
+
+@dataclass(frozen=True)
+class MadeArray:
+    """Makes an array of dpnp that the steps have computed."""
+
+    place: Place
+
+    def __call__(self, call: Call) -> Any:
+        """See `Make`."""
+        return dpnp_array_of(array_at(self.place, call.registers))
+
+
+@dataclass(frozen=True)
+class MadeTuple:
+    """Makes a tuple of what its parts make."""
+
+    parts: tuple[Make, ...]
+
+    def __call__(self, call: Call) -> Any:
+        """See `Make`."""
+        return tuple([part(call) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class MadeOnce:
+    """Makes an object the first time, and returns the same one wherever it occurs in a result; `number` is its own."""
+
+    number: int
+    make: Make
+
+    def __call__(self, call: Call) -> Any:
+        """See `Make`."""
+        if self.number not in call.made:
+            call.made[self.number] = self.make(call)
+        return call.made[self.number]
+
+
+def new_arrays(make: Make) -> tuple[tuple[int, ...], bool] | None:
+    """Return the registers of the arrays that a result consists of, and whether they are in a tuple; None where there
+    is something else in it, or one of them twice."""
+    made = _within(make)
+    places = [_within(part) for part in made.parts] if isinstance(made, MadeTuple) else [made]
+    slots = tuple(part.place.slot for part in places if isinstance(part, MadeArray) and part.place.dtype is None)
+    if not slots or len(set(slots)) < len(places):
+        return None
+    return slots, isinstance(made, MadeTuple)
+
+
+def _within(make: Make) -> Make:
+    return make.make if isinstance(make, MadeOnce) else make
 
 
 class _Unknown(Exception):
@@ -57,14 +109,7 @@ class _Maker:
                 raise _Unknown
             self.open.add(id(value))
             make = self._object(value)
-            key = len(self.shared)
-
-            def once(call: Call) -> Any:
-                if key not in call.made:
-                    call.made[key] = make(call)
-                return call.made[key]
-
-            self.shared[id(value)] = once
+            self.shared[id(value)] = MadeOnce(len(self.shared), make)
         return self.shared[id(value)]
 
     def _object(self, value: Any) -> Make:
@@ -75,8 +120,8 @@ class _Maker:
         if path is not None:
             return lambda call: path.evaluate(call.arguments, call.keywords)
         if kind in (list, tuple):
-            parts = [self.made(part) for part in value]
-            return lambda call: kind([part(call) for part in parts])
+            parts = tuple([self.made(part) for part in value])
+            return MadeTuple(parts) if kind is tuple else lambda call: [part(call) for part in parts]
         if kind is dict:
             if not all(type(key) in BY_VALUE for key in value):
                 raise _Unknown
@@ -98,10 +143,7 @@ class _Maker:
         own = self.own.get(id(value))
         if own is not None:
             return lambda call: call.originals[own]
-        place = self.trace.place_of(value)
-        if place.dtype is None:
-            return lambda call: dpnp_array_of(call.registers[place.slot])
-        return lambda call: dpnp_array_of(array_at(place, call.registers))
+        return MadeArray(self.trace.place_of(value))
 
     def _instance(self, kind: type, parts: dict[str, Make]) -> Make:
         def make(call: Call) -> Any:

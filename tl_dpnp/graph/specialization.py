@@ -14,6 +14,7 @@ from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import REPLAY_ERRORS, bucket
+from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 
 __all__ = ["Specialization"]
 
@@ -58,18 +59,40 @@ class Specialization:
             arrays, originals, scalars = list(arrays), list(originals), list(scalars)
             if not self.guards(arguments, keywords, arrays, originals, scalars):
                 return False, None
+        fitting = self.fitting(scalars)
+        if fitting is None:
+            return False, None
+        if self.overlaps is not None and self.overlaps != _overlapping(arrays):
+            return False, None
+        self.plan.counter.value += 1
+        return True, self.plan.run(arrays, originals, fitting, arguments, keywords)
+
+    def fitting(self, scalars: Sequence[float]) -> Sequence[float] | None:
+        """Return all numbers of a call from those that it gives; None if the plan is not for these."""
         tape = self.plan.tape
         if tape is not None:
             try:
                 scalars = tape.replay(scalars)
             except REPLAY_ERRORS:  # the function itself raises it, after what it does before
-                return False, None
+                return None
         if (self.numbers or self.buckets) and self._differing(scalars) is not None:
-            return False, None
-        if self.overlaps is not None and self.overlaps != _overlapping(arrays):
-            return False, None
-        self.plan.calls += 1
-        return True, self.plan.run(arrays, originals, scalars, arguments, keywords)
+            return None
+        return scalars
+
+    @property
+    def takes_numbers_as_they_are(self) -> bool:
+        """Whether a call may have any numbers of the same kinds, and nothing is computed from them."""
+        tape = self.plan.tape
+        return not (self.numbers or self.buckets or self.origin.guards.scalars()
+                    or (tape is not None and tape.has_derived))
+
+    @property
+    def short_calls(self) -> ShortCalls | None:
+        """What is known of how long the launch takes; None where there is more to do than one for new results."""
+        if len(self.plan.steps) != 1 or self.overlaps is not None:
+            return None
+        (step,) = self.plan.steps
+        return getattr(step.launch, "short", None) if isinstance(step, KernelStep) else None
 
     def _differing(self, scalars: Sequence[float]) -> tuple[int, str, float, str] | None:
         """Return the first number that does not fit: its position, what it has to be, what it is, what to do."""

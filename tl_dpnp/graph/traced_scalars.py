@@ -151,6 +151,11 @@ class ScalarTape:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             return self._replayed(self._changing, given)
 
+    @property
+    def has_derived(self) -> bool:
+        """Whether a number is computed from those that a call gives."""
+        return any(entry is not None and any(is_position for is_position, _ in entry[1]) for entry in self.entries)
+
     def _replayed(self, changing: Sequence[tuple[int, Entry]], given: Sequence[float]) -> list[float]:
         numbers = iter(given)
         values = self.values.copy()
