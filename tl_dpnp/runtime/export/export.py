@@ -220,7 +220,7 @@ def _numbers(program: Program, device: Device) -> dict[str, int]:
     """Return what decides how work-groups become work-items, as ``tl_plan`` has it; CUDA devices need none of it."""
     numbers = device.launches
     return {
-        "has_fixed_work": int(program.has_fixed_work), "items": numbers.items, "most_work": numbers.work,
+        "usage.has_fixed_work": int(program.usage.has_fixed_work), "items": numbers.items, "most_work": numbers.work,
         "least_work": numbers.least_work, "core_cache": device.core_cache,
         "last_cache": int(numbers.share_of_cache * device.last_cache),
     }

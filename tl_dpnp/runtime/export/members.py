@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.runtime.call.interface import Usage
 from tl_dpnp.runtime.call.signature import free_names
-from tl_dpnp.runtime.call.usage import Usage
 from tl_dpnp.scalars import BF16, F16, F32, F64, INDEX, ScalarType
 
 __all__ = ["Member", "members_of"]
