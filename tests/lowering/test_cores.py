@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lowering.support import gemm
-from tl_dpnp.lowering.tiling import most_columns, vector_tiling, vector_width
+from tl_dpnp.lowering.tile_cycles import TileCycles, most_columns, vector_width
+from tl_dpnp.lowering.tiling import vector_tiling
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.catalog import AVX2, CORES, INTEL_CLIENT, INTEL_SERVER, SSE, ZEN4, ZEN5, core_of
+from tl_dpnp.target.core import Shared
 
 size = st.integers(1, 140)
 INTEL, AMD = {"vendor_id": "GenuineIntel"}, {"vendor_id": "AuthenticAMD"}
@@ -58,6 +60,42 @@ def test_a_tile_is_as_fast_as_what_it_waits_for():
     core = replace(ZEN4, multiply_adds=2, loads=2, load_bytes=64, load_share=1.0, latency=4)
     bound_by_products, bound_by_loads, bound_by_latency = core.cycles(4, 6), core.cycles(1, 16), core.cycles(1, 2)
     np.testing.assert_allclose([bound_by_products, bound_by_loads, bound_by_latency], [12.5, 9.35, 4.15])
+
+
+@pytest.mark.parametrize(("core", "sizes", "element", "shares"), [
+    # Beside whole vectors the rows of several columns fill what would be a vector for each.
+    (ZEN5, (17, 48, 64), F32, True), (ZEN5, (67, 49, 69), F32, True), (ZEN5, (25, 48, 64), F64, True),
+    # Alone they save no loads of B, which hold them up.
+    (ZEN5, (7, 13, 51), F32, False), (ZEN5, (4, 63, 22), F64, False),
+    # Unless a few vectors have all of B.
+    (ZEN5, (4, 4, 4), F32, True), (ZEN5, (8, 8, 8), F32, True),
+    # A shuffle takes as long as the multiply-add that it saves, but a single row has a vector to itself.
+    (INTEL_SERVER, (67, 49, 69), F32, False), (INTEL_SERVER, (17, 48, 64), F32, True),
+])
+def test_rows_that_are_left_over_share_vectors_where_that_is_faster(core, sizes, element, shares):
+    contraction = gemm(*sizes, element=element)
+    tiling = vector_tiling(contraction, core)
+    assert TileCycles.of(contraction, core).shares((tiling.vectors, tiling.columns)) == shares
+
+
+@given(st.sampled_from([*CORES.values()]), size, size, size, st.sampled_from([F32, F64]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_the_tile_that_is_chosen_is_no_slower_than_a_smaller_one(core, m, n, k, element, transposed):
+    contraction = gemm(m, n, k, element=element, transposes=(False, transposed))
+    estimate, tiling = TileCycles.of(contraction, core), vector_tiling(contraction, core)
+
+    def time(tile: tuple[int, int]) -> float:
+        return estimate.cycles(tile, shares=estimate.shares(tile))
+
+    if k >= core.tiles.deep_sum and n > 1:
+        assert time((tiling.vectors, tiling.columns)) <= 1.03 * time((1, 1))
+
+
+def test_vectors_that_are_shared_count_the_columns_that_begin_in_the_one_before():
+    assert Shared(4, 16).counts(12) == (3, 9)
+    assert Shared(3, 8).counts(8) == (3, 7)
+    assert Shared(3, 8, together=True).counts(8) == (3, 3)
+    assert (Shared(3, 8).period, Shared(4, 8).period, Shared(6, 16).period) == (3, 1, 3)
 
 
 @pytest.mark.parametrize("core", CORES.values(), ids=CORES)

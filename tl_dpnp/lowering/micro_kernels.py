@@ -29,7 +29,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StreamedResult, streamed_result
 from tl_dpnp.lowering.tactics.team_products import emit_team_product
-from tl_dpnp.lowering.tiling import vector_width
+from tl_dpnp.lowering.tile_cycles import vector_width
 from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["MicroKernels"]

@@ -17,7 +17,8 @@ from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.choice import base_mapping
 from tl_dpnp.lowering.tactics.choice import tunable
 from tl_dpnp.lowering.tactics.tactic import TiledTactic
-from tl_dpnp.lowering.tiling import Tiling, cut, cycles, even_tile, unrolling, vector_operations
+from tl_dpnp.lowering.tile_cycles import cut, cycles, even_tile
+from tl_dpnp.lowering.tiling import Tiling, unrolling, vector_operations
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.device import Device
 

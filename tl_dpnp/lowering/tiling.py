@@ -8,20 +8,18 @@ is so small that its loop would cost more than its work.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tl_dpnp.kernels.llvm import MOST_LANES
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import Bound
+from tl_dpnp.lowering.tile_cycles import TileCycles, even_tile, vector_width
 from tl_dpnp.target.core import Core, TileNumbers
 
-__all__ = [
-    "Tiling", "cut", "cycles", "even_tile", "memory_tiling", "most_columns", "rest_of_rows", "subgroup_tiling",
-    "unrolling", "vector_operations", "vector_tiling", "vector_width",
-]
+__all__ = ["Tiling", "memory_tiling", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling"]
 
-#: Part of the estimated time that an unusual tile must save.
-_DOUBT = 0.02
+#: Part of the estimated time that an unusual tile must save, and for a short sum to share vectors.
+_DOUBT, _DOUBT_OF_SHORT = 0.02, 0.1
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 
@@ -43,29 +41,6 @@ class Tiling:
         return f"{self.vectors} vectors x {self.columns} columns, k by {self.unroll}"
 
 
-def vector_width(contraction: Contraction, core: Core) -> int:
-    """Return the number of lanes of a vector of the nest's element type; SPIR-V allows 16 at most.
-
-    Half a vector where the rows of a matrix fill more than that and less than a whole one: the others share vectors.
-    Cores with masks leave lanes of a whole vector empty instead.
-    """
-    width = min(MOST_LANES, core.vector_bytes // contraction.element.bytes)
-    rows = contraction.rows
-    halves = isinstance(rows, int) and width // 2 < rows < width and contraction.columns != 1
-    return width // 2 if halves and not core.masks else width
-
-
-def rest_of_rows(rows: Bound, width: int, core: Core) -> int:
-    """Return how many rows are left over by whole vectors and few enough to share vectors; 0 if unknown.
-
-    A vector of their own is better where the shuffles that put elements together hold up the multiply-adds, unless
-    they would need several small ones for that.
-    """
-    rest = rows % width if isinstance(rows, int) else 0
-    most = max(1, width // 16) if core.shuffles_multiply and isinstance(rows, int) and rows > width else width // 2
-    return rest if rest <= most else 0
-
-
 def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
     """Return the default tiling for the vector form.
 
@@ -76,70 +51,62 @@ def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
         doubled = columns if not isinstance(columns, int) else contraction.sums * columns
         tiling = vector_tiling(replace(contraction, columns=doubled, sums=1), core)
         return replace(tiling, columns=-(-tiling.columns // contraction.sums))
-    numbers, width = core.tiles, vector_width(contraction, core)
-    registers = core.accumulators if contraction.jam == 1 else core.accumulators_jammed // contraction.jam
-    vectors = _tile_height(contraction, width, numbers)
-    most = min(numbers.columns_of_a_row if vectors == 1 else numbers.columns, registers // vectors)
-    rest = rest_of_rows(contraction.rows, width, core)
-    if rest:
-        assert isinstance(contraction.rows, int)
-        # The last tile is the one that shares vectors; it is as high as the others or less.
-        full = contraction.rows // width % vectors
-        shared = max(1, min(numbers.columns_of_a_row, int(core.accumulators_shared / (full + rest / width))))
-        most = shared if contraction.rows < vectors * width else min(most, shared)
-    columns = _tile_width(contraction.columns, most, rest, width)
+    numbers, estimate, tile = core.tiles, TileCycles.of(contraction, core), _usual_tile(contraction, core)
+    if contraction.jam == 1:
+        tile = _quickest_tile(estimate, tile)
+    vectors, columns = tile
     products = contraction.jam * vectors * columns
-    if rest:
-        products = (vectors - 1) * columns + -(-columns * rest // width)
-    elif contraction.jam == 1:
-        vectors, columns = _quickest_tile(contraction, width, core, (vectors, columns))
-        products = vectors * columns
+    if estimate.shares(tile):
+        assert isinstance(contraction.rows, int)
+        products = (vectors - 1) * columns + -(-columns * (contraction.rows % estimate.width) // estimate.width)
     # What reads each element once waits for memory, and prefetches best in small portions.
     once = contraction.columns == 1 and vectors > 1
     return Tiling(vectors, columns, 1 if once else unrolling(contraction.depth, products, numbers, vectors == 1))
 
 
-def _quickest_tile(
-    contraction: Contraction, width: int, core: Core, usual: tuple[int, int]
-) -> tuple[int, int]:
-    """Return the height and width of the tiles that a core needs fewest cycles for; the `usual` ones if in doubt."""
-    rows, columns = contraction.rows, contraction.columns
-    depth = contraction.depth
+def _usual_tile(contraction: Contraction, core: Core) -> tuple[int, int]:
+    """Return the height and width of the tiles of most products."""
+    numbers, registers = core.tiles, core.accumulators
+    vectors = _tile_height(contraction, vector_width(contraction, core), numbers)
+    if contraction.jam > 1:
+        registers = core.accumulators_jammed // contraction.jam
+    elif vectors == 1:
+        registers = core.accumulators_of_a_row
+    most = min(numbers.columns_of_a_row if vectors == 1 else numbers.columns, registers // vectors)
+    return vectors, even_tile(contraction.columns, most)
+
+
+def _quickest_tile(estimate: TileCycles, usual: tuple[int, int]) -> tuple[int, int]:
+    """Return the height and width of the tiles that a core needs fewest cycles for; the `usual` ones if in doubt.
+
+    The cycles of a step say little about short sums, but that there is less to compute where vectors are shared.
+    """
+    rows, columns, depth, core = estimate.rows, estimate.columns, estimate.depth, estimate.core
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
         return usual
-    if depth < core.tiles.deep_sum:
-        return usual
-    vectors = -(-rows // width)
-    best, least = usual, cycles(vectors, columns, usual, core)
-    for count in range(1, vectors + 1):
-        height = -(-vectors // count)
-        if height > core.tiles.highest:
-            continue
-        tile = height, even_tile(columns, most_columns(height, core))
-        time = cycles(vectors, columns, tile, core)
-        if time < (1 - _DOUBT) * least:
-            best, least = tile, time
-    return best
+    is_deep = depth >= core.tiles.deep_sum
+    times = {}
+    for tile in _tiles(rows, columns, estimate):
+        shares = estimate.shares(tile)
+        if shares or (is_deep and tile[1] <= estimate.most_columns(tile[0])):
+            times[tile] = estimate.cycles(tile, shares=shares)
+    best = min(times, key=lambda tile: times[tile], default=usual)
+    shares = estimate.shares(usual)
+    enough = (1 - (_DOUBT if is_deep or shares else _DOUBT_OF_SHORT)) * estimate.cycles(usual, shares=shares)
+    return best if times.get(best, enough) < enough else usual
 
 
-def most_columns(height: int, core: Core) -> int:
-    """Return how many columns a tile may have: with its sums, a broadcast for each of them is in registers."""
-    most = (core.registers - 1) // (height + 1) if height > 1 else core.tiles.columns_of_a_row
-    return min(most, core.tiles.columns_of_a_row)
-
-
-def cycles(vectors: int, columns: int, tile: tuple[int, int], core: Core) -> float:
-    """Estimate the cycles of one step of the sum of all tiles."""
-    total = 0.0
-    for height, times in cut(vectors, tile[0]):
-        for width, count in cut(columns, tile[1]):
-            total += times * count * core.cycles(height, width)
-    return total
-
-
-def cut(size: int, tile: int) -> list[tuple[int, int]]:
-    """Return the sizes of the tiles that `size` is cut into, and how many there are of each."""
-    return [(length, count) for length, count in ((tile, size // tile), (size % tile, 1)) if length and count]
+def _tiles(rows: int, columns: int, estimate: TileCycles) -> Iterator[tuple[int, int]]:
+    """Yield the tiles that cut a result evenly, and those that leave room for vectors that are shared."""
+    vectors, core = -(-rows // estimate.width), estimate.core
+    for height in dict.fromkeys(-(-vectors // count) for count in range(1, vectors + 1)):
+        if height <= core.tiles.highest:
+            even = even_tile(columns, estimate.most_columns(height))
+            yield height, even
+            if rows % estimate.width:
+                sizes = dict.fromkeys(even_tile(columns, most) for most in range(core.tiles.columns_of_a_row, 0, -1))
+                widest = next((size for size in sizes if estimate.fits((height, size))), 0)
+                yield from ((height, size) for size in sizes if size != even and widest // 2 < size <= widest)
 
 
 def memory_tiling(contraction: Contraction, core: Core) -> Tiling | None:
@@ -210,28 +177,6 @@ def vector_operations(contraction: Contraction, core: Core) -> int:
     depth = contraction.depth if isinstance(contraction.depth, int) else 16 if contraction.depth is not None else 1
     vectors = -(-sizes[0] // vector_width(contraction, core))
     return vectors * sizes[1] * depth * contraction.sums
-
-
-def even_tile(size: Bound, largest: int) -> int:
-    """Return the tile size that cuts `size` into the fewest tiles, as even as possible."""
-    if not isinstance(size, int):
-        return largest
-    tiles = -(-size // largest)
-    return -(-size // tiles)
-
-
-def _tile_width(columns: Bound, most: int, rest: int, width: int) -> int:
-    """Return how wide a tile is: even, but so that the `rest` of the rows of its columns fills vectors well."""
-    even = even_tile(columns, most)
-    if not isinstance(columns, int) or not rest:
-        return even
-
-    def shared(tile: int) -> int:
-        full, last = divmod(columns, tile)
-        return full * -(-tile * rest // width) + -(-last * rest // width)
-
-    tiles = -(-columns // most)
-    return min((tile for tile in range(even, most + 1) if -(-columns // tile) == tiles), key=shared)
 
 
 def _tile_height(contraction: Contraction, width: int, numbers: TileNumbers) -> int:

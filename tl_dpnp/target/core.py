@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-__all__ = ["CACHE_LINE", "Core", "TileNumbers"]
+__all__ = ["CACHE_LINE", "Core", "Shared", "TileNumbers"]
 
 #: Bytes of a cache line of all processors and GPUs that are known.
 CACHE_LINE = 64
@@ -51,6 +53,32 @@ class TileNumbers:
     heights_from_memory: tuple[tuple[int, int], ...] = ((8, 16), (4, 4), (3, 3))
 
 
+class Shared(NamedTuple):
+    """Vectors of so many `lanes` that hold the same `rows` of several columns, one column after the other.
+
+    The elements of B for such a vector are loaded one by one, or `together`.
+    """
+
+    rows: int
+    lanes: int
+    together: bool = False
+
+    @property
+    def period(self) -> int:
+        """After how many vectors one begins at a column again."""
+        return self.rows // math.gcd(self.rows, self.lanes)
+
+    def counts(self, columns: int) -> tuple[int, int]:
+        """Return how many vectors so many columns share, and the shuffles that put elements of B into them.
+
+        Those are one for each element behind the first one of a vector, of which there is one more where a vector
+        begins inside a column; and one for each vector whose elements are loaded together.
+        """
+        vectors = -(-columns * self.rows // self.lanes)
+        inside = vectors - 1 - (vectors - 1) // self.period
+        return vectors, vectors if self.together else columns + inside - vectors
+
+
 @dataclass(frozen=True)
 class Core:
     """What one core does in a cycle, and what it does not do for free.
@@ -59,8 +87,9 @@ class Core:
     uses them and `registers` the number of those.  A cycle has so many `multiply_adds` of whole vectors, and `loads` of
     `load_bytes` or of one element for all lanes; the result of a multiply-add is there after `latency` cycles.  Of the
     loads only `load_share` is there for the operands of a product, because cache lines that arrive take turns with
-    them.  `shuffles_multiply` says that shuffles take a port that multiply-adds need, and `masks` that masked loads and
-    stores cost no more than whole ones.
+    them.  `shuffle` is how many cycles multiply-adds wait for an element that is put into a vector beside one of
+    another column: the time of a multiply-add where it takes a port that those need, and less where it has others.
+    `masks` says that masked loads and stores cost no more than whole ones.
     """
 
     name: str
@@ -71,21 +100,39 @@ class Core:
     load_bytes: int = 32
     load_share: float = 1.0
     latency: int = 4
-    shuffles_multiply: bool = False
+    shuffle: float = 0.25
     masks: bool = False
     tiles: TileNumbers = field(default_factory=TileNumbers)
 
     def __str__(self) -> str:
         return self.name
 
-    def cycles(self, height: int, columns: int) -> float:
+    def cycles(self, height: int, columns: int, shared: Shared | None = None, *, splits: bool = False) -> float:
         """Estimate the cycles of one step of the sum of a tile of `height` vectors and so many columns.
 
-        The tile waits for its multiply-adds, its loads, or the step before; loads that nothing waits for disturb a bit.
+        The tile waits for its multiply-adds and what is shuffled for them, its loads, or the step before; loads that
+        nothing waits for disturb a bit.  Rows that are left over may be in `shared` vectors.  Where columns of A begin
+        anywhere, a load `splits` into one of each cache line that it meets.
         """
+        vectors, shuffles = shared.counts(columns) if shared else (0, 0)
+        elements = vectors if shared and shared.together and not height else columns
         vector = -(-self.vector_bytes // self.load_bytes)
-        loads = (height * vector + columns) / (self.loads * self.load_share)
-        return max(height * columns / self.multiply_adds, loads, self.latency) + _DISTURBANCE * loads
+        lines = 1 + self.load_bytes / CACHE_LINE if splits else 1
+        loads = ((height + (shared is not None)) * vector * lines + elements) / (self.loads * self.load_share)
+        products = (height * columns + vectors) / self.multiply_adds + self.shuffle * shuffles
+        return max(products, loads, self.latency) + _DISTURBANCE * loads
+
+    def registers_shared(self, height: int, columns: int, shared: Shared) -> int:
+        """Return the registers of a tile of `height` vectors, with rows that share others.
+
+        They are for its sums, for what its columns have of B where that is not loaded together, for a vector of A and
+        its rest, which is loaded in one piece or two, and for the ways in which the rest is spread over vectors: one
+        where these begin at columns.
+        """
+        vectors, _ = shared.counts(columns)
+        elements = 0 if shared.together and not height else columns
+        ways = min(vectors, shared.period)
+        return height * columns + vectors + elements + 1 + min(2, shared.rows.bit_count()) + ways
 
     @property
     def stores_lines(self) -> bool:
@@ -98,9 +145,9 @@ class Core:
         return self.registers * 2 // 3
 
     @property
-    def accumulators_shared(self) -> int:
-        """The same where rows that are left over share vectors: elements of B that are put together take more."""
-        return self.registers * 9 // 16
+    def accumulators_of_a_row(self) -> int:
+        """The same of a tile of one vector: those of AVX-512 are multiplied by an element that is in memory."""
+        return self.registers - 2 if self.stores_lines else self.accumulators
 
     @property
     def accumulators_jammed(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType
 from tl_dpnp.lowering.contraction import Contraction, contraction_of
-from tl_dpnp.lowering.tiling import vector_width
+from tl_dpnp.lowering.tile_cycles import vector_width
 from tl_dpnp.target.core import Core
 
 __all__ = ["moving_values"]

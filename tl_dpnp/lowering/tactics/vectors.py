@@ -11,7 +11,8 @@ from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, Part, decreasing, tile_columns, unroll_reduction
-from tl_dpnp.lowering.tiling import Tiling, memory_tiling, rest_of_rows, vector_tiling, vector_width
+from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
+from tl_dpnp.lowering.tiling import Tiling, memory_tiling, vector_tiling
 from tl_dpnp.target.core import Core
 
 __all__ = ["Vectors", "vector_schedule"]
@@ -66,12 +67,13 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     for buffer, modes in strided if not panels else ():
         pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
+    shares = TileCycles.of(contraction, core).shares((tiling.vectors, tiling.columns))
     reductions, others = [], []
     for part in tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
-            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, core)
+            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
@@ -125,7 +127,7 @@ def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int, c
     rows, columns = schedule.split("m", tiling.columns), schedule.split("n", tiling.vectors * width)
     schedule.reorder(rows.outer, columns.outer, columns.inner, rows.inner)
     tile = Part(columns.inner, rows.inner, "k", rows.outer)
-    loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, core)
+    loop = _finish_tile(schedule, tile, contraction.depth, tiling.unroll)
     if loop is not None:
         schedule.prefetch(loop)
     transpose(schedule, result, (1, 0), width, rows.outer)
@@ -174,10 +176,11 @@ def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width:
 
 
 def _finish_tile(
-    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, width: int, core: Core
+    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0
 ) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
+    Rows that are left over share vectors of `shared` lanes; 0 where they do not.
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
     """
     rows = tile.rows if schedule.range_of(tile.rows) is not None else None
@@ -188,7 +191,7 @@ def _finish_tile(
         copies += [decomposed.init, decomposed.finish]
     for renamed in copies:
         _fill_vectors(schedule, rows and renamed.get(rows, rows),
-                      tile.columns and renamed.get(tile.columns, tile.columns), width, core)
+                      tile.columns and renamed.get(tile.columns, tile.columns), shared)
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
     if tile.reduction is not None:
@@ -196,12 +199,15 @@ def _finish_tile(
     return None
 
 
-def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, width: int, core: Core) -> None:
-    """Make whole vectors of the rows of a tile; rows that are left over share vectors with those of other columns."""
+def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, shared: int) -> None:
+    """Make whole vectors of the rows of a tile; rows that are left over by those of `shared` lanes share vectors.
+
+    These have the rows of several columns.
+    """
     range_ = None if rows is None else schedule.range_of(rows)
-    rest = 0 if range_ is None else rest_of_rows(len(range_), width, core)
+    rest = len(range_) % shared if range_ is not None and shared else 0
     if rows is not None and range_ is not None and columns is not None and rest and count(schedule, columns) > 1:
-        if len(range_) > width:
+        if len(range_) > shared:
             split = schedule.split(rows, len(range_) - rest)
             assert split.remainder is not None
             schedule.unroll(split.outer)
