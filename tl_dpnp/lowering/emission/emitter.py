@@ -41,7 +41,7 @@ from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
-from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.memory import Memory, NestArguments, rows_mixed
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
@@ -118,16 +118,15 @@ def emit_nest(
         if any(access.is_integer_load for access in leaf.assign.reads) and name in private:
             # Else LLVM would put the elements of a vector together in registers, as it loads them.
             private[name] = target_of(builder).opaque(builder, private[name])
-    pointers = {**arguments.pointers, **private}
-    arguments = replace(arguments, pointers=pointers)
+    arguments = replace(arguments, pointers=(pointers := {**arguments.pointers, **private}))
     streamed = StreamedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
-    fused = {bool(loop.derived) for loop in loops_of(nest.body) if loop.kind == "vectorized"}
-    memory = Memory(builder, arguments, variables, vector_width, len(fused) == 2, masks)
+    stores_twice = _stores_twice(nest)
+    memory = Memory(builder, arguments, variables, vector_width, rows_mixed(nest), masks, masks and stores_twice)
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := instruction_of(loop, MmaRow)) is not None}
     emitter = _Emitter(
-        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), _stores_twice(nest), variables,
+        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), stores_twice, variables,
         memory, engine, streamed, copies, TensorCores.start(memory, forms) if forms else None,
         Shares.of(nest))
     emitter.find_subgroup()

@@ -42,11 +42,12 @@ from tl_dpnp.lowering.emission.patterns import (
     store_runs,
 )
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
-from tl_dpnp.lowering.nest import Access
+from tl_dpnp.lowering.nest import Access, Nest, loops_of
 from tl_dpnp.lowering.streaming import StreamedResult
-from tl_dpnp.scalars import F32
+from tl_dpnp.scalars import F32, F64
+from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]
+__all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments", "rows_mixed"]
 
 
 @dataclass(frozen=True)
@@ -83,25 +84,36 @@ class NestArguments:
     constant: frozenset[str] = frozenset()
 
 
+#: Bytes of the elements that are kept in all lanes of a vector.
+_BYTES: dict[type, int] = {ir.FloatType: F32.bytes, ir.DoubleType: F64.bytes}
 #: Bytes that a vector takes at most, and that addresses of `Memory.aligned` are multiples of.
 ALIGNED = 16
+
+
+def rows_mixed(nest: Nest) -> int:
+    """Return how many rows of each column are in vectors of several columns, 0 where no others are beside them."""
+    loops = [loop for loop in loops_of(nest.body) if loop.kind == "vectorized"]
+    inner = [derived.modulus or 0 for loop in loops for derived in loop.derived if derived.divisor == 1]
+    return max(inner, default=0) if any(not loop.derived for loop in loops) else 0
 
 
 @dataclass
 class Memory:
     """Emits loads and stores; what was loaded in a block is not loaded again before a store.
 
-    With `mixes_columns` vectors are made of the elements of several columns, which other vectors have in all lanes.
-    With `masks`, lanes beyond the `active_lanes` of a vector, which repeat the last one, are not loaded or stored where
-    the others are neighbours in memory.
+    Where `rows_mixed` is not 0, vectors are made of so many rows of each of several columns, whose elements other
+    vectors have in all lanes.  With `masks`, lanes beyond the `active_lanes` of a vector, which repeat the last one,
+    are not loaded where the others are neighbours in memory, and with `masks_stores` not stored; else these are stored
+    in pieces: a load waits for a store with a mask in front of it, as if that had stored all lanes.
     """
 
     builder: ir.IRBuilder
     arguments: NestArguments
     variables: Variables
     vector_width: int
-    mixes_columns: bool = False
+    rows_mixed: int = 0
     masks: bool = False
+    masks_stores: bool = False
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
     #: Vectors of one element in all lanes, by the element and their width.
@@ -136,7 +148,7 @@ class Memory:
             return self.chunk(access, Chunk(offsets[0], 1))
         if self.is_masked(access, offsets):
             return self.masked_load(access, offsets[0], width)
-        shared = access.buffer.element == F32 and self.shares_broadcasts(width)
+        shared = access.buffer.element in (F32, F64) and self.shares_broadcasts(access.buffer.element.bytes, width)
         pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
         alike = {lanes(value.type) for value in values}
@@ -257,10 +269,10 @@ class Memory:
     def broadcast(self, value: ir.Value, width: int) -> ir.Value:
         """Return an element in all lanes; where columns are mixed, whole vectors of it are kept for that.
 
-        LLVM would mix the elements instead: with half a vector of each, and a shuffle more for each whole one.  That is
-        slower by a tenth with 16 lanes of f32, and no slower with 8 of f64.
+        LLVM would mix the elements instead: with half a vector of each, and a shuffle more for each whole one.
         """
-        if not self.shares_broadcasts(width) or not isinstance(value.type, ir.FloatType):
+        size = _BYTES.get(type(value.type), 0)
+        if not self.shares_broadcasts(size, width):
             return splat(self.builder, value, width)
         if id(value) not in self.broadcasts:
             self.broadcasts[id(value)] = target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
@@ -275,9 +287,12 @@ class Memory:
             self.splats[key] = splat(self.builder, value, width)
         return self.splats[key]
 
-    def shares_broadcasts(self, width: int) -> bool:
-        """Whether whole vectors of an element serve several accesses of this width."""
-        return self.mixes_columns and width == MOST_LANES
+    def shares_broadcasts(self, size: int, width: int) -> bool:
+        """Whether whole vectors of an element of so many bytes serve several accesses of this width.
+
+        A vector of 8 lanes that has only one or two rows of a column is put together from pairs in as few instructions.
+        """
+        return size * width == CACHE_LINE and self.rows_mixed > (0 if width == MOST_LANES else 2)
 
     def store(self, access: Access, value: ir.Value) -> None:
         """Store an element or a vector; what else was loaded from memory that may be the same is forgotten."""
@@ -285,7 +300,7 @@ class Memory:
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
         offsets = self.offsets(access, width)
-        if not left_out and self.is_masked(access, offsets):
+        if self.masks_stores and not left_out and self.is_masked(access, offsets):
             store_element(self.builder, element, value, self.pointer(access, offsets[0]),
                           self.alignment(access, offsets[0]), first_lanes(self.active_lanes, width))
             self.changed(access)
