@@ -235,7 +235,7 @@ def _planned(program: Program, plans: list[LaunchPlan], device: Device, groups: 
     variant = 0 if few or len(plans) == 1 else 1
     plan, beyond = plans[variant], exceeded_by(size, device)
     total = groups * plan.parts
-    chunk = chunk_of(plan, total, device, program.kernel._program.has_fixed_work and not beyond)
+    chunk = chunk_of(plan, total, device, program.kernel._program.usage.has_fixed_work and not beyond)
     ranges = [[*sizes[::-1], 0][:2] for sizes in plan.ranges(total, chunk)]
     return [variant, total, chunk, beyond, *ranges[0], *ranges[1]]
 

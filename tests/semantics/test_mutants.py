@@ -25,7 +25,7 @@ REFERENCE = TARGETS[0]
 SEVERAL = next(target for target in TARGETS if target.name == "several_subgroups")
 NOTICED = (AssertionError, TLBoundsError, pytest.fail.Exception)
 
-execute, update, arith = machine.WorkGroup.execute, algebra.update, scalar.arith
+update, arith = algebra.update, scalar.arith
 
 
 def beta_zero_reads(patch):
@@ -37,27 +37,29 @@ def beta_zero_reads(patch):
 
 def foreach_fills_the_lanes(patch):
     """2: round the trip count up to a multiple of 16."""
-    def mutant(self, operation):
-        if isinstance(operation, ops.Foreach):
-            start, stop = self.index(operation.starts[0]), self.index(operation.stops[0])
-            stop = start + -(-(stop - start) // 16) * 16
-            last = ops.Constant(stop, ops.scalar_type(operation.stops[0]))
-            operation = replace(operation, stops=(last, *operation.stops[1:]))
-        return execute(self, operation)
-    patch.setattr(machine.WorkGroup, "execute", mutant)
+    execute = ops.Foreach.execute
+
+    def mutant(operation, group):
+        start, stop = group.index(operation.starts[0]), group.index(operation.stops[0])
+        stop = start + -(-(stop - start) // 16) * 16
+        last = ops.Constant(stop, ops.scalar_type(operation.stops[0]))
+        return execute(replace(operation, stops=(last, *operation.stops[1:])), group)
+    patch.setattr(ops.Foreach, "execute", mutant)
 
 
 def foreach_clamps_its_index(patch):
     """2: run the extra iterations on the last element again."""
-    def mutant(self, operation):
-        results = execute(self, operation)
-        if isinstance(operation, ops.Foreach) and self.index(operation.stops[0]) % 16:
-            last = self.index(operation.stops[0]) - 1
-            if last >= self.index(operation.starts[0]):
+    execute = ops.Foreach.execute
+
+    def mutant(operation, group):
+        results = execute(operation, group)
+        if group.index(operation.stops[0]) % 16:
+            last = group.index(operation.stops[0]) - 1
+            if last >= group.index(operation.starts[0]):
                 first = ops.Constant(last, ops.scalar_type(operation.starts[0]))
-                execute(self, replace(operation, starts=(first, *operation.starts[1:])))
+                execute(replace(operation, starts=(first, *operation.starts[1:])), group)
         return results
-    patch.setattr(machine.WorkGroup, "execute", mutant)
+    patch.setattr(ops.Foreach, "execute", mutant)
 
 
 def sum_over_the_other_mode(patch):
@@ -163,18 +165,14 @@ def shifts_are_not_checked(patch):
 
 def group_ids_from_one(patch):
     """9: group ids that start at 1."""
-    def mutant(self, operation):
-        results = execute(self, operation)
-        return (results[0] + 1,) if isinstance(operation, ops.GroupId) else results
-    patch.setattr(machine.WorkGroup, "execute", mutant)
+    execute = ops.GroupId.execute
+    patch.setattr(ops.GroupId, "execute", lambda operation, group: (execute(operation, group)[0] + 1,))
 
 
 def group_size_of_work_items(patch):
     """9: a group_size that counts work-items."""
-    def mutant(self, operation):
-        results = execute(self, operation)
-        return (results[0] * 16,) if isinstance(operation, ops.GroupSize) else results
-    patch.setattr(machine.WorkGroup, "execute", mutant)
+    execute = ops.GroupSize.execute
+    patch.setattr(ops.GroupSize, "execute", lambda operation, group: (execute(operation, group)[0] * 16,))
 
 
 def group_elements_alike(attribute: str) -> Callable:
