@@ -154,7 +154,8 @@ class AtomicUpdate(AtomicAccess):
 
     def errors(self) -> Iterator[RuleError]:
         yield from super().errors()
-        yield from scalar_errors((self.value,), memref_type(self.memref).element, first=0)
+        if isinstance(self.memref.type, MemrefType):  # else the type of the result has said so
+            yield from scalar_errors((self.value,), self.memref.type.element, first=0)
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         place, element = self.place(group), memref_type(self.memref).element
