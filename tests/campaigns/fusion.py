@@ -1,7 +1,8 @@
 """Random Python programs, each in plain dpnp and fused: results, exceptions and all that they change must be equal.
 
 Kernels of the kind ``modules`` are those that users get; those of ``interleaved`` have matrices of a batch side by side
-wherever that is possible, two in each work-group, so that small batches have chunks that are full and others.
+wherever that is possible, two in each work-group, so that small batches have chunks that are full and others.  Modules
+of the kind ``repeated`` are short, make each call some times, and machine code runs calls as a whole as soon as it can.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from tests.campaigns.worker import Verdict
 __all__ = ["CAMPAIGN", "run"]
 
 _numbers = itertools.count()
+#: How often each call is made in the kind that repeats them: traced, by the plan until machine code is there, by that.
+_REPEATS = 5
 #: Seconds that a program may take in plain dpnp, where most take a tenth of one.
 _LONGEST = 20.0
 
@@ -40,7 +43,7 @@ _LONGEST = 20.0
 def make(kind: str, seed: int) -> str:
     """Return the text of the module of a seed."""
     with warnings.catch_warnings(action="ignore"):  # of odd expressions
-        return random_module(seed)
+        return random_module(seed, is_short=kind == "repeated")
 
 
 def check(kind: str, case: str) -> Verdict:
@@ -51,14 +54,15 @@ def check(kind: str, case: str) -> Verdict:
         path = Path(folder) / f"random_module_{next(_numbers)}.py"
         path.write_text(case, encoding="utf-8")
         labels: Counter[str] = Counter()
+        repeats = _REPEATS if kind == "repeated" else 1
         try:
             with _interrupted():
-                plain = list(_states(path, lambda function: function))
+                plain = list(_states(path, lambda function: function, repeats))
         except _WithoutEnd:
             return Verdict(labels=("calls without end",))
-        with _counted(labels), _layout(kind):
+        with _counted(labels), _conditions(kind):
             functions: list[Any] = []
-            fused = list(_states(path, _fusing(functions, case)))
+            fused = list(_states(path, _fusing(functions, case), repeats))
         labels.update(_kept(functions[-1:]))
         labels["calls that raised"] += sum(state[0][0] == "raised" for state in plain)
         for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
@@ -69,7 +73,7 @@ def check(kind: str, case: str) -> Verdict:
                 labels["calls that dpnp refuses by mistake"] += 1
                 break
             found = difference(one, other)
-            if found and _gives_another_result(path, plain):
+            if found and _gives_another_result(path, plain, repeats):
                 labels["results that plain dpnp gives differently each time"] += 1
                 break
             if found:
@@ -79,11 +83,12 @@ def check(kind: str, case: str) -> Verdict:
     return Verdict(labels=tuple(labels.elements()))
 
 
-def _layout(kind: str) -> contextlib.AbstractContextManager[None]:
-    """Return what makes kernels have the layout of a kind."""
-    from tests.graph.support import interleaved_wherever_possible
+def _conditions(kind: str) -> contextlib.AbstractContextManager[None]:
+    """Return what makes kernels have the layout of a kind, or calls leave Python and OpenCL early."""
+    from tests.graph.support import interleaved_wherever_possible, short_calls_at_once
 
-    return interleaved_wherever_possible() if kind == "interleaved" else contextlib.nullcontext()
+    return {"interleaved": interleaved_wherever_possible, "repeated": short_calls_at_once}.get(
+        kind, contextlib.nullcontext)()
 
 
 def _is_without_end(state: Any) -> bool:
@@ -138,6 +143,7 @@ def _kept(functions: list[Any]) -> Iterator[str]:
         plans = [s.plan for s in function._plans]
         yield "kept a plan" if plans else "kept no plan"
         yield from itertools.repeat("calls by a plan", sum(plan.calls for plan in plans))
+        yield from itertools.repeat("plans run as a whole by machine code", len(function._recent.short))
 
 
 @contextlib.contextmanager
@@ -163,7 +169,7 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
         yield
 
 
-def _gives_another_result(path: Path, states: list[Any]) -> bool:
+def _gives_another_result(path: Path, states: list[Any], repeats: int) -> bool:
     """Return whether plain dpnp itself gives other results when it is run again.
 
     dpnp 0.15 does: of a transposed array times one of bool, more than half are wrong, each time other ones.
@@ -173,12 +179,12 @@ def _gives_another_result(path: Path, states: list[Any]) -> bool:
     return any(
         difference(one, other)
         for _ in range(4)
-        for one, other in zip(states, _states(path, lambda function: function), strict=True)
+        for one, other in zip(states, _states(path, lambda function: function, repeats), strict=True)
     )
 
 
-def _states(path: Path, decorator: Callable[[Any], Any]) -> Iterator[Any]:
-    """Yield after each call what it returned or raised, and the state of all variables."""
+def _states(path: Path, decorator: Callable[[Any], Any], repeats: int) -> Iterator[Any]:
+    """Yield after each call what it returned or raised, and the state of all variables; each is made some times."""
     from tests.campaigns.snapshots import Snapshot
 
     name = path.stem
@@ -198,7 +204,8 @@ def _states(path: Path, decorator: Callable[[Any], Any]) -> Iterator[Any]:
                 arguments, keywords = before()
             except Exception:  # what a call has left cannot be changed like that
                 continue
-            yield _called(module, arguments, keywords, Snapshot(module))
+            for _ in range(repeats):
+                yield _called(module, arguments, keywords, Snapshot(module))
     finally:
         del sys.modules[name]
         vars(module).clear()
@@ -286,7 +293,7 @@ def text(kind: str, case: str) -> str:
     return case
 
 
-CAMPAIGN = Campaign("fusion", ("modules", "interleaved"), make, check, simpler, text, limit=60.0)
+CAMPAIGN = Campaign("fusion", ("modules", "interleaved", "repeated"), make, check, simpler, text, limit=60.0)
 
 
 def run(

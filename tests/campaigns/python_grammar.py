@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "ARGUMENTS", "ARRAYS", "CHANGES", "COMPLEX_ARRAYS", "COMPLEX_NUMBERS", "CONDITIONS", "GLOBALS", "NUMBERS",
-    "PRELUDE", "RESULTS", "STATEMENTS",
+    "ARGUMENTS", "ARRAYS", "CHANGES", "COMPLEX_ARRAYS", "COMPLEX_NUMBERS", "CONDITIONS", "GLOBALS", "NEW_ARRAYS",
+    "NUMBERS", "PRELUDE", "RESULTS", "STATEMENTS",
 ]
 
 PRELUDE = '''\
@@ -374,6 +374,10 @@ RESULTS = """
 {num}; {cond}; None; items; {num}, {num}; STATE.w; {arr}.shape, {arr}; ITEMS, {arr}; {avar}[..., ::-1], {avar}
 SimpleNamespace(r={arr}, me=STATE); {*ITEMS}; (x for x in [{arr}, {num}]); Frozen({num}, {arr})
 ({num}, {arr}, None, 'text', Mode.A, MODE, Layer, dpnp.float32); map(h0, [{arr}])
+"""
+
+NEW_ARRAYS = """
+{arr}; {arr}; {arr}, {arr}; {arr}, {arr}, {arr}
 """
 
 CHANGES = """

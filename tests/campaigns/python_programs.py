@@ -18,6 +18,7 @@ from tests.campaigns.python_grammar import (
     COMPLEX_NUMBERS,
     CONDITIONS,
     GLOBALS,
+    NEW_ARRAYS,
     NUMBERS,
     PRELUDE,
     RESULTS,
@@ -61,8 +62,15 @@ _LOCAL = re.compile(r"\{(lvar|ovar|fvar)\}")
 class _Writer:
     """Writes one module; `scope` has the local variables by kind."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, is_short: bool) -> None:
         self.rng = random.Random(seed)
+        #: What calls give, how many statements `f` has, and what it returns.
+        self.arguments, self.statements, self.results = [*ARGUMENTS], [1, 2, 3, 4, 6, 8], RESULTS
+        #: How deep expressions are taken to be where they begin.
+        self.depth = 0
+        if is_short:
+            self.arguments, self.statements, self.results = self.arguments[: 2 + seed % 3], [0, 0, 1, 2], NEW_ARRAYS
+            self.depth = 1
         self.scope: dict[str, list[str]] = {}
         self.count = 0
         self.size = self.rng.choice([1, 2, 3, 3, 3]) if self.rng.random() < 0.95 else self.rng.randint(200, 600)
@@ -81,8 +89,9 @@ class _Writer:
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def fill(self, text: str, depth: int = 0) -> str:
+    def fill(self, text: str, depth: int | None = None) -> str:
         """Return a text with its holes filled; new variables are known afterwards."""
+        depth = self.depth if depth is None else depth
         new: list[tuple[str, str]] = []
         filled = _HOLE.sub(lambda match: self.hole(match[1], depth, new), text)
         for kind, name in new:
@@ -217,8 +226,10 @@ class _Writer:
         lines += self.function("@fused\ndef nested(x):", ["x"], [], rng.choice([0, 1]), result)
         lines += [f"{name} = {self.plain(text)}" for name, text in GLOBALS.items()]
         lines += ["a, b, t, n, s, items, g, more, extra = W0, W1, T, 2, STATE, ARRAYS, h0, (), {}", "", ""]
-        lines += self.function("@fused\ndef f(a, b, t=1.5, n=2, s=None, items=(), g=None, *more, **extra):", ["a", "b"],
-                               ["t", "n"], rng.choice([1, 2, 3, 4, 6, 8]), rng.choice(_split(RESULTS)))
+        others = [f"{name}={default if name in self.arguments else name}" for name, default in
+                  (("s", None), ("items", ()), ("g", None))]
+        lines += self.function(f"@fused\ndef f(a, b, t=1.5, n=2, {', '.join(others)}, *more, **extra):", ["a", "b"],
+                               ["t", "n"], rng.choice(self.statements), rng.choice(_split(self.results)))
         lines += self.calls()
         return "\n".join(lines)
 
@@ -238,7 +249,7 @@ class _Writer:
             for name, text in ARGUMENTS.items():
                 if number and rng.random() < again:
                     chosen[name] = self.plain(rng.choice(_split(text)))
-            given = [chosen[name] for name in ARGUMENTS]
+            given = [chosen[name] for name in self.arguments]
             if rng.random() < 0.1:
                 given[1] = given[0] = "W0"
             body.append(f"return ({', '.join(given)}), {rng.choice(['{}', '{}', '{}', '{chr(122): 2.0}'])}")
@@ -257,9 +268,12 @@ def _using(array: str, rng: random.Random) -> str:
     return rng.choice(["x * self.k", "dpnp.clip(x @ self.w, -4, 4)", "x + self.w * self.k", "{arr}"])
 
 
-def random_module(seed: int) -> str:
-    """Return the text of the module of a seed: the first that is Python of those drawn."""
-    writer = _Writer(seed)
+def random_module(seed: int, is_short: bool = False) -> str:
+    """Return the text of the module of a seed: the first that is Python of those drawn.
+
+    A short one has few statements in `f`, whose calls give arrays and numbers only, and which returns new arrays.
+    """
+    writer = _Writer(seed, is_short)
     while True:
         text = writer.module()
         try:

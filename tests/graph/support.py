@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from tests.graph.source_text import with_source
 
-__all__ = ["compare", "interleaved_wherever_possible", "memory_of", "shares", "with_source"]
+__all__ = ["compare", "interleaved_wherever_possible", "memory_of", "shares", "short_calls_at_once", "with_source"]
 
 _TOLERANCES = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
 
@@ -63,4 +64,16 @@ def interleaved_wherever_possible() -> Iterator[None]:
 
     with mock.patch.object(interleaving, "LEAST_MATRICES", 2), mock.patch.object(interleaving, "LANES", 2), \
             mock.patch.object(grids, "is_better_interleaved", return_value=True):
+        yield
+
+
+@contextlib.contextmanager
+def short_calls_at_once() -> Iterator[None]:
+    """Run calls by machine code after the first by a plan, and take the time of a busy machine for short."""
+    from tl_dpnp.graph import fused, recent
+    from tl_dpnp.runtime.sycl import host_calls
+
+    with mock.patch.object(recent, "CALLS_BEFORE", 1), mock.patch.object(fused, "CALLS_BEFORE", 1), \
+            mock.patch.object(host_calls, "CALLS_BEFORE", 1), \
+            mock.patch.object(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3)):
         yield
