@@ -225,5 +225,7 @@ def warn(message: str, category: type[TLWarning]) -> None:
     """Warn, at the line outside of this package that called into it."""
     frame = calling_frame()
     names = frame.f_globals
+    # Without the variables themselves: a line of source is looked for with the module's loader there, and that of what
+    # is typed in, or given with -c, raises an error.
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
-                           names.setdefault("__warningregistry__", {}), names)
+                           names.setdefault("__warningregistry__", {}))
