@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tl_dpnp import ScheduleError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp import ScheduleError, TLError, TLTypeError, UnsupportedError, config
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
 
@@ -46,7 +46,8 @@ def dynamic_kernel(a, b, c, transposes, lanes, precision=None):
     one = "2.0" if SCALAR_TYPES[c].is_float else "2"
     text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {one},"
             f" %A, %B, {one}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
-    kernel = tl_dpnp.compile(text, emulate_dpas=lanes, precision=precision, cache=False)
+    with config.scope(SPECIALIZE=False):
+        kernel = tl_dpnp.compile(text, emulate_dpas=lanes, precision=precision, cache=False)
     assert "tensorize(m, dpas_" in kernel.lower().schedule
     return kernel
 
