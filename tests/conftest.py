@@ -19,9 +19,9 @@ pytest_plugins = ("tests.worker_errors",)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; pytest takes them only from the outermost conftest."""
     parser.addoption(
-        "--differential-programs", default="20", help="random programs to run on the device in each layout"
+        "--differential-programs", default="40", help="random programs to run on the device in each layout"
     )
-    parser.addoption("--fuzz-inputs", default="3000", help="mutated programs to parse")
+    parser.addoption("--fuzz-inputs", default="10000", help="mutated programs to parse")
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
 
 
