@@ -85,10 +85,11 @@ def check(kind: str, case: str) -> Verdict:
 
 def _conditions(kind: str) -> contextlib.AbstractContextManager[None]:
     """Return what makes kernels have the layout of a kind, or calls leave Python and OpenCL early."""
-    from tests.graph.support import interleaved_wherever_possible, short_calls_at_once
+    from tests.graph.support import interleaved_wherever_possible, short_calls_after
 
-    return {"interleaved": interleaved_wherever_possible, "repeated": short_calls_at_once}.get(
-        kind, contextlib.nullcontext)()
+    if kind == "interleaved":
+        return interleaved_wherever_possible()
+    return short_calls_after(1) if kind == "repeated" else contextlib.nullcontext()
 
 
 def _is_without_end(state: Any) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from tl_dpnp import errors
 
 
-@pytest.mark.parametrize("loader", [None, BuiltinImporter], ids=["from a file", "typed in"])
+@pytest.mark.parametrize("loader", [None, BuiltinImporter], ids=["without a loader", "typed in"])
 def test_a_warning_names_the_line_that_called(loader: object) -> None:
     """What is typed in, or given with -c, has a loader that knows no sources."""
     names = {"__name__": "__main__", "__loader__": loader, "warn": errors.warn, "Kind": errors.CacheWarning}

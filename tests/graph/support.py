@@ -13,7 +13,10 @@ import numpy as np
 
 from tests.graph.source_text import with_source
 
-__all__ = ["compare", "interleaved_wherever_possible", "memory_of", "shares", "short_calls_at_once", "with_source"]
+__all__ = [
+    "compare", "interleaved_wherever_possible", "known_after", "memory_of", "shares", "short_calls_after",
+    "with_source",
+]
 
 _TOLERANCES = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
 
@@ -68,12 +71,19 @@ def interleaved_wherever_possible() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def short_calls_at_once() -> Iterator[None]:
-    """Run calls by machine code after the first by a plan, and take the time of a busy machine for short."""
+def known_after(calls: int) -> Iterator[None]:
+    """Know calls by what machine code compares after so many of one kind."""
     from tl_dpnp.graph import fused, recent
+
+    with mock.patch.object(recent, "CALLS_BEFORE", calls), mock.patch.object(fused, "CALLS_BEFORE", calls):
+        yield
+
+
+@contextlib.contextmanager
+def short_calls_after(calls: int) -> Iterator[None]:
+    """Run calls by machine code after so many of one kind, and take the time of a busy machine for short."""
     from tl_dpnp.runtime.sycl import host_calls
 
-    with mock.patch.object(recent, "CALLS_BEFORE", 1), mock.patch.object(fused, "CALLS_BEFORE", 1), \
-            mock.patch.object(host_calls, "CALLS_BEFORE", 1), \
+    with known_after(calls), mock.patch.object(host_calls, "CALLS_BEFORE", 1), \
             mock.patch.object(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3)):
         yield

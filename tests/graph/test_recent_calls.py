@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import dpctl
 import dpnp
 import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.graph.support import known_after, short_calls_after
 from tl_dpnp import config
-from tl_dpnp.graph import fused, recent
-from tl_dpnp.runtime.sycl import host_calls
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 CALLS = 3
 
 
-@pytest.fixture(autouse=True, params=["by plans", "by machine code"])
-def _soon(request, monkeypatch):
+@pytest.fixture(autouse=True, params=[known_after, short_calls_after], ids=["by plans", "by machine code"])
+def _soon(request):
     """Know calls soon, by plans, or with what machine code runs as a whole where it can."""
-    for module in (recent, fused):
-        monkeypatch.setattr(module, "CALLS_BEFORE", CALLS)
-    if request.param == "by machine code":
-        monkeypatch.setattr(host_calls, "CALLS_BEFORE", 1)
-        monkeypatch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3))
+    with request.param(CALLS):
+        yield
 
 
 def remembered(function, *arguments):

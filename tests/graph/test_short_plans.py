@@ -7,16 +7,16 @@ import signal
 import sys
 import threading
 import weakref
-from dataclasses import replace
 
 import dpnp
 import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.graph.support import short_calls_after
 from tl_dpnp import config
-from tl_dpnp.graph import fused, plan, recent, short_plans
-from tl_dpnp.runtime.sycl import host_calls, result_arrays
+from tl_dpnp.graph import plan, short_plans
+from tl_dpnp.runtime.sycl import result_arrays
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 
 CALLS = 3
@@ -25,12 +25,9 @@ SHIFT = 1.0
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch):
-    """Run calls by machine code soon, and take the time of a busy machine for short."""
-    for module in (recent, fused):
-        monkeypatch.setattr(module, "CALLS_BEFORE", CALLS)
-    monkeypatch.setattr(host_calls, "CALLS_BEFORE", 1)
-    monkeypatch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3))
+def _soon():
+    with short_calls_after(CALLS):
+        yield
 
 
 def short(function, *arguments):
