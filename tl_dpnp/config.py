@@ -18,15 +18,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from tl_dpnp.errors import SettingWarning, TLError, nearest, warn
 
-__all__ = ["LOGS", "PREFIX", "SETTINGS", "Setting", "get", "scope", "table", "unknown_variables"]
+__all__ = ["LOGS", "PREFIX", "SETTINGS", "Log", "Setting", "get", "scope", "table", "unknown_variables"]
 
 PREFIX = "TL_DPNP_"
-#: What can be logged; `tl_dpnp.graph.logs` does it.
-LOGS = ("breaks", "recompiles")
+
+
+class Log(NamedTuple):
+    """What a log says, and the level of its records in Python's `logging`."""
+
+    doc: str
+    level: Literal["INFO", "DEBUG"] = "INFO"
+
+
+#: What can be logged, each to the logger ``tl_dpnp.`` and its name; `tl_dpnp.logs` does it.
+LOGS = {
+    "breaks": Log("where fusion ends"),
+    "recompiles": Log("why fused functions are traced again"),
+    "compile": Log("each compilation, with the time of its stages"),
+    "cache": Log("what is found in the disk cache, missed and stored"),
+    "launch": Log("each launch, with how it was run and its time", "DEBUG"),
+    "tune": Log("what tuning tries and finds"),
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,8 @@ SETTINGS: dict[str, Setting] = {
         _flag("SPECIALIZE", True, "Compile kernels for the sizes that calls have, where a program leaves some open."),
         _flag("DEBUG", False, "Compile bounds checks into every kernel, as debug=True does for one."),
         _flag("FUSE", True, "Fuse functions that are decorated with tl_dpnp.fuse from now on; 0 leaves them alone."),
-        _several("LOGS", LOGS, "What fused functions print: where fusion ends, and why they are traced again."),
+        _several("LOGS", tuple(LOGS), "What is printed on standard error: " + "; ".join(
+            f"{name}, {log.doc}" for name, log in LOGS.items()) + "."),
         _flag("SHORT_CALLS", True, "Run small kernels on CPUs by calling their machine code, without OpenCL."),
         _count("SPIN_US", 200, "µs", "How long threads that help with small kernels look for the next one before they "
                "sleep; 0 for no such threads."),

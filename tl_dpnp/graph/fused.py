@@ -23,7 +23,6 @@ from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
-from tl_dpnp.graph.logs import check_setting
 from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.placeholders import placeholders
 from tl_dpnp.graph.plan import Call, Make
@@ -40,9 +39,11 @@ from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
+from tl_dpnp.logs import check_setting
 from tl_dpnp.runtime.forking import check_process
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
+from tl_dpnp.runtime.watching import MACHINE_CODE, door
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
@@ -415,6 +416,12 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         if make is None and not again:  # else what has these effects may have made it
             again.append(Break("the result", "it holds objects that a plan cannot make", *place, "return arrays", True))
         return list(dict.fromkeys(again))
+
+
+door(FusedFunction, "__call__", lambda fused: (fused.name, MACHINE_CODE if fused.enabled else "", {}))
+door(FusedFunction, "_trace_call", lambda fused: (f"trace of {fused.name}", "", {}), "compile")
+door(FusedFunction, "_trace_again", lambda fused: (f"trace of {fused.name}", "", {}))
+door(FusedFunction, "_in_dpnp", lambda fused: (f"{fused.name} in dpnp", "", {}))
 
 
 def function_of(function: Any) -> types.FunctionType | None:

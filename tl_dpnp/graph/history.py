@@ -11,12 +11,12 @@ from typing import Any
 from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.breaks import Break, listing, refusal
 from tl_dpnp.graph.keys import CallKey, without_sizes
-from tl_dpnp.graph.logs import is_wanted, log
 from tl_dpnp.graph.retraces import CallKind, Change, ParameterNames, between
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.varying import NamedArray
+from tl_dpnp.logs import is_wanted, log
 
 __all__ = ["History"]
 

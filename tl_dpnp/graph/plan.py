@@ -20,6 +20,7 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.watching import door
 
 __all__ = [
     "POOL", "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan", "Registers",
@@ -133,6 +134,8 @@ class CallStep:
         self.keep(self.function(*arguments, **keywords), registers)
 
 
+door(CallStep, "run", lambda step: (f"dpnp.{getattr(step.function, '__name__', '?')}", "", {}))
+
 Step = KernelStep | AllocateStep | CallStep
 
 
@@ -189,3 +192,6 @@ class Plan:
         for step in self.steps:
             step.run(registers, scalars)
         return self.make(Call(registers, originals, scalars, arguments, keywords))
+
+
+door(Plan, "run", lambda plan: (f"plan of {len(plan.steps)} steps", "", {}))

@@ -15,6 +15,7 @@ from tl_dpnp.runtime.call.arrays import rev
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.signature import CallSignature
 from tl_dpnp.runtime.recording import current as current_recording
+from tl_dpnp.runtime.watching import MACHINE_CODE, door
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.cuda.direct import DirectCalls
@@ -78,3 +79,6 @@ class InCOrder:
         if group not in self._turned:
             self._turned[group] = Group(rev(group.arrays), group.kind, group.offset)
         return self._turned[group]
+
+
+door(InCOrder, "__call__", lambda ordered: (f"@{ordered._kernel.name} in C order", MACHINE_CODE, {}))

@@ -19,6 +19,7 @@ from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.store.fingerprint import PACKAGES, compiler_fingerprint, package_versions
+from tl_dpnp.runtime.watching import Span, in_words, span, timed
 from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def lowered(program: Program, device: Device, options: LoweringOptions) -> Lower
 def _lower(program: Program, device: Device, options: LoweringOptions) -> LoweredKernel:
     from tl_dpnp import lowering
 
-    with faults_in(program):
+    with span("compile", "lowering", timed), faults_in(program):
         return lowering.lower(program.function, device, options)
 
 
@@ -120,15 +121,29 @@ def compile_program(
     Raises `LoweringError` or `UnsupportedError` for what the compiler does not do.
     """
     start = time.perf_counter()
-    key = "" if cache is None else cache_key(program, device, options)
-    if cache is not None and not refresh:
-        entry = cache.load(key)
-        if entry is not None:
-            try:
-                return _from_entry(entry, start)
-            except (KeyError, TypeError, ValueError, AttributeError) as problem:
-                cache.warn_of(key, problem)
-    return on_fresh_stack(_compile, program, device, options, cache, key, start)
+    with span("compile", f"@{program.name}", _in_words, device=device.name) as made:
+        key = "" if cache is None else cache_key(program, device, options)
+        compiled = None
+        if cache is not None and not refresh:
+            entry = cache.load(key)
+            if entry is not None:
+                try:
+                    compiled = _from_entry(entry, start)
+                except (KeyError, TypeError, ValueError, AttributeError) as problem:
+                    cache.warn_of(key, problem)
+        if compiled is None:
+            compiled = on_fresh_stack(_compile, program, device, options, cache, key, start)
+        made.details.update(form=compiled.plan.form, bytes=len(compiled.binary), from_cache=compiled.from_cache)
+    return compiled
+
+
+def _in_words(made: Span) -> str:
+    facts = made.details
+    if "form" not in facts:
+        return f"{made.name} for {facts['device']}: not compiled, after {in_words(made)}"
+    how = "read from the disk cache" if facts["from_cache"] else "compiled"
+    return (f"{made.name} for {facts['device']}, {facts['form']} form: {how} in {in_words(made)}, "
+            f"{facts['bytes']} bytes")
 
 
 def _compile(
@@ -136,7 +151,7 @@ def _compile(
     start: float,
 ) -> CompiledKernel:
     kernel = _lower(program, device, options)
-    with faults_in(program):
+    with span("compile", "host compiler", timed), faults_in(program):
         code = _BUILD[device.family](kernel, device)
     plan = LaunchPlan(**{**vars(kernel.plan), "entry": code.entry})
     compiled = CompiledKernel(plan, code.binary, kernel.source, time.perf_counter() - start, False)

@@ -24,6 +24,7 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.specialization import Specializations
+from tl_dpnp.runtime.watching import MACHINE_CODE, door, follow_log
 from tl_dpnp.target.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Kernel(Inspection):
             if options.specializes:
                 specializations = Specializations(program, options, self._platform, queue)
         super().__init__(program, options, overloads, specializations)
+        follow_log()
         self._queue = queue
         self._memo = LaunchMemo()
         self._overlaps = OverlapWatch(program, options.debug)
@@ -317,6 +319,11 @@ class Kernel(Inspection):
         report = tune(overloads, binding, call, arguments, self._queue_of(call), budget, progress)
         self._forget_launches()
         return report
+
+
+door(Kernel, "__call__", lambda kernel: (f"@{kernel.name}", MACHINE_CODE, {}))
+door(Kernel, "submit", lambda kernel: (f"@{kernel.name}", "", {}))
+door(Kernel, "_record", lambda kernel: (f"@{kernel.name} recorded", "", {}))
 
 
 def _reference_target(program: Program, options: KernelOptions) -> ReferenceTarget:

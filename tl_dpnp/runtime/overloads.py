@@ -22,6 +22,7 @@ from tl_dpnp.runtime.platforms import Launch, Platform
 from tl_dpnp.runtime.store.cache import DiskCache, open_cache
 from tl_dpnp.runtime.tune.tuned import Tuned, load_tuned
 from tl_dpnp.runtime.variants import form_for, variant_for, variants_of
+from tl_dpnp.runtime.watching import follow_log, span
 from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Overloads:
 
         Raises what compiling raises, and `TLBindingError` for a call that the form of the options does not take.
         """
+        follow_log()
         device, context = self.platform.describe(queue), self.platform.context_of(queue)
         variants = self._variants.get(device)
         overload = None if variants is None else self.made.get(
@@ -105,7 +107,8 @@ class Overloads:
         with self.lock:
             overload = self.overload(device, form)
             if context not in overload.handles:
-                handle, built = self.platform.load(overload.compiled, device, queue, self.cache())
+                with span("compile", f"@{self.program.name}"):
+                    handle, built = self.platform.load(overload.compiled, device, queue, self.cache())
                 self._stats.driver_builds += built
                 overload.handles[context] = handle
             return overload
@@ -120,8 +123,9 @@ class Overloads:
         """Return the kernels that there can be for calls on a device."""
         with self.lock:
             if refresh or device not in self._variants:
-                self._variants[device] = variants_of(
-                    self.program, device, self.lowering(device), self.cache(), refresh)
+                with span("compile", f"the variants of @{self.program.name}"):
+                    self._variants[device] = variants_of(
+                        self.program, device, self.lowering(device), self.cache(), refresh)
             return self._variants[device]
 
     def overload(self, device: Device, form: Form | None = None, refresh: bool = False) -> Overload:
@@ -151,9 +155,9 @@ class Overloads:
         with self.lock:
             if device not in self._tuned:
                 cache = self.cache() if self.options.tuned else None
-                self._tuned[device] = None if cache is None else load_tuned(
-                    cache, self.program, device, self.options.lowering
-                )
+                with span("compile", f"the tuned schedules of @{self.program.name}"):
+                    self._tuned[device] = None if cache is None else load_tuned(
+                        cache, self.program, device, self.options.lowering)
             tuned = self._tuned[device]
         options = self.options.lowering if tuned is None else tuned.applied_to(self.options.lowering)
         return options.in_form(form)

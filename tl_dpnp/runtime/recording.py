@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tl_dpnp.errors import TLError
 from tl_dpnp.runtime.forking import check_process, process
 from tl_dpnp.runtime.platform_choice import default_platform
+from tl_dpnp.runtime.watching import door
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.platforms import FixedLaunch, Platform
@@ -154,6 +155,9 @@ class Graph:
         if self._unusable is not None:
             raise TLError(f"this graph cannot be run: it {self._unusable}")
 
+
+door(Graph, "__call__", lambda graph: (f"graph of {len(graph)} launches", "", {}))
+door(Graph, "submit", lambda graph: (f"graph of {len(graph)} launches", "", {}))
 
 _current: ContextVar[Graph | None] = ContextVar("tl_dpnp_recording", default=None)
 #: The graph that this thread or task records, or None; this is on the path of every call.

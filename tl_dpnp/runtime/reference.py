@@ -16,6 +16,7 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.overlap import OverlapWatch
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.platform_choice import platform_for
+from tl_dpnp.runtime.watching import door
 
 __all__ = ["ReferenceTarget"]
 
@@ -72,6 +73,9 @@ class ReferenceTarget:
         if not on_host:
             written = [call.arguments[position] for position in self.program.usage.written]
             mirror.write_back(view for argument in written for view in argument.views)
+
+
+door(ReferenceTarget, "_run", lambda target: (f"@{target.program.name}", "interpreter", {}))
 
 
 class _Mirror:

@@ -18,6 +18,7 @@ from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.options import KernelOptions
 from tl_dpnp.runtime.overloads import Overloads
 from tl_dpnp.runtime.platforms import Platform
+from tl_dpnp.runtime.watching import span, timed
 
 __all__ = ["MOST_SPECIALIZATIONS", "Specialization", "Specializations"]
 
@@ -84,8 +85,10 @@ class Specializations:
         from tl_dpnp.lowering.specialize import specialize  # brings the verifier, which few kernels need
 
         parameters = self._program.parameters
-        function = specialize(
-            self._program.function, {parameters[position].name: type_ for position, type_ in types.items()})
+        known = {parameters[position].name: type_ for position, type_ in types.items()}
+        sizes = ", ".join(map(str, known.values()))
+        with span("compile", f"specialization of @{self._program.name} for {sizes}", timed):
+            function = specialize(self._program.function, known)
         if function is None:
             return None
         program = Program(function, self._program.text, self._program.defined)

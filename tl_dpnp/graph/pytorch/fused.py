@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
+from tl_dpnp.runtime.watching import door
 from tl_dpnp.target.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class FusedFunction:
 
         self._compiled_with(backend)(*arguments, **keywords)
         return Explanation.of(self._name, backend.compilations)
+
+
+door(FusedFunction, "__call__", lambda fused: (fused._name, "", {}))
 
 
 def fuse(

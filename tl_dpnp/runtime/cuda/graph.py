@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.runtime.cuda import driver_adapter as driver
+from tl_dpnp.runtime.watching import door
 
 if TYPE_CHECKING:
     from tl_dpnp.runtime.cuda.platform import CudaLaunch
@@ -74,3 +75,7 @@ class CudaTogether:
             raise TLBindingError(f"the arrays of a graph have several current streams ({', '.join(map(hex, streams))}):"
                                  " make one the current stream of all their packages")
         return streams.pop()
+
+
+door(CudaTogether, "run", lambda together: (f"{len(together._launches)} launches", "CUDA graph", {}))
+door(CudaTogether, "start", lambda together: (f"{len(together._launches)} launches", "CUDA graph", {}))

@@ -32,6 +32,7 @@ from tl_dpnp.runtime.cuda.replicas import CudaReplicas
 from tl_dpnp.runtime.cuda.tiles import TileCall, tile_call
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.store.cache import DiskCache
+from tl_dpnp.runtime.watching import Description, door
 from tl_dpnp.target.catalog import GPU, HOPPER
 from tl_dpnp.target.device import Device
 
@@ -253,6 +254,14 @@ def _running(function: driver.Function, queue: CudaDevice, plan: LaunchPlan) -> 
     """Return how many thread blocks run at the same time."""
     threads = plan.subgroup_size * plan.subgroups * plan.teams
     return function.blocks_per_unit(threads, plan.local_memory) * describe(queue.ordinal).compute_units
+
+
+def _described(launch: CudaLaunch) -> Description:
+    return f"@{launch.binding.program.name}", "CUDA", {"extent": launch.extent}
+
+
+door(CudaLaunch, "run", _described)
+door(CudaLaunch, "start", _described)
 
 
 class TiledLaunch(CudaLaunch):

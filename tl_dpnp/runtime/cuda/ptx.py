@@ -17,6 +17,7 @@ from cuda.bindings import nvjitlink
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
+from tl_dpnp.runtime.watching import span, timed
 from tl_dpnp.target.device import Device
 
 __all__ = ["Linked", "Resources", "disassemble", "link", "linked"]
@@ -58,6 +59,11 @@ def linked(compiled: CompiledKernel, device: Device, cache: DiskCache | None) ->
 
 def link(compiled: CompiledKernel, device: Device) -> Linked:
     """Make the machine code of a compiled kernel; raises `LoweringError` where nvJitLink refuses the PTX."""
+    with span("compile", "nvJitLink", timed):
+        return _link(compiled, device)
+
+
+def _link(compiled: CompiledKernel, device: Device) -> Linked:
     options = [f"-arch={device.architecture}", "-O3", "-verbose"]
     handle = nvjitlink.create(len(options), options)
     try:

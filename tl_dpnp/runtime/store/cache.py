@@ -19,6 +19,7 @@ from typing import Any
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning, warn
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
+from tl_dpnp.runtime.watching import Span, in_words, purpose, span
 
 __all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
 
@@ -81,6 +82,12 @@ class DiskCache:
 
     def load(self, key: str) -> Entry | None:
         """Return the entry for `key`, or None; one that is damaged or not the user's is ignored with a warning."""
+        with span("cache", f"load {_short(key)}", _load_in_words, purpose=purpose()) as made:
+            entry = self._loaded(key)
+            made.details.update(hit=entry is not None, bytes=0 if entry is None else len(entry.content))
+        return entry
+
+    def _loaded(self, key: str) -> Entry | None:
         try:
             document = json.loads(_read(self.path(key)))
             body = document["body"]
@@ -104,6 +111,12 @@ class DiskCache:
 
     def store(self, key: str, entry: Entry) -> None:
         """Write an entry; a failure costs a warning."""
+        facts = {"purpose": purpose(), "bytes": len(entry.content)}
+        with span("cache", f"store {_short(key)}", _store_in_words, **facts) as made:
+            made.details["stored"] = self._stored(key, entry)
+
+    def _stored(self, key: str, entry: Entry) -> bool:
+        """Write an entry and return whether that could be done."""
         content_hash = _content_hash(entry.content)
         body = {"key": key, "content": content_hash, "facts": entry.facts}
         document = {"checksum": hashlib.sha256(_canonical(body)).hexdigest(), "body": body}
@@ -116,9 +129,26 @@ class DiskCache:
                 remove_leftovers(self.folder, now)
         except OSError as problem:
             _warn_once(f"the kernel cache in {self.folder} cannot be written: {problem}")
+            return False
+        return True
 
     def _content_path(self, content_hash: str) -> str:
         return os.path.join(self.folder, content_hash + ".bin")
+
+
+def _short(key: str) -> str:
+    """Return as much of a key as tells entries apart in a log: its file's name begins with it."""
+    return key[:12]
+
+
+def _load_in_words(made: Span) -> str:
+    found = f"{made.details['bytes']} bytes" if made.details.get("hit") else "missed"
+    return f"{made.name}{made.details['purpose']}: {found} in {in_words(made)}"
+
+
+def _store_in_words(made: Span) -> str:
+    outcome = f"{made.details['bytes']} bytes" if made.details.get("stored") else "not written"
+    return f"{made.name}{made.details['purpose']}: {outcome} in {in_words(made)}"
 
 
 def _content_hash(content: bytes) -> str:

@@ -14,6 +14,7 @@ from tl_dpnp.runtime.call.interface import INTERFACES
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.store.cache import Entry, key_of, open_cache
 from tl_dpnp.runtime.store.fingerprint import compiler_fingerprint
+from tl_dpnp.runtime.watching import Span, in_words, span
 
 __all__ = ["Defined", "programs_of"]
 
@@ -83,4 +84,9 @@ class _KeptModule:
 def _parse(text: str, filename: str, define: Defined | None) -> Module:
     from tl_dpnp.language.parser import parse as parse_text
 
-    return parse_text(text, filename, define)
+    with span("compile", f"parse {filename}", _in_words, lines=text.count("\n") + 1):
+        return parse_text(text, filename, define)
+
+
+def _in_words(made: Span) -> str:
+    return f"{made.name}: {made.details['lines']} lines in {in_words(made)}"

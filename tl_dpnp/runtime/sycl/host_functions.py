@@ -34,6 +34,7 @@ from tl_dpnp.runtime.sycl.host_records import (
 )
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.watching import span, timed
 
 __all__ = ["HostFunctions", "functions_of", "looks_function"]
 
@@ -59,10 +60,11 @@ def _load(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | 
     stack = handle.kernel.private_mem_size
     if stack > _MOST_STACK:
         return f"a work-group takes {stack} bytes of its thread's stack"
-    try:
-        return load(binary_of(handle), entry, types)
-    except (HostCodeError, ProgramError) as problem:
-        return str(problem)
+    with span("compile", f"machine code of {entry} for short calls", timed):
+        try:
+            return load(binary_of(handle), entry, types)
+        except (HostCodeError, ProgramError) as problem:
+            return str(problem)
 
 
 @dataclass(frozen=True)

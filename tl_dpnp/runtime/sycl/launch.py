@@ -6,7 +6,7 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
@@ -26,6 +26,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
 )
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
+from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 from tl_dpnp.target.device import Device
 
 __all__ = [
@@ -274,6 +275,24 @@ def prepare(
     return DirectLaunch(*parts, short=ShortCalls(handle, plan)) if supports(queue) else Launch(*parts)
 
 
+def _run(how: str) -> Callable[[Launch], Description]:
+    """Return what describes a launch that is run so; candidates of tuning have no binding, and are of no call."""
+
+    def describe(launch: Launch) -> Description:
+        binding = getattr(launch, "binding", None)
+        name = "a candidate" if binding is None else f"@{binding.program.name}"
+        return name, how, {"extent": launch.extent}
+
+    return describe
+
+
+door(Launch, "run", _run(""))
+door(Launch, "start", _run("SYCL"))
+door(CheckedLaunch, "start", _run("SYCL, with checks"))
+door(DirectLaunch, "run", _run(MACHINE_CODE))
+door(DirectLaunch, "run_on_device", _run("OpenCL"))
+
+
 class SyclTogether:
     """See `tl_dpnp.runtime.platforms.Together`."""
 
@@ -287,6 +306,10 @@ class SyclTogether:
     def start(self, depends: Sequence[Any]) -> Any:
         """Submit the launches and return the `dpctl.SyclEvent` of the last."""
         return start_all(self._launches, depends)
+
+
+door(SyclTogether, "run", lambda together: (f"{len(together._launches)} launches", "one after another", {}))
+door(SyclTogether, "start", lambda together: (f"{len(together._launches)} launches", "", {}))
 
 
 def run_all(launches: Sequence[Launch]) -> None:

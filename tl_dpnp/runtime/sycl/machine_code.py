@@ -18,6 +18,7 @@ from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.sycl import opencl_adapter, opencl_programs_adapter
 from tl_dpnp.runtime.sycl.dpctl_adapter import KernelHandle, build_program, kernel_of
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError
+from tl_dpnp.runtime.watching import span, timed
 from tl_dpnp.target.device import Device
 
 __all__ = ["build_options", "exchanges_values", "keep_machine_code", "load_kernel", "machine_code_key"]
@@ -44,10 +45,12 @@ def load_kernel(
         found = cache.load(key)
         if found is not None:
             try:
-                return opencl_programs_adapter.load(found.content, compiled.plan.entry, queue), False
+                with span("compile", "loading by the driver", timed):
+                    return opencl_programs_adapter.load(found.content, compiled.plan.entry, queue), False
             except ProgramError as problem:
                 cache.warn_of(key, problem)
-    handle = _built(compiled, device, queue)
+    with span("compile", "build by the driver", timed):
+        handle = _built(compiled, device, queue)
     if cache is not None:
         keep_machine_code(compiled, device, queue, cache, handle)
     return handle, True

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.logs import is_wanted, log
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.space import Tunable, tunables
@@ -207,15 +208,33 @@ def search_schedules(
         for place in order for variations in workbench.instructions[place].steps
     ]
     name = workbench.binding.program.name
-    with progress_bar(f"tuning @{name}", budget, progress) as watch:
+    with progress_bar(f"tuning @{name}", budget, progress) as show:
+        watch = _told(name, show)
         search = Search(workbench.default, workbench.build, workbench.sample, time.perf_counter, budget, watch)
         try:
             best = search.run(steps) if steps else workbench.default
         finally:
             workbench.platform.wait(workbench.queue)  # an interrupt leaves a kernel running that writes the copies
     report = _report(workbench, search, best, time.perf_counter() - start)
+    if is_wanted("tune"):
+        log("tune", [line.rstrip() for line in repr(report).splitlines()])
     tuned = Tuned(workbench.schedules(best), str(report.best), report.gain)
     return report, tuned, workbench.ready.get(best)
+
+
+def _told(name: str, show: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what shows how far the search is, and logs that where it has changed."""
+    said = ""
+
+    def watch(text: str) -> None:
+        nonlocal said
+        show(text)
+        if text != said:
+            said = text
+            if is_wanted("tune"):
+                log("tune", [f"@{name}: {text}"])
+
+    return watch
 
 
 def _neighbours(place: int, variations: Callable[[Tiling], list[Tiling]]) -> Callable[[Choice], list[Choice]]:

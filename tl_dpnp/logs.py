@@ -1,4 +1,4 @@
-"""What fused functions log: to the loggers ``tl_dpnp.breaks`` and ``tl_dpnp.recompiles``, at the level INFO.
+"""Logs: each topic of `config.LOGS` goes to the logger ``tl_dpnp.`` and its name, at the level that stands there.
 
 No handler is installed.  The setting ``TL_DPNP_LOGS`` prints the same on standard error, whatever `logging` does.
 """
@@ -14,6 +14,7 @@ from tl_dpnp import config
 __all__ = ["check_setting", "is_wanted", "log"]
 
 _LOGGERS = {name: logging.getLogger(f"tl_dpnp.{name}") for name in config.LOGS}
+_LEVELS: dict[str, int] = {name: getattr(logging, log.level) for name, log in config.LOGS.items()}
 
 
 def check_setting() -> None:
@@ -23,14 +24,14 @@ def check_setting() -> None:
 
 def is_wanted(name: str) -> bool:
     """Return whether somebody reads a log."""
-    return name in config.get("LOGS") or _LOGGERS[name].isEnabledFor(logging.INFO)
+    return name in config.get("LOGS") or _LOGGERS[name].isEnabledFor(_LEVELS[name])
 
 
 def log(name: str, lines: Iterable[str]) -> None:
     """Write lines to a log, each a record of its own."""
     printed = name in config.get("LOGS")
-    logger = _LOGGERS[name]
+    logger, level = _LOGGERS[name], _LEVELS[name]
     for line in lines:
-        logger.info("%s", line)
+        logger.log(level, "%s", line)
         if printed and sys.stderr is not None:
             print(f"{logger.name}: {line}", file=sys.stderr)
