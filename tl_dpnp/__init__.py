@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tl_dpnp.runtime.kernel import Kernel
     from tl_dpnp.runtime.module import Module
     from tl_dpnp.runtime.packing import pack, unpack
+    from tl_dpnp.runtime.profiling import profile
     from tl_dpnp.runtime.recording import Graph, record
     from tl_dpnp.runtime.sycl.devices import devices
     from tl_dpnp.runtime.waiting import wait
@@ -73,6 +74,7 @@ _NAMES = {
     "devices": "runtime.sycl.devices",
     "pack": "runtime.packing",
     "unpack": "runtime.packing",
+    "profile": "runtime.profiling",
     "wait": "runtime.waiting",
     "parse": "language.parser",
     "explain": "graph.fused",
@@ -137,6 +139,7 @@ __all__ = [
     "group",
     "pack",
     "parse",
+    "profile",
     "record",
     "rev",
     "spec",

@@ -15,6 +15,7 @@ from tl_dpnp import config
 from tl_dpnp.errors import TLError
 from tl_dpnp.runtime import watching
 from tl_dpnp.runtime.kernel import Kernel
+from tl_dpnp.runtime.tune import tuning
 
 SOURCE = """
 func @scale(%factor: f32, %x: memref<f32x?>) {
@@ -132,8 +133,16 @@ func @product(%A: memref<f32x8x8>, %B: memref<f32x8x8>, %C: memref<f32x8x8x?>) {
     A = dpnp.ones((8, 8), dtype="float32", order="F")
     report = tl_dpnp.compile(source).tune(A, A, dpnp.zeros((8, 8, 50), dtype="float32", order="F"), budget=1.0)
     found = lines("tune")
-    assert any(line.startswith("@product: gemm_0: compiling 1 of") for line in found)
     assert found[-len(repr(report).splitlines()):] == repr(report).splitlines()
+
+
+def test_what_the_search_does_is_logged_where_it_changes(lines):
+    shown = []
+    watch = tuning._told("product", shown.append)
+    for text in ("gemm_0: 2 left", "gemm_0: 2 left", "best against default"):
+        watch(text)
+    assert len(shown) == 3
+    assert lines("tune") == ["@product: gemm_0: 2 left", "@product: best against default"]
 
 
 def test_who_does_not_ask_gets_the_plain_calls():

@@ -134,7 +134,7 @@ class CallStep:
         self.keep(self.function(*arguments, **keywords), registers)
 
 
-door(CallStep, "run", lambda step: (f"dpnp.{getattr(step.function, '__name__', '?')}", "", {}))
+door(CallStep, "run", lambda step: (f"dpnp.{getattr(step.function, '__name__', '?')}", "dpnp", {}))
 
 Step = KernelStep | AllocateStep | CallStep
 
