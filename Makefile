@@ -4,6 +4,7 @@
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # make bench-peers  compare realistic programs with JAX and PyTorch, in an environment of their own
+# make docs   the documentation as a site, in build/docs, with the examples run for its gallery
 # make tools  the offline compiler for Intel GPUs, its disassembler, the SPIR-V validator and OpenCL's headers (Debian)
 # A fitting Python is looked for on the PATH; name one with  make demo PYTHON=...
 
@@ -26,7 +27,7 @@ CURRENT_TESTS := tests/semantics tests/differential tests/runtime \
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
 
-.PHONY: help demo test test-current test-cuda lint bench bench-peers bench-asv bench-docs tools clean same-python
+.PHONY: help demo test test-current test-cuda lint bench bench-peers bench-asv bench-docs docs tools clean same-python
 .DELETE_ON_ERROR:
 
 help:
@@ -63,13 +64,19 @@ bench-docs: $(VENV)/.installed-bench
 	-@$(BIN)/python -m asv_bench.must_show all
 	@$(BIN)/python -m asv_bench.plots
 
+# Links inside, names and colours are checked: whatever Sphinx warns of is an error.
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python -m sphinx --quiet --conf-dir docs --nitpicky --fail-on-warning --keep-going \
+		--doctree-dir build/doctrees . build/docs
+	@echo "build/docs/index.html"
+
 tools:
 	@command -v apt-get >/dev/null || { echo "make tools knows Debian's packages only: $(TOOLS)" >&2; exit 1; }
 	@$(AS_ROOT) apt-get update -qq
 	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
-	rm -rf $(VENV) $(CURRENT_VENV) $(CUDA_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CURRENT_VENV) $(CUDA_VENV) $(PEERS_VENV) build dist docs/gallery *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment keeps the Python that it was made with, so another one that is asked for is an error.
@@ -121,4 +128,9 @@ $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed
 $(VENV)/.installed-bench: $(SOURCES) | $(VENV)/.installed
 	@echo "Installing the benchmarking tools"
 	@$(PIP) --quiet --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(SOURCES) | $(VENV)/.installed
+	@echo "Installing Sphinx"
+	@$(PIP) --quiet --editable '.[docs]'
 	@touch $@

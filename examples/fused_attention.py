@@ -1,7 +1,11 @@
 """Attention for short sequences: two products with a softmax between them, in one kernel.
 
 Each work-group computes some rows of one head; the scores never leave it.
+With the path of an SVG file behind the command, the graph and its kernel are drawn there.
 """
+
+import sys
+from pathlib import Path
 
 import dpnp
 import numpy as np
@@ -34,6 +38,8 @@ def main():
     assert len(explanation.kernels) == 1
     print(f"{explanation.launches_before} operations in one kernel of {explanation.kernels[0].groups} work-groups; "
           f"checked against NumPy, " + (f"largest error {error:.1e}" if error else "all bits agree"))
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(explanation.svg())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """A contraction as in MACE's symmetric products, by einsum: features, weights of species, and one-hot species.
 
-opt_einsum chooses the order of the products; together they are one kernel for each atom.
+opt_einsum chooses the order of the products; together they are one kernel for each atom.  With the path of an SVG file
+behind the command, the graph and its kernel are drawn there.
 """
+
+import sys
+from pathlib import Path
 
 import dpnp
 import numpy as np
@@ -33,6 +37,8 @@ def main():
     explanation = tl_dpnp.explain(contract)(*arrays)
     print(f"{explanation.launches_before} products in {len(explanation.kernels)} kernels; "
           f"checked against NumPy, " + (f"largest relative error {error:.1e}" if error else "all bits agree"))
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(explanation.svg())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """A tensor-product operator of a spectral-element code: an 8x8 matrix along each axis of elements of 8x8x8 points.
 
 As in nekRS at polynomial order 7.  Written with einsum over four operands and with matrix products; both become one
-kernel, whose intermediate results stay on the device's registers and local memory.
+kernel, whose intermediate results stay on the device's registers and local memory.  With the path of an SVG file behind
+the command, the graph of the products and its kernel are drawn there.
 """
+
+import sys
+from pathlib import Path
 
 import dpnp
 import numpy as np
@@ -35,10 +39,13 @@ def main():
         arrays = dpnp.asarray(u), dpnp.asarray(d)
         error = np.abs(function(*arrays).asnumpy() - expected).max() / np.abs(expected).max()
         assert error < 1e-13, f"the result is wrong: relative error {error}"
-        kernels = tl_dpnp.explain(function)(*arrays).kernels
+        explanation = tl_dpnp.explain(function)(*arrays)
+        kernels = explanation.kernels
         assert len(kernels) == 1
         print(f"{function.__name__}: {len(kernels[0].operations)} operations in one kernel; "
               f"checked against NumPy, " + (f"largest relative error {error:.1e}" if error else "all bits agree"))
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(explanation.svg())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The program never changes: a work-group computes one tile of C.  The stages foll
 tutorials optimise a GEMM for GPUs, carried over to a CPU: there the block's copies go to shared memory, here to the
 core's first-level cache; a thread's tile, virtual threads and vectors mean the same.
 
-    python examples/gemm_stages.py --size 768 --rounds 9
+    python examples/gemm_stages.py --size 768 --rounds 9 --plot stages.svg
 """
 
 import argparse
@@ -133,11 +133,28 @@ def measure(kernels, matrices, groups, rounds):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def plot(rates, path):
+    """Draw GFLOP/s of the stages into a file."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3), layout="constrained")
+    names = list(reversed(rates))
+    bars = axes.barh(names, [rates[name] for name in names], color="#0055aa")
+    axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.set_xlabel("GFLOP/s")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+
+
 def main():
     """Compile every stage, check it against NumPy, time all in turns and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", type=int, default=768, help=f"rows of the matrices, a multiple of {TILE}")
     parser.add_argument("--rounds", type=int, default=9, help="times that each stage runs")
+    parser.add_argument("--plot", metavar="FILE", help="draw the speeds there (needs matplotlib)")
     options = parser.parse_args()
     size = options.size
     if size <= 0 or size % TILE:
@@ -170,6 +187,8 @@ def main():
     for number, stage in enumerate(STAGES):
         explanation = " ".join(stage.__doc__.split())
         print(textwrap.fill(f"{number}. {stage.__name__}: {explanation}", 100, subsequent_indent="   "))
+    if options.plot:
+        plot({name: 2e-9 * size**3 / seconds for name, seconds in medians.items()}, options.plot)
     print("\ndefault: the compiler's own schedule, without any of this.")
     print(f"\nchecked {len(kernels)} schedules of the same program against NumPy")
 

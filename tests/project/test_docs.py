@@ -1,10 +1,12 @@
 """The documents: their Python runs, their links lead somewhere, and they name what exists."""
 
+import ast
 import pathlib
 import re
 
 import pytest
 
+import tl_dpnp
 from tests.graph.support import with_source
 from tests.runtime.support import needs_tools
 
@@ -65,6 +67,19 @@ def test_the_programs_in_the_language_guide_are_accepted():
 def test_links_lead_somewhere(path):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text())
     assert not [t for t in targets if "://" not in t and not (path.parent / t).exists()]
+
+
+def test_every_page_is_in_the_side_bar_of_the_site_and_every_public_name_in_the_reference():
+    """`make docs` does not say so: a page that is in no list is no part of the site."""
+    (pages,) = (ast.literal_eval(node.value) for node in ast.parse((ROOT / "docs" / "conf.py").read_text()).body
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PAGES")
+    listed = {page for pages in pages.values() for page in pages}
+    assert listed - {"docs/gallery/index"} == {
+        path.relative_to(ROOT).with_suffix("").as_posix() for path in DOCUMENTS if path.name != "README.md"
+    } | {"CHANGELOG", "asv_bench/README"}
+
+    named = set(re.findall(r"^\.\. auto\w+:: tl_dpnp\.([\w.]+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE))
+    assert set(tl_dpnp.__all__) <= named
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

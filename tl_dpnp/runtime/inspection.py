@@ -185,7 +185,7 @@ class Inspection:
     def inspect_ptx(self, signature: Signature | None = None) -> Any:
         """Return the PTX as text; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
 
-        Without a GPU the kernel is compiled for `tl_dpnp.lowering.device.H200`.
+        Without a GPU the kernel is compiled for `tl_dpnp.target.catalog.H200`.
         """
         self._require("inspect_ptx", "cuda")
         return self._inspect(signature, lambda _, overload: overload.compiled.binary.decode())
