@@ -98,6 +98,18 @@ def test_regions_that_work_items_run_compile(layout):
     assert barriers
 
 
+def test_launches_along_several_axes_are_blocks_along_one():
+    source = """func @f(%x: memref<f32x16x16x?x?>, %y: memref<f32x16x16>) {
+        %i = group_id.x : index  %j = group_id.y : index
+        %c = subview %x[0:16, 0:16, %i, %j] : memref<f32x16x16>
+        gemm.n.n 1.0, %y, %y, 0.0, %c
+    }"""
+    kernel = tl_dpnp.compile(source, target="cuda", cache=False)
+    extents = {meaning: name for name, meaning in kernel.lower(H200).legend}
+    assert f"rem_index(group, {extents['%groups_x: index']})" in kernel.lower(H200).text
+    assert "%ctaid.x" in only(kernel.inspect_ptx())
+
+
 def test_mathematics_and_atomics_become_those_of_the_device():
     for scalar in ("f32", "f64"):
         source = f"""func @f(%x: memref<{scalar}x64x?>, %y: memref<{scalar}>) {{

@@ -223,8 +223,22 @@ def test_atomic_accesses(text, modifiers):
         print_module(module, "0.3")
 
 
+@pytest.mark.parametrize("word", ["group_id", "num_groups"])
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_axes_of_a_launch(word, axis):
+    module = parse(f"func @f() {{ %r = {word}.{axis} : index }}")
+    (operation,) = module.functions[0].body
+    assert (type(operation), operation.axis) == ({"group_id": ops.GroupId, "num_groups": ops.GroupSize}[word], axis)
+    assert f"%r = {word}.{axis} : index" in print_module(module)
+    assert parse(print_module(module)) == module
+    if axis == "x":
+        assert parse(print_module(module, "0.3")) == module
+    else:
+        with pytest.raises(UnsupportedError, match=f"the dialect 0.3 cannot say {word}.{axis}"):
+            print_module(module, "0.3")
+
+
 LATER = [
-    "%r = group_id.y : index", "%r = num_groups.z : index",
     "%r = associated %A : bool",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>",
     "%r = expandc2r %A : memref<f32x2x4x4>",

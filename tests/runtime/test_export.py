@@ -200,6 +200,19 @@ def test_scalars_of_all_kinds_arrive_as_they_are(tmp_path):
 
 
 @needs_compiler
+def test_extents_are_arguments_of_programs_that_know_several_axes(tmp_path):
+    x = np.zeros((5, 3), np.int64, order="F")
+    source = """func @places(%x: memref<index x?x?>) {
+      %i = group_id.x : index  %j = group_id.y : index  %n = num_groups.z : index
+      %a = mul %i, 10 : index  %b = add %a, %j : index  %c = mul %b, %n : index
+      store %c, %x[%i, %j]
+    }"""
+    Program(source, tmp_path).run(5 * 3 * 2, x=x, x_size_0=5, x_size_1=3, x_stride_1=5, groups_x=5, groups_y=3,
+                                  groups_z=2)
+    np.testing.assert_array_equal(x, 2 * (10 * np.arange(5)[:, None] + np.arange(3)))
+
+
+@needs_compiler
 def test_all_halves_become_the_floats_that_they_are(tmp_path):
     number = Program(FUSED, tmp_path).library.number
     bits = np.arange(1 << 16, dtype=np.uint32)

@@ -22,7 +22,7 @@ from tests.lowering.support import CPU
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, on_device, random
 from tl_dpnp import TLBindingError, TLBoundsError, TLError, TLSyntaxError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering import LaunchPlan
-from tl_dpnp.runtime.call.memo import LaunchMemo
+from tl_dpnp.runtime.call.memo import CallMemo
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.sycl.launch import chunk_of
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
@@ -317,13 +317,13 @@ def test_memory_stays_flat_when_arguments_change():
 
 
 def test_launches_are_forgotten_when_they_become_too_many():
-    memo = LaunchMemo()
+    memo = CallMemo()
     for number in range(1000):
         memo.put(number, number, 3)
         assert memo.get(number) == number
-    assert sum(memo.get(number) is not None for number in range(1000)) <= LaunchMemo.MOST_LAUNCHES
+    assert sum(memo.get(number) is not None for number in range(1000)) <= CallMemo.MOST_CALLS
     for number in range(5):
-        memo.put(number, number, LaunchMemo.MOST_ARRAYS // 2)
+        memo.put(number, number, CallMemo.MOST_ARRAYS // 2)
         assert memo.get(number) == number
     assert [memo.get(number) for number in range(5)] == [None, None, None, 3, 4]
 

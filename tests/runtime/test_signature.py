@@ -189,7 +189,7 @@ def test_the_signature_is_that_of_calls():
     signature = inspect.signature(tl_dpnp.compile(FUSED))
     assert str(signature) == (
         "(alpha: 'f32', A: 'group<memref<f32x16x8>>', B: 'memref<f32x8x8>', C: 'memref<f32x8x16>', "
-        "D: 'memref<f32x16x16x?>', *, group_size: 'int | None' = None) -> None")
+        "D: 'memref<f32x16x16x?>', *, group_size: 'int | tuple[int, int, int] | None' = None) -> None")
     assert signature.bind(1.0, "A", C="C", B="B", D="D").args == (1.0, "A", "B", "C", "D")
     assert [*inspect.signature(scaling()).bind(x=1).arguments] == ["x"]
     assert [*inspect.signature(tl_dpnp.Kernel).parameters] == ["program", "options", "queue"]

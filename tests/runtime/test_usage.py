@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tl_dpnp
-from tl_dpnp.runtime.call.relations import GROUP_ID, Extent
+from tl_dpnp.runtime.call.relations import Extent
 from tl_dpnp.runtime.call.usage import analyse
 
 
@@ -95,7 +95,7 @@ BATCHES = {
 def test_batch_modes(body, modes):
     text = f"func @f(%x: memref<f32x4x?x?>, %g: group<memref<f32x4>>, %i: index) {{ %0 = group_id {body} }}"
     assert batch(text) == modes
-    assert usage_of(text).uses_group_id
+    assert usage_of(text).indexing_axes == {"x"}
 
 
 def test_names_end_with_their_region():
@@ -105,7 +105,7 @@ def test_names_end_with_their_region():
       if %c { %1 = arith.add %i, 1 : index  store 1.0, %x[%1] : memref<f32x?> }
     }"""
     assert not usage_of(text).batch_modes
-    assert not usage_of(text).uses_group_id
+    assert not usage_of(text).indexing_axes
 
 
 def relations(body, parameters):
@@ -130,7 +130,7 @@ def test_relations_of_elements_and_views():
         "%g: group<memref<f32x?x?>>, %b: memref<f32x?x?>, %y: memref<f32x4>",
     )
     assert found == [
-        ("K", Extent(0, 1, GROUP_ID), Extent(1, 0)), ("M", Extent(0, 0, GROUP_ID), 4), ("M", Extent(0, 0, 2), 4),
+        ("K", Extent(0, 1, "x"), Extent(1, 0)), ("M", Extent(0, 0, "x"), 4), ("M", Extent(0, 0, 2), 4),
     ]
 
 

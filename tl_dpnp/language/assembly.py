@@ -13,13 +13,15 @@ Specification", section "Declarative Assembly Format")::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.constants import format_constant
+from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Slice, Value
+from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import GroupType, MemrefType, Type
 from tl_dpnp.scalars import I32
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "AXES", "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Axis", "Element", "Indices", "Kind", "Lane", "Memref",
-    "Mode", "Result", "Scope", "Semantics", "Sizes", "Slices", "Spelled", "Writing", "operand_text",
+    "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Element", "Indices", "Kind", "Lane", "Memref",
+    "Mode", "Result", "Scope", "Semantics", "Sizes", "Slices", "Spelled", "Writing", "axis_errors", "operand_text",
 ]
 
 #: What fields are annotated with.  An `Operand` has the only type that is written, or that written for itself.
@@ -47,9 +49,6 @@ Kind = str
 Result = Value
 #: The number of a work-item in its sub-group, of type i32.
 Lane = Operand
-#: The axes of a launch and of a work-group.
-AXES = ("x", "y", "z")
-Axis = str
 #: For whom an access is atomic, and how it orders others; the first of each need not be written.
 SCOPES = ("work_group", "cross_device", "device", "subgroup")
 SEMANTICS = ("relaxed", "acquire", "release", "acquire_release", "sequentially_consistent")
@@ -103,6 +102,12 @@ class Writing:
 
 #: How errors and listings are written.
 LISTING = Writing()
+
+
+def axis_errors(name: str, axis: Axis) -> Iterator[RuleError]:
+    """Yield an error where what a program that builds operations gives is no axis."""
+    if axis not in AXES:
+        yield RuleError(f"{name} has no axis {axis!r}", f"there are {', '.join(AXES)}")
 
 
 def _slice_text(entry: Slice) -> str:
@@ -175,6 +180,7 @@ class _Form:
 
     `reads` holds, in the order in which fields are read, each with its role, its place, and that of its type;
     `result` is the place of the type of the result, where that is written.  `symbols` are those of its grammar.
+    `implied` are the fields that are not written, with the values that they have then.
     """
 
     texts: tuple[str, ...]
@@ -183,6 +189,7 @@ class _Form:
     reads: tuple[tuple[str, _Role, int, int | None], ...]
     result: int | None
     symbols: str
+    implied: Mapping[str, Any]
 
 
 _forms: dict[type[Spelled], tuple[_Form, _Form]] = {}
@@ -207,7 +214,9 @@ def _parsed(kind: type[Spelled], spelling: str) -> _Form:
     # The first type of the older spelling is that of all operands without one; the newer one may leave it out.
     annotated = [match[1] for match in _PLACE.finditer(kind.spelling) if match[2]]
     first = "" if kind.is_newer else next(iter(annotated), "")
-    ordered = sorted(roles, key=lambda name: roles[name].beside)
+    ordered = sorted((name for name in roles if name in nodes), key=lambda name: roles[name].beside)
+    implied = {f.name: f.default for f in fields(kind) if f.name in roles and f.name not in nodes}
+    assert MISSING not in implied.values(), f"{spelling!r} leaves out what has no default"
     reads = tuple((name, roles[name], nodes[name], types.get(name, types.get(first))) for name in ordered)
     symbols: list[str] = []
     for text, (field, type_rule) in zip(pieces[::3], (*places, ("", None)), strict=True):
@@ -215,7 +224,7 @@ def _parsed(kind: type[Spelled], spelling: str) -> _Form:
         if field:
             rule = "{}_word" if field == "kind" and not symbols else roles[field].rule if type_rule is None else ""
             symbols.append(type_rule or rule.format(kind.__name__.lower()))
-    return _Form(tuple(pieces[::3]), places, roles, reads, types.get("result"), " ".join(symbols))
+    return _Form(tuple(pieces[::3]), places, roles, reads, types.get("result"), " ".join(symbols), implied)
 
 
 @dataclass(frozen=True)
@@ -293,6 +302,11 @@ class Spelled(Operation):
         if form is older and alone is not None and kind not in self.kinds:
             writing.refuse(alone)
             form = newer
+        hidden = [field for field, value in form.implied.items() if getattr(self, field) != value]
+        if hidden:
+            form = newer
+            texts = (form.roles[field].text(writing, getattr(self, field)) for field in hidden)
+            writing.refuse("".join([form.texts[0], *texts]))
         parts = [form.texts[0]]
         for (field, type_rule), text in zip(form.places, form.texts[1:], strict=True):
             value = getattr(self, field)

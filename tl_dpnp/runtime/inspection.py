@@ -234,10 +234,10 @@ class Inspection:
         overloads = self._device_overloads("compile_offline")
         described = _offline_device(device)
         options, cache = overloads.lowering(described), overloads.cache()
-        key = "" if cache is None else cache_key(self._program, described, options)
+        key = "" if cache is None else cache_key(overloads.program, described, options)
 
         def lower(halved: int) -> LoweredKernel:
-            return lowered(self._program, described, replace(options, smaller_tiles=halved))
+            return lowered(overloads.program, described, replace(options, smaller_tiles=halved))
 
         return compile_without_scratch(lower, device, registers=registers, cache=cache, key=key)
 

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
+from tl_dpnp.language.extents import Extents, GroupSize
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.runtime.c_order import InCOrder
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.call.memo import LaunchMemo, Remembered
+from tl_dpnp.runtime.call.memo import CallMemo, Remembered
 from tl_dpnp.runtime.call.overlap import Footprint, OverlapWatch
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.forking import check_process, process
@@ -63,26 +64,36 @@ class Kernel(Inspection):
     __doc__ = _OfKernels(lambda kernel: kernel._program.signature.documentation, __doc__)
     __signature__ = _OfKernels(lambda kernel: kernel._program.signature.python)
 
-    def __init__(self, program: Program, options: KernelOptions, queue: Any = None) -> None:
+    def __init__(
+        self, program: Program, options: KernelOptions, queue: Any = None, *, has_axes: bool | None = None
+    ) -> None:
         overloads = specializations = None
+        # Devices are asked for launches along one axis; where there may be more, `code` takes the extents as well.
+        self._has_axes = program.usage.has_axes if has_axes is None else has_axes
+        code = program
         self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
         self._directs: list[Any] = []
         if self._reference is None:
             self._platform = platform_for(options.target)
-            self._binding = Binding(program, self._platform.arrays, debug=options.debug)
+            if self._has_axes:
+                self._grid = Binding(program, self._platform.arrays, debug=options.debug)
+                code = program.along_one_axis
+            self._binding = Binding(code, self._platform.arrays, debug=options.debug)
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
-            self._direct = self._platform.direct_calls()
-            self._directs.append(self._direct)
-            overloads = Overloads(program, options, self._platform, queue)
+            if not self._has_axes:
+                self._direct = self._platform.direct_calls()
+                self._directs.append(self._direct)
+            overloads = Overloads(code, options, self._platform, queue)
             if options.specializes:
-                specializations = Specializations(program, options, self._platform, queue)
+                specializations = Specializations(code, options, self._platform, queue)
         super().__init__(program, options, overloads, specializations)
         follow_log()
         self._queue = queue
-        self._memo = LaunchMemo()
-        self._overlaps = OverlapWatch(program, options.debug)
+        self._memo: CallMemo[Remembered] = CallMemo()
+        self._extents: CallMemo[Extents] = CallMemo()
+        self._overlaps = OverlapWatch(code, options.debug)
         if queue is not None and overloads is not None:
             overloads.load(queue)
 
@@ -104,7 +115,7 @@ class Kernel(Inspection):
         Numba, or offer DLPack, and a group may be a vector of pointers on the device; with ``target="reference"`` NumPy
         arrays do too.  ``help(kernel)`` lists the parameters.
         ``group_size=`` is the number of work-groups, by default the common length of the groups and sizes of the modes
-        that ``group_id`` indexes.
+        that ``group_id`` indexes, or the numbers along x, y and z: ``group_size=(x, y, z)``.
 
         Raises `TLTypeError`, `TLBindingError` or `LayoutError` for arguments that do not fit,
         `dpctl.utils.ExecutionPlacementError` for arrays on different queues, `TLBoundsError` with ``debug=True``.
@@ -134,9 +145,10 @@ class Kernel(Inspection):
                         return
             self._run(arguments, group_size, self._direct, arguments)
 
-    def _run(self, arguments: Sequence[Any], group_size: int | None, direct: Any, looks: tuple[Any, ...]) -> None:
+    def _run(self, arguments: Sequence[Any], group_size: GroupSize, direct: Any, looks: tuple[Any, ...]) -> None:
         """Run a call; where it is repeated, functions of `direct` look at arguments like `looks`."""
-        launch, addresses, _arrays = self._launch(arguments, group_size)
+        kernel, arguments, group_size = self._along_axes(arguments, group_size)
+        launch, addresses, _arrays = kernel._launch(arguments, group_size)
         launch.run(arguments, addresses)
         if group_size is None:
             direct.notice(launch.binding, launch, looks)
@@ -148,7 +160,8 @@ class Kernel(Inspection):
         Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  On CUDA
         devices repeated calls cost no more than those with arrays that were reversed before.
         """
-        direct: Any = self._platform.direct_calls() if TARGETS[self.options.target].follows_arrays else None
+        follows = TARGETS[self.options.target].follows_arrays and not self._has_axes
+        direct: Any = self._platform.direct_calls() if follows else None
         if direct is None:
             return InCOrder(self, self._program.signature, None, None)
         self._directs.append(direct)
@@ -156,7 +169,7 @@ class Kernel(Inspection):
                         lambda arguments, given: self._run(arguments, None, direct, given))
 
     def submit(
-        self, /, *given: Any, depends: Iterable[Any] = (), group_size: int | None = None, **named: Any
+        self, /, *given: Any, depends: Iterable[Any] = (), group_size: GroupSize = None, **named: Any
     ) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.
 
@@ -164,7 +177,7 @@ class Kernel(Inspection):
         alive until the event is complete.  With ``debug=True`` and with ``target="reference"`` the work is done when
         this returns, so that it can raise.  Otherwise as calling the kernel.
         """
-        arguments = self._program.signature.arranged(given, named)
+        arguments: Sequence[Any] = self._program.signature.arranged(given, named)
         try:
             events = list(depends)
         except TypeError:
@@ -180,10 +193,11 @@ class Kernel(Inspection):
                 self._reference.run(arguments, group_size)
             platform = default_platform() if self._reference is not None else self._platform
             return platform.completed_event()
-        launch, addresses, arrays = self._launch(arguments, group_size)
+        kernel, arguments, group_size = self._along_axes(arguments, group_size)
+        launch, addresses, arrays = kernel._launch(arguments, group_size)
         try:
             event = launch.start(arguments, addresses, events)
-            self._platform.keep_alive(launch.queue, (launch, self._binding.owners(arguments, arrays)), event)
+            self._platform.keep_alive(launch.queue, (launch, kernel._binding.owners(arguments, arrays)), event)
         except TLError:
             raise
         except BaseException:  # that of a signal handler may come in between, and the arrays go while the kernel runs
@@ -191,17 +205,49 @@ class Kernel(Inspection):
             raise
         return event
 
-    def _record(self, arguments: Sequence[Any], group_size: int | None) -> None:
+    def _record(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
         recording = current_recording()
         assert recording is not None
         if self._reference is not None:
             recording.add(Step(self.name, None, None, self._reference.prepared(arguments, group_size)))
         else:
-            launch, addresses, arrays = self._launch(arguments, group_size)
-            owners = self._binding.owners(arguments, arrays)
+            kernel, arguments, group_size = self._along_axes(arguments, group_size)
+            launch, addresses, arrays = kernel._launch(arguments, group_size)
+            owners = kernel._binding.owners(arguments, arrays)
             recording.add(Step(self.name, launch.fixed(arguments, addresses, owners), self._platform))
 
-    def _launch(self, arguments: Sequence[Any], group_size: int | None) -> tuple[Launch, list[int], list[Any]]:
+    def _along_axes(
+        self, arguments: Sequence[Any], group_size: GroupSize
+    ) -> tuple[Kernel, Sequence[Any], GroupSize]:
+        """Return the kernel that runs a call, with the arguments and the number of work-groups that it takes."""
+        if self._has_axes:
+            extents = self._extents_of(arguments, group_size)
+            return self, (*arguments, *extents), extents
+        if not isinstance(group_size, tuple | list):
+            return self, arguments, group_size
+        if tuple(group_size[1:]) == (1, 1):
+            return self, arguments, group_size[0]
+        return self._for_axes._along_axes(arguments, group_size)
+
+    def _extents_of(self, arguments: Sequence[Any], group_size: GroupSize) -> Extents:
+        """Return the extents of a launch, from memory where the like was called before; scalars are looked at later."""
+        try:
+            key = (self._grid.key(arguments, self._grid.arrays(arguments)), group_size)
+            extents = self._extents.get(key)
+        except (AttributeError, TypeError, ValueError):
+            return self._grid.bind(arguments, group_size).extents  # which refuses such arguments
+        if extents is None:
+            extents = self._grid.bind(arguments, group_size).extents
+            self._extents.put(key, extents, _count(arguments))
+        return extents
+
+    @functools.cached_property
+    def _for_axes(self) -> Kernel:
+        """This kernel for launches along more axes than it asks for: it runs as often as there are places along these.
+        """
+        return Kernel(self._program, self.options, self._queue, has_axes=True)
+
+    def _launch(self, arguments: Sequence[Any], group_size: GroupSize) -> tuple[Launch, list[int], list[Any]]:
         """Return the launch for the arguments, from memory where the like was called before.
 
         With it come the arrays for the memrefs, which the caller keeps alive, and their addresses.
@@ -221,7 +267,7 @@ class Kernel(Inspection):
             raise
         if remembered is None:
             remembered = self._prepare(arguments, group_size)
-            self._memo.put(key, remembered, sum(len(a) if isinstance(a, list | tuple) else 1 for a in arguments))
+            self._memo.put(key, remembered, _count(arguments))
         launch, footprint = remembered
         addresses = ([*map(self._platform.arrays.address_of, arrays)] if self._recent is None
                      else self._recent.put(arrays, group_size, launch).addresses)
@@ -229,14 +275,14 @@ class Kernel(Inspection):
             self._look_for_overlap(arguments, group_size)
         return launch, addresses, arrays
 
-    def _look_for_overlap(self, arguments: Sequence[Any], group_size: int | None) -> None:
+    def _look_for_overlap(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
         try:
             self._overlaps.look(self._binding.bind(arguments, group_size))
         except OverlapWarning:  # it was made an error, which the next call with these arrays shall give as well
             self._forget_launches()
             raise
 
-    def _prepare(self, arguments: Sequence[Any], group_size: int | None) -> Remembered:
+    def _prepare(self, arguments: Sequence[Any], group_size: GroupSize) -> Remembered:
         call = self._binding.bind(arguments, group_size)
         binding, overloads = self._specialized(call)
         launch = overloads.launch(binding, call, self._queue_of(call))
@@ -283,7 +329,7 @@ class Kernel(Inspection):
     # --- tuning ----------------------------------------------------------------------------------------------------
 
     def tune(
-        self, /, *given: Any, budget: float = 10.0, progress: bool = True, group_size: int | None = None, **named: Any
+        self, /, *given: Any, budget: float = 10.0, progress: bool = True, group_size: GroupSize = None, **named: Any
     ) -> TuningReport:
         """Search the schedules for those that run a call with these arguments fastest, and use them from now on.
 
@@ -311,14 +357,20 @@ class Kernel(Inspection):
                                    "schedules to search: leave form= away")
         from tl_dpnp.runtime.tune.tuning import tune
 
-        arguments = self._program.signature.arranged(given, named)
-        call = self._binding.bind(arguments, group_size)
+        arguments: Sequence[Any] = self._program.signature.arranged(given, named)
+        kernel, arguments, group_size = self._along_axes(arguments, group_size)
+        call = kernel._binding.bind(arguments, group_size)
         if not call.groups:
             raise self._program.error(TLBindingError, f"tune: the arguments of @{self.name} have no work-group to time")
-        binding, overloads = self._specialized(call)
+        binding, overloads = kernel._specialized(call)
         report = tune(overloads, binding, call, arguments, self._queue_of(call), budget, progress)
-        self._forget_launches()
+        kernel._forget_launches()
         return report
+
+
+def _count(arguments: Sequence[Any]) -> int:
+    """Return how many arrays the key of some arguments describes, at most."""
+    return sum(len(argument) if isinstance(argument, list | tuple) else 1 for argument in arguments)
 
 
 door(Kernel, "__call__", lambda kernel: (f"@{kernel.name}", MACHINE_CODE, {}))

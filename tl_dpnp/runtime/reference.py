@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tl_dpnp.language.extents import GroupSize
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
@@ -46,11 +47,11 @@ class ReferenceTarget:
     def _on_device(self) -> Binding:
         return Binding(self.program, platform_for("sycl").arrays, debug=self.debug)
 
-    def run(self, arguments: Sequence[Any], group_size: int | None) -> None:
+    def run(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
         """Run the program to its end; raises what binding the arguments and `interpret` raise."""
         self.prepared(arguments, group_size)()
 
-    def prepared(self, arguments: Sequence[Any], group_size: int | None) -> Callable[[], None]:
+    def prepared(self, arguments: Sequence[Any], group_size: GroupSize) -> Callable[[], None]:
         """Return a function that runs the program with these arguments; raises what binding them raises."""
         on_host = any(map(_is_host, arguments)) and not any(map(_is_device, arguments))
         binding = self._on_host if on_host else self._on_device
@@ -69,7 +70,7 @@ class ReferenceTarget:
             scalars[position] if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
             for position, bound in enumerate(call.arguments)
         ]
-        interpret(self.program.function, host_arguments, call.groups, debug=self.debug, source=self.program.text)
+        interpret(self.program.function, host_arguments, call.extents, debug=self.debug, source=self.program.text)
         if not on_host:
             written = [call.arguments[position] for position in self.program.usage.written]
             mirror.write_back(view for argument in written for view in argument.views)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.language.assembly import AXES, Axis, Result, Spelled, Writing
+from tl_dpnp.language.assembly import Result, Spelled, Writing, axis_errors
 from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.instructions.control import loop_errors, read_ranges
 from tl_dpnp.language.ir import MISSING, Function, Operand, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
@@ -231,7 +232,7 @@ class NumSubgroups(WorkItemCount):
     result: Result
 
     def errors(self) -> Iterator[RuleError]:
-        yield from _axis_errors(self.mnemonic, self.axis)
+        yield from axis_errors(self.mnemonic, self.axis)
 
     def number(self, items: WorkItems) -> int:
         return items.subgroups[AXES.index(self.axis)]
@@ -283,7 +284,7 @@ class SubgroupId(WorkItemPlace):
     result: Result
 
     def errors(self) -> Iterator[RuleError]:
-        yield from _axis_errors(self.mnemonic, self.axis)
+        yield from axis_errors(self.mnemonic, self.axis)
 
     def number(self, lane: int, subgroup: int, items: WorkItems) -> int:
         return (subgroup % items.rows, subgroup // items.rows, 0)[AXES.index(self.axis)]
@@ -313,11 +314,6 @@ class SubgroupLocalId(WorkItemPlace):
 
     def number(self, lane: int, subgroup: int, items: WorkItems) -> int:
         return lane
-
-
-def _axis_errors(name: str, axis: str) -> Iterator[RuleError]:
-    if axis not in AXES:
-        yield RuleError(f"{name} has no axis {axis!r}", f"there are {', '.join(AXES)}")
 
 
 class ParallelMethods(Building):

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled
+from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled, axis_errors
 from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
@@ -400,42 +401,46 @@ class Compare(ScalarOperation):
 
 
 @dataclass(frozen=True)
-class GroupId(Spelled):
-    """``group_id``: index of this work-group, from 0 to ``group_size`` − 1."""
+class LaunchPlace(Spelled):
+    """Base of what says which work-group this is, and of how many; 0.3 knows the first axis of a launch only."""
 
-    spelling = "group_id"
-    newer_spelling = "group_id.x : {result.scalar_type}"
-    example = "%i = group_id"
-    remark = " or %i = group_id.x : index"
     pure = True
 
     result: Result
+    axis: Axis = AXES[0]
+
+    def errors(self) -> Iterator[RuleError]:
+        yield from axis_errors(self.mnemonic, self.axis)
 
     def result_type(self) -> ScalarType:
         return INDEX
-
-    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        return (group.scalar.from_python(group.group, INDEX),)
 
 
 @dataclass(frozen=True)
-class GroupSize(Spelled):
-    """``group_size``: number of work-groups of the launch."""
+class GroupId(LaunchPlace):
+    """``group_id``: index of this work-group along an axis, from 0 to the number of work-groups there − 1."""
+
+    spelling = "group_id"
+    newer_spelling = "group_id{axis} : {result.scalar_type}"
+    example = "%i = group_id"
+    remark = " or %i = group_id.x : index"
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.from_python(group.group_place[AXES.index(self.axis)], INDEX),)
+
+
+@dataclass(frozen=True)
+class GroupSize(LaunchPlace):
+    """``group_size``, in 0.4 ``num_groups.x``: number of work-groups of the launch along an axis."""
 
     spelling = "group_size"
-    newer_spelling = "num_groups.x : {result.scalar_type}"
+    newer_spelling = "num_groups{axis} : {result.scalar_type}"
     example = "%n = group_size"
     remark = " or %n = num_groups.x : index"
     newer_example = "%n = num_groups.x : index"
-    pure = True
-
-    result: Result
-
-    def result_type(self) -> ScalarType:
-        return INDEX
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        return (group.scalar.from_python(group.launch.group_size, INDEX),)
+        return (group.scalar.from_python(group.launch.extents[AXES.index(self.axis)], INDEX),)
 
 
 class ScalarMethods(Building):
@@ -521,10 +526,10 @@ class ScalarMethods(Building):
         scalar = self._scalar_type(type, operand)
         return self._add_value(kind(operand=self._operand(operand, scalar), result=self._result(scalar.part, name)))
 
-    def group_id(self, *, name: str = "") -> Value:
+    def group_id(self, axis: Axis = AXES[0], *, name: str = "") -> Value:
         """``group_id``"""
-        return self._add_value(GroupId(result=self._result(INDEX, name)))
+        return self._add_value(GroupId(result=self._result(INDEX, name), axis=axis))
 
-    def group_size(self, *, name: str = "") -> Value:
-        """``group_size``"""
-        return self._add_value(GroupSize(result=self._result(INDEX, name)))
+    def group_size(self, axis: Axis = AXES[0], *, name: str = "") -> Value:
+        """``group_size``, in 0.4 ``num_groups``"""
+        return self._add_value(GroupSize(result=self._result(INDEX, name), axis=axis))

@@ -17,8 +17,8 @@ class Fault(Exception):
         self.message = message
         self.hint = hint
 
-    def locate(self, span: Span, group: int, source: str | None) -> TLError:
-        """Return the error with the operation's span, its source line where `source` is given, and the group id."""
+    def locate(self, span: Span, group: str, source: str | None) -> TLError:
+        """Return the error with the operation's span, its source line where `source` is given, and the group's name."""
         lines = [] if source is None else source.splitlines()
         line = lines[span.line - 1] if 0 < span.line <= len(lines) else None
         message = f"{self.message} (in work-group {group})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,13 +10,14 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from tl_dpnp.language import ops
+from tl_dpnp.language.extents import Extents, group_name, place_of
 from tl_dpnp.language.interpreter import algebra, memory, scalar, work_items
 from tl_dpnp.language.interpreter.binding import bind
 from tl_dpnp.language.interpreter.fault import Fault
 
 __all__ = ["Meeting", "Steps", "Trace", "WorkGroup", "interpret"]
 
-#: Called after each operation with the group id, the operation and the values of its results.
+#: Called after each operation with the number of the work-group, the operation and the values of its results.
 Trace = Callable[[int, ops.Operation, tuple[Any, ...]], None]
 
 
@@ -35,7 +37,7 @@ Steps = Generator[Meeting, list[Any], tuple[Any, ...]]
 def interpret(
     function: ops.Function,
     arguments: Sequence[object],
-    group_size: int = 1,
+    group_size: int | Extents = 1,
     *,
     debug: bool = False,
     source: str | None = None,
@@ -49,17 +51,19 @@ def interpret(
     with mode i as axis i and strides that fit the layout; for a group a sequence of such arrays, or an object with
     the attributes ``arrays`` and ``offset`` (in elements).
 
-    `group_size` is the number of work-groups.  `debug` also reports undefined scalar operations.  `source` is the
-    program's text, quoted in errors.  `order_seed` shuffles the work-groups and the iterations of each foreach: a
-    program without data races gives the same result for every seed.  `max_steps` bounds the number of operations.
+    `group_size` is the number of work-groups along x, or three along x, y and z.  `debug` also reports undefined scalar
+    operations.  `source` is the program's text, quoted in errors.  `order_seed` shuffles the work-groups and the
+    iterations of each foreach: a program without data races gives the same result for every seed.  `max_steps` bounds
+    the number of operations.
 
     Raises `TLTypeError`, `TLBindingError` or `LayoutError` for unfit arguments, `TLBoundsError` for an access
     outside a memref, `TLError` for other broken rules and when `max_steps` is reached.
     """
     order = None if order_seed is None else random.Random(order_seed)
-    launch = _Launch(group_size, ops.work_items_of(function), debug, source, order, max_steps, trace)
+    extents = (group_size, 1, 1) if isinstance(group_size, int) else group_size
+    launch = _Launch(extents, ops.work_items_of(function), debug, source, order, max_steps, trace)
     values = bind(function, arguments)
-    for group in launch.ordered(range(group_size)):
+    for group in launch.ordered(range(math.prod(extents))):
         WorkGroup(launch, group, dict(values)).run(function.body)
 
 
@@ -67,7 +71,7 @@ def interpret(
 class _Launch:
     """What all work-groups of one launch share."""
 
-    group_size: int
+    extents: Extents
     work_items: ops.WorkItems
     debug: bool
     source: str | None
@@ -89,7 +93,7 @@ class _Launch:
 
 @dataclass
 class WorkGroup:
-    """One work-group, or one of its work-items: its id and the values of all visible names, which never shadow others.
+    """One work-group, or one of its work-items: its number and the values of all visible names, none of which shadow.
 
     What instructions are made of is at hand in `scalar`, `memory` and `algebra`; they raise `fault`.
     """
@@ -106,6 +110,11 @@ class WorkGroup:
     #: it is, and its number in its sub-group with that of the sub-group.
     iterations: list[int] = field(default_factory=list)
     place: tuple[int, int] = (0, 0)
+
+    @property
+    def group_place(self) -> Extents:
+        """The place of the work-group in the launch."""
+        return place_of(self.group, self.launch.extents)
 
     @property
     def debug(self) -> bool:
@@ -131,9 +140,10 @@ class WorkGroup:
                 self.launch.count_step()
                 results = (yield from operation.steps(self)) if operation.waits else operation.execute(self)
             except Fault as fault:
-                raise fault.locate(operation.span, self.group, self.launch.source) from None
-            for name, result in zip(operation.results, results, strict=True):
-                self.values[name.name] = result
+                name = group_name(self.group, self.launch.extents)
+                raise fault.locate(operation.span, name, self.launch.source) from None
+            for value, result in zip(operation.results, results, strict=True):
+                self.values[value.name] = result
             if self.launch.trace is not None:
                 self.launch.trace(self.group, operation, results)
         return ()

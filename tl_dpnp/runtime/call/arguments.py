@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.language.extents import Extents
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import sizes_in_elements
@@ -94,8 +95,19 @@ Argument = ScalarArgument | MemrefArgument | GroupArgument | PointersArgument
 
 @dataclass(frozen=True)
 class BoundCall:
-    """The checked arguments of a call, the queue that they share (None without arrays), the number of work-groups."""
+    """The checked arguments of a call, the queue that they share (None without arrays), the number of work-groups.
+
+    `height` and `depth` are the extents of the launch along y and z.
+    """
 
     arguments: tuple[Argument, ...]
     queue: Any
     groups: int
+    height: int = 1
+    depth: int = 1
+
+    @property
+    def extents(self) -> Extents:
+        """The numbers of work-groups along x, y and z."""
+        layer = self.height * self.depth
+        return self.groups // layer if layer else 0, self.height, self.depth

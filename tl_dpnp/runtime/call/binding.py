@@ -8,12 +8,12 @@ Source: docs/calling.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
+from tl_dpnp.language.extents import GroupSize
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arguments import (
     Argument,
@@ -110,8 +110,8 @@ class Binding:
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
-    def bind(self, arguments: Sequence[Any], group_size: int | None = None) -> BoundCall:
-        """Check the arguments, one for each parameter, and infer the number of work-groups.
+    def bind(self, arguments: Sequence[Any], group_size: GroupSize = None) -> BoundCall:
+        """Check the arguments, one for each parameter, and infer the extents of the launch.
 
         Raises `TLTypeError` for a wrong count, kind of argument or dtype, `TLBindingError` for wrong sizes,
         `LayoutError` for strides that do not fit, and `dpctl.utils.ExecutionPlacementError` for mixed queues.
@@ -120,9 +120,9 @@ class Binding:
         bound = tuple(self._bind_one(p, argument) for p, argument in enumerate(arguments))
         queue = self._queue(bound)
         shapes = [argument.shape for argument in bound]
-        groups = self.program.group_count(shapes, _as_count(group_size))
-        self.program.check_relations(shapes, groups)
-        call = BoundCall(bound, queue, groups)
+        extents = self.program.extents(shapes, group_size)
+        self.program.check_relations(shapes, extents)
+        call = BoundCall(bound, queue, math.prod(extents), *extents[1:])
         overlap = overlap_of(self.program, call) if self.debug else None
         if overlap is not None:
             raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")
@@ -323,11 +323,3 @@ class Binding:
         """Return an error about one argument, which points at its parameter."""
         return self.program.error(kind, f"argument {position + 1} of @{self.program.name}: {message}", hint,
                                   self.parameters[position].span)
-
-
-def _as_count(group_size: Any) -> int | None:
-    if group_size is None:
-        return None
-    if isinstance(group_size, bool) or not isinstance(group_size, int | np.integer):
-        raise TLTypeError(f"group_size= takes the number of work-groups, an int, not {group_size!r}")
-    return int(group_size)

@@ -20,13 +20,15 @@ __all__ = ["INTERFACES", "BatchMode", "Interface", "Usage"]
 class BatchMode:
     """A mode of a memref parameter, or the elements of a group parameter, indexed directly by ``group_id``.
 
-    `parameter` is the position of the parameter and `mode` that of the mode, None for a group.  `conditional` is true
-    if the access stands inside an ``if`` or a loop, so that not every work-group need reach it.
+    `axis` is that of the ``group_id``, `parameter` the position of the parameter, `mode` that of the mode, None for a
+    group.  `conditional` is true if the access stands inside an ``if`` or a loop, so that not every work-group need
+    reach it.
     """
 
     parameter: int
     mode: int | None
     conditional: bool
+    axis: str
     span: Span = field(compare=False)
 
     def size(self, shapes: Shapes) -> int:
@@ -41,7 +43,9 @@ class Usage:
 
     `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
     whose size or stride is known at run time only; `whole_modes` are those that anything but an index is used with.
-    A function `has_fixed_work` if linear algebra is all that a work-group does, once and on sizes that do not vary.
+    A function makes use of the place of work-groups along the `indexing_axes`, and `has_axes` if it knows others than
+    the first one.  It `has_fixed_work` if linear algebra is all that a work-group does, once and on sizes that do not
+    vary.
     """
 
     written: frozenset[int]
@@ -49,7 +53,8 @@ class Usage:
     open_modes: frozenset[tuple[int, int]]
     whole_modes: frozenset[tuple[int, int]]
     batch_modes: tuple[BatchMode, ...]
-    uses_group_id: bool
+    indexing_axes: frozenset[str]
+    has_axes: bool
     relations: tuple[Relation, ...]
     has_fixed_work: bool
     has_matrix_product: bool

@@ -1,14 +1,16 @@
-"""The launches that a kernel remembers."""
+"""What a kernel remembers of its calls."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.platforms import Launch
 
-__all__ = ["LaunchMemo", "Remembered"]
+__all__ = ["CallMemo", "Remembered"]
+
+Kept = TypeVar("Kept")
 
 
 class Remembered(NamedTuple):
@@ -18,29 +20,29 @@ class Remembered(NamedTuple):
     footprint: Footprint | None
 
 
-class LaunchMemo:
-    """The launches that a kernel remembers, by the key of their arguments.
+class CallMemo(Generic[Kept]):
+    """What a kernel remembers, such as launches, by the key of the arguments.
 
-    It forgets them all when they become too many, or the arrays that their keys describe.  Safe to use from several
+    It forgets all when that becomes too much, or the arrays that the keys describe.  Safe to use from several
     threads: what one of them forgets, another prepares again.
     """
 
-    MOST_LAUNCHES = 256
+    MOST_CALLS = 256
     MOST_ARRAYS = 1 << 16
 
     def __init__(self) -> None:
-        self._launches: dict[Hashable, Remembered] = {}
+        self._kept: dict[Hashable, Kept] = {}
         self._arrays = 0
-        self.get = self._launches.get
+        self.get = self._kept.get
 
-    def put(self, key: Hashable, launch: Remembered, arrays: int) -> None:
-        """Remember a launch whose key describes `arrays` arrays."""
-        if len(self._launches) >= self.MOST_LAUNCHES or self._arrays + arrays > self.MOST_ARRAYS:
+    def put(self, key: Hashable, kept: Kept, arrays: int) -> None:
+        """Remember something whose key describes `arrays` arrays."""
+        if len(self._kept) >= self.MOST_CALLS or self._arrays + arrays > self.MOST_ARRAYS:
             self.clear()
-        self._launches[key] = launch
+        self._kept[key] = kept
         self._arrays += arrays
 
     def clear(self) -> None:
-        """Forget all launches."""
-        self._launches.clear()
+        """Forget all."""
+        self._kept.clear()
         self._arrays = 0

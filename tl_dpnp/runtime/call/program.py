@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
-from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError
+from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError, TLTypeError
+from tl_dpnp.language.extents import AXES, Extents
 from tl_dpnp.language.ir import NO_SPAN, Function, Value
 from tl_dpnp.runtime.call.interface import BatchMode, Interface, Usage
 from tl_dpnp.runtime.call.relations import Shapes
@@ -72,6 +74,13 @@ class Program:
         return self.interface.usage
 
     @functools.cached_property
+    def along_one_axis(self) -> Program:
+        """The program that devices run where a launch has several axes: its last parameters are the extents."""
+        from tl_dpnp.lowering.grid import along_one_axis  # brings all instructions
+
+        return Program(lambda: along_one_axis(self.function), self.text, self.defined)
+
+    @functools.cached_property
     def signature(self) -> CallSignature:
         """How the function is called from Python."""
         return CallSignature(self)
@@ -95,48 +104,59 @@ class Program:
         lines = [] if self.text is None else self.text.splitlines()
         return lines[span.line - 1] if 0 < span.line <= len(lines) else None
 
-    def group_count(self, shapes: Shapes, given: int | None) -> int:
-        """Return the number of work-groups of a launch (docs/calling.md).
+    def extents(self, shapes: Shapes, given: Any) -> Extents:
+        """Return the numbers of work-groups of a launch along x, y and z (docs/calling.md).
 
-        `given` is what the caller asked for, or None.  Raises `TLBindingError` if the batch modes do not agree, if
-        nothing says how many there are, or if `given` is negative or reaches beyond a batch mode that every
-        work-group indexes.
+        `given` is what the caller asked for: a number along x, three numbers, or None.  Raises `TLTypeError` for
+        anything else, and `TLBindingError` if the batch modes along an axis do not agree, if nothing says how many
+        work-groups there are, or if a number is negative or reaches beyond a batch mode that all work-groups index.
         """
-        name = f"@{self.name}"
-        sizes = [(mode.size(shapes), mode) for mode in self.usage.batch_modes]
-        if given is not None:
-            if given < 0:
+        numbers = _given_extents(given)
+        x, y, z = (self._extent(axis, number, shapes, given) for axis, number in zip(AXES, numbers, strict=True))
+        if x * y * z > INDEX.maximum:
+            raise self.error(TLBindingError, f"{x} x {y} x {z} work-groups: their number must fit 64 bits")
+        return x, y, z
+
+    def _extent(self, axis: str, number: int | None, shapes: Shapes, given: Any) -> int:
+        """Return the number of work-groups along an axis, where `number` is the caller's, or None."""
+        name, asks = f"@{self.name}", "group_id" if axis == AXES[0] else f"group_id.{axis}"
+        along = "" if axis == AXES[0] else f" along {axis}"
+        by_hand = "group_size=(x, y, z)" if self.usage.has_axes else "group_size=n"
+        sizes = [(mode.size(shapes), mode) for mode in self.usage.batch_modes if mode.axis == axis]
+        if number is not None:
+            if number < 0:
                 raise self.error(TLBindingError, f"group_size={given}: the number of work-groups cannot be negative")
-            if given > INDEX.maximum:
+            if number > INDEX.maximum:
                 raise self.error(TLBindingError, f"group_size={given}: the number of work-groups must fit 64 bits")
             for size, mode in sizes:
-                if size < given and not mode.conditional:
+                if size < number and not mode.conditional:
                     message = (f"group_size={given} is too large for {name}: {self._batch_mode(mode, size)}, and every "
-                               "work-group indexes it by group_id")
-                    raise self.error(TLBindingError, message, f"give at most group_size={size}", mode.span)
-            return given
+                               f"work-group indexes it by {asks}")
+                    most = f"group_size={size}" if isinstance(given, int) else f"{size} along {axis}"
+                    raise self.error(TLBindingError, message, f"give at most {most}", mode.span)
+            return number
         if len({size for size, _ in sizes}) > 1:
             texts = dict.fromkeys(self._batch_mode(mode, size) for size, mode in sizes)
             raise self.error(
                 TLBindingError,
-                f"the number of work-groups of {name} is ambiguous: {', '.join(texts)}",
-                "give arrays of equal batch sizes, or the number of work-groups by hand: group_size=n",
+                f"the number of work-groups of {name}{along} is ambiguous: {', '.join(texts)}",
+                f"give arrays of equal batch sizes, or the number of work-groups by hand: {by_hand}",
             )
         if sizes:
             return sizes[0][0]
-        if self.usage.uses_group_id:
+        if axis in self.usage.indexing_axes:
             raise self.error(
                 TLBindingError,
-                f"the number of work-groups of {name} cannot be inferred: no group and no mode of a parameter is "
-                "indexed by group_id itself",
-                "give it by hand: group_size=n",
+                f"the number of work-groups of {name}{along} cannot be inferred: no group and no mode of a parameter "
+                f"is indexed by {asks} itself",
+                f"give it by hand: {by_hand}",
             )
         return 1
 
-    def check_relations(self, shapes: Shapes, groups: int) -> None:
+    def check_relations(self, shapes: Shapes, extents: Extents) -> None:
         """Raise `TLBindingError` if sizes that an instruction requires to be equal are not."""
-        for relation in self.usage.relations if groups else ():
-            violation = relation.violation(shapes, groups)
+        for relation in self.usage.relations if all(extents) else ():
+            violation = relation.violation(shapes, extents)
             if violation is not None:
                 raise self.error(TLBindingError, violation, "pass arrays of fitting shapes", relation.span)
 
@@ -144,3 +164,20 @@ class Program:
         parameter = self.parameters[mode.parameter]
         return f"{parameter} has {size} elements" if mode.mode is None else \
             f"mode {mode.mode} of {parameter} has size {size}"
+
+
+def _given_extents(given: Any) -> tuple[int | None, int | None, int | None]:
+    """Return what ``group_size=`` says of each axis; raises `TLTypeError` where it is neither a number nor three."""
+    match given:
+        case None:
+            return None, None, None
+        case (x, y, z) if all(map(_is_number, (x, y, z))):
+            return int(x), int(y), int(z)
+        case _ if _is_number(given):
+            return int(given), None, None
+    raise TLTypeError("group_size= takes the number of work-groups, an int, or three along x, y and z, not "
+                      f"{given!r}")
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, Integral) and not isinstance(given, bool)

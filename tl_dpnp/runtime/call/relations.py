@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from tl_dpnp.errors import Span
+from tl_dpnp.language.extents import AXES, Extents, place_name
 from tl_dpnp.language.ir import Value
 
-__all__ = ["GROUP_ID", "UNKNOWN", "Element", "Extent", "Relation", "Shapes"]
+__all__ = ["UNKNOWN", "Element", "Extent", "Relation", "Shapes"]
 
-GROUP_ID = "group_id"
 UNKNOWN = "unknown"
-#: Which element of a group: the one at a constant index, the one that belongs to each work-group, or some other; None
-#: where the parameter is no group.
+#: Which element of a group: the one at a constant index, the one at each work-group's place along an axis, or some
+#: other; None where the parameter is no group.
 Element = int | str | None
 
 #: For each parameter the shape of its array, for a group those of its elements, for a scalar nothing.
@@ -32,16 +33,16 @@ class Extent:
     mode: int
     element: Element = None
 
-    def sizes(self, shapes: Shapes, groups: int) -> list[int]:
-        """Return the size: one number, or one for each work-group."""
+    def sizes(self, shapes: Shapes, extents: Extents) -> list[int]:
+        """Return the size: one number, or one for each place along an axis."""
         shape = shapes[self.parameter]
         match self.element:
             case None:
                 return [shape[self.mode]]  # type: ignore[list-item]
             case int():
                 return [element[self.mode] for element in shape[self.element : self.element + 1]]  # type: ignore[index]
-            case _:
-                return [element[self.mode] for element in shape[:groups]]  # type: ignore[index]
+            case axis:
+                return [element[self.mode] for element in shape[:extents[AXES.index(axis)]]]  # type: ignore[index]
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,25 @@ class Relation:
     second_memref: Value = field(compare=False)
     span: Span = field(compare=False)
 
-    def violation(self, shapes: Shapes, groups: int) -> str | None:
+    def violation(self, shapes: Shapes, extents: Extents) -> str | None:
         """Return what is wrong with the sizes of a call, or None."""
-        first, second = self._sizes(self.first, shapes, groups), self._sizes(self.second, shapes, groups)
-        by_group = max(len(first), len(second)) > 1
-        if len(first) == 1:
-            first = first * len(second)
-        if len(second) == 1:
-            second = second * len(first)
-        for group, (one, other) in enumerate(zip(first, second, strict=False)):
+        first, second = ([*enumerate(self._sizes(size, shapes, extents))] for size in (self.first, self.second))
+        axes = [_axis_of(self.first), _axis_of(self.second)]
+        met = zip(first, second, strict=False) if axes[0] is not None and axes[0] == axes[1] else product(first, second)
+        for (one_place, one), (other_place, other) in met:
             if one != other:
-                where = f" in work-group {group}" if by_group else ""
+                place = {axes[0]: one_place, axes[1]: other_place}
+                named = place_name((place.get("x", 0), place.get("y", 0), place.get("z", 0)), extents)
+                where = f" in work-group {named}" if max(len(first), len(second)) > 1 else ""
                 return (f"the sizes do not fit{where}: {self.letter} is {one} in {self.first_memref} but {other} in "
                         f"{self.second_memref}")
         return None
 
     @staticmethod
-    def _sizes(size: Extent | int, shapes: Shapes, groups: int) -> list[int]:
-        return [size] if isinstance(size, int) else size.sizes(shapes, groups)
+    def _sizes(size: Extent | int, shapes: Shapes, extents: Extents) -> list[int]:
+        return [size] if isinstance(size, int) else size.sizes(shapes, extents)
+
+
+def _axis_of(size: Extent | int) -> str | None:
+    """Return the axis along which a size may be another one in each work-group."""
+    return size.element if isinstance(size, Extent) and isinstance(size.element, str) else None

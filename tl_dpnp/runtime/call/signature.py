@@ -130,7 +130,7 @@ class CallSignature:
                 kind = inspect.Parameter.KEYWORD_ONLY
             found.append(inspect.Parameter(name, kind, default=default, annotation=str(parameter.type)))
         found.append(inspect.Parameter("group_size", inspect.Parameter.KEYWORD_ONLY, default=None,
-                                       annotation="int | None"))
+                                       annotation="int | tuple[int, int, int] | None"))
         return inspect.Signature(found, return_annotation=None)
 
     @functools.cached_property
@@ -155,12 +155,13 @@ class CallSignature:
         widths = [max([len(row[column]) for row in rows], default=0) for column in range(2)]
         lines = [f"  {name:<{widths[0]}}  {type_:<{widths[1]}}  {what}" for name, type_, what in rows]
         counted = ("by default as many as the batches have" if usage.batch_modes else
-                   "which nothing else says: give it" if usage.uses_group_id else "by default 1")
+                   "which nothing else says: give it" if usage.indexing_axes else "by default 1")
+        along = " (along x, y and z)" if usage.has_axes else ""
         return "\n".join([
             self.text, "",
             "A compiled function of the tensor language. Arguments are given by position or by name:", "",
             *lines,
-            f"  group_size: the number of work-groups, {counted}", "",
+            f"  group_size: the number of work-groups{along}, {counted}", "",
             "The call returns None: results are in the arguments that are written. See also the methods submit, tune,",
             "diagnostics, schedules and inspect_source, and the attribute source_text.",
         ])

@@ -12,9 +12,10 @@ from typing import Literal
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
+from tl_dpnp.language.extents import AXES
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.interface import BatchMode, Interface, Usage
-from tl_dpnp.runtime.call.relations import GROUP_ID, UNKNOWN, Element, Extent, Relation
+from tl_dpnp.runtime.call.relations import UNKNOWN, Element, Extent, Relation
 
 __all__ = ["analyse", "interface_of"]
 
@@ -32,7 +33,7 @@ class _View:
     element: Element = None
 
 
-#: What a name stands for: a view of a parameter or the group id; other names are of no interest.
+#: What a name stands for: a view of a parameter, or the group id along an axis; other names are of no interest.
 _Scope = dict[str, "_View | str"]
 #: Where an operation stands: every work-group reaches it, unless a loop has no iterations or a branch is not taken.
 _Reach = Literal["always", "loop", "branch"]
@@ -50,7 +51,9 @@ def analyse(function: ops.Function) -> Usage:
                 pass
     walk.region(function.body, scope, "always")
     return Usage(frozenset(walk.written), frozenset(walk.read), frozenset(walk.open_modes),
-                 frozenset(walk.whole_modes), tuple(dict.fromkeys(walk.batch_modes)), walk.uses_group_id,
+                 frozenset(walk.whole_modes), tuple(dict.fromkeys(walk.batch_modes)), frozenset(walk.indexing_axes),
+                 any(isinstance(operation, ops.LaunchPlace) and operation.axis != AXES[0]
+                     for operation in function.body.walk()),
                  tuple(dict.fromkeys(walk.relations)), _has_fixed_work(function), any(
                      isinstance(operation, ops.Contraction) and operation.is_matrix_product
                      for operation in function.body.walk()))
@@ -83,7 +86,7 @@ class _Walk:
     open_modes: set[tuple[int, int]] = field(default_factory=set)
     whole_modes: set[tuple[int, int]] = field(default_factory=set)
     batch_modes: list[BatchMode] = field(default_factory=list)
-    uses_group_id: bool = False
+    indexing_axes: set[str] = field(default_factory=set)
     relations: list[Relation] = field(default_factory=list)
 
     def region(self, region: ops.Region, outer: _Scope, reach: _Reach) -> None:
@@ -97,14 +100,14 @@ class _Walk:
 
     def operation(self, operation: ops.Operation, scope: _Scope, reach: _Reach) -> None:
         """Note what one operation writes and indexes, and what its result stands for."""
-        if any(self._is_group_id(operand, scope) for operand in operation.operands):
-            self.uses_group_id = True
+        self.indexing_axes.update(
+            axis for operand in operation.operands if (axis := self._axis(operand, scope)) is not None)
         self._note_whole_modes(operation, scope)
         for result in operation.results:
             scope.pop(result.name, None)
         match operation:
-            case ops.GroupId(result=result):
-                scope[result.name] = GROUP_ID
+            case ops.GroupId(result=result, axis=axis):
+                scope[result.name] = axis
             case ops.Load(source=source, indices=indices, result=result):
                 view = self._index(source, indices, scope, reach, operation.span)
                 if view is not None and isinstance(source.type, GroupType):
@@ -165,8 +168,9 @@ class _Walk:
         is_group = isinstance(source.type, GroupType)
         modes = (None,) if is_group else view.modes
         for mode, index in zip(modes, indices, strict=True):
-            if self._is_group_id(index, scope) and (is_group or mode is not None) and view.element is None:
-                self.batch_modes.append(BatchMode(view.parameter, mode, reach != "always", span))
+            axis = self._axis(index, scope)
+            if axis is not None and (is_group or mode is not None) and view.element is None:
+                self.batch_modes.append(BatchMode(view.parameter, mode, reach != "always", axis, span))
         return view
 
     @staticmethod
@@ -214,7 +218,7 @@ class _Walk:
             case ops.Constant(value=int(value)):
                 return value
             case _:
-                return GROUP_ID if self._is_group_id(index, scope) else UNKNOWN
+                return self._axis(index, scope) or UNKNOWN
 
     def _write(self, target: ops.Value, scope: _Scope) -> None:
         view = scope.get(target.name)
@@ -227,8 +231,10 @@ class _Walk:
             self.read.add(view.parameter)
 
     @staticmethod
-    def _is_group_id(operand: ops.Operand | None, scope: _Scope) -> bool:
-        return isinstance(operand, ops.Value) and scope.get(operand.name) == GROUP_ID
+    def _axis(operand: ops.Operand | None, scope: _Scope) -> str | None:
+        """Return the axis along which an operand is the group id, None for any other one."""
+        known = scope.get(operand.name) if isinstance(operand, ops.Value) else None
+        return known if isinstance(known, str) else None
 
 
 def _index_of(entry: ops.Slice) -> ops.Operand | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
+from tl_dpnp.language.extents import Extents
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
@@ -102,7 +104,7 @@ class CudaPlatform:
                               listed=_listed(call))
         lengths = [len(argument.shape) for argument in call.arguments
                    if isinstance(argument, GroupArgument | PointersArgument)]
-        return CheckedLaunch(handle, queue, flat, call.groups, plan, stream, lengths, binding.program.text)
+        return CheckedLaunch(handle, queue, flat, call.extents, plan, stream, lengths, binding.program.text)
 
     def call_remarks(self, handle: Any) -> list[str]:
         return []
@@ -299,19 +301,19 @@ class CheckedLaunch(CudaLaunch):
     waits = True
 
     def __init__(
-        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
+        self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, extents: Extents, plan: LaunchPlan,
         stream: Callable[[], int], lengths: Sequence[int], text: str | None,
     ) -> None:
         self._record = driver.Memory(queue.ordinal, 8 * CHECK_RECORD_LENGTH)
         flat.values.extend((Int64(self._record.address), *map(Int64, lengths)))
-        super().__init__(function, queue, flat, groups, plan, stream)
-        self._plan, self._text = plan, text
+        super().__init__(function, queue, flat, math.prod(extents), plan, stream)
+        self._plan, self._text, self._extents = plan, text, extents
 
     def on(self, stream: int, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         with self._parameters.lock:
             self._record.write(np.zeros(CHECK_RECORD_LENGTH, np.int64))
             super().on(stream, arguments, addresses)
-            raise_if_failed(self._record.read("int64").tolist(), self._plan, self._text)
+            raise_if_failed(self._record.read("int64").tolist(), self._plan, self._text, self._extents)
 
 
 @functools.cache

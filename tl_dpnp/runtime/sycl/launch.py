@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tl_dpnp.errors import TLBindingError, TLError
+from tl_dpnp.language.extents import Extents
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE, LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument
@@ -226,9 +227,11 @@ class DirectLaunch(Launch):
 class CheckedLaunch(Launch):
     """A launch of a kernel that was compiled with ``debug=True``: it ends with the check of its record."""
 
-    def __init__(self, *parts: Any, plan: LaunchPlan, text: str | None, group_lengths: tuple[int, ...]) -> None:
+    def __init__(
+        self, *parts: Any, plan: LaunchPlan, text: str | None, group_lengths: tuple[int, ...], extents: Extents
+    ) -> None:
         super().__init__(*parts)
-        self.plan, self.text, self.group_lengths = plan, text, group_lengths
+        self.plan, self.text, self.group_lengths, self.extents = plan, text, group_lengths, extents
 
     def start(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = (), depends: Sequence[Any] = ()) -> Any:
         """Run the kernel to its end; raises `TLBoundsError` for the first check that failed."""
@@ -237,7 +240,7 @@ class CheckedLaunch(Launch):
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
         with self.turn:
             event.wait()
-        raise_if_failed(record.tolist(), self.plan, self.text)
+        raise_if_failed(record.tolist(), self.plan, self.text, self.extents)
         return event
 
 
@@ -271,7 +274,7 @@ def prepare(
     parts = (handle.kernel, queue, flat, *ranges, (handle, *flat.tables))
     if plan.checks:
         lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
-        return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths)
+        return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths, extents=call.extents)
     return DirectLaunch(*parts, short=ShortCalls(handle, plan)) if supports(queue) else Launch(*parts)
 
 

@@ -128,7 +128,7 @@ class Workbench:
         self.default: Choice = tuple(instruction.default for instruction in instructions)
         self.ready: dict[Choice, Ready] = {}
         self._replicas = platform.replicas(call, arguments, binding.program.usage, queue)
-        self._call = binding.bind(self._replicas.arguments, call.groups)
+        self._call = binding.bind(self._replicas.arguments, call.extents)
         self._calls = 0
 
     def schedules(self, choice: Choice) -> tuple[tuple[str, str], ...]:
