@@ -96,6 +96,13 @@ def test_the_assembler_takes_them(types, transposes):
     assert resources.stack <= 256
 
 
+def test_kernels_for_known_sizes_have_them_as_numbers():
+    """Nothing is read of arguments but what is not known: how many products there are, and where."""
+    known = tl_dpnp.compile(source("f32", "f32", sizes=(101, 117, 133), batched="ABC"), target="cuda", form="blocked")
+    text = only(known.inspect_source())
+    assert f", 101, 117, 133, products, 0, f32(1.0), f32(0.0), matrix_2, 4, {4 * 101}, {4 * 101 * 133}, matrix_3" in text
+
+
 def test_older_devices_have_no_clusters():
     device = replace(H200, copy_engine=False, warpgroup_products=False, architecture="sm_86", local_memory=99 << 10)
     program = Program(parse(source("f32", "f32", "n.t", beta="%beta")).functions[0])
@@ -254,6 +261,24 @@ def test_batches_and_rounding(element, error):
     got = given[2].movedim(-1, 0).cpu().double().numpy()
     assert np.linalg.norm(got - expected) < error * np.linalg.norm(expected)
     assert [signature.form for signature in kernel.signatures] == ["blocked"]
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_known_sizes(element, result, transposes):
+    """Columns of results start at odd places, tiles are ragged, and matrices follow one another without gaps."""
+    generator = np.random.default_rng(11)
+    for (m, n, k), beta in itertools.product(((65, 131, 66), (97, 70, 33)), (0.0, 1.0)):
+        shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+        a, b, c = (generator.integers(-3, 4, (5, *shape)).astype(np.float32) for shape in shapes)
+        kernel = compiled(element, source(plain(element), result, transposes, beta=str(beta), sizes=(m, n, k),
+                                          batched="ABC"), form="blocked")
+        expected = torch.from_numpy(expected_of(transposes, (1.0, beta), a, b, c)).to(DTYPES[result])
+        given = [Layout().place(values, name).movedim(0, -1) for values, name in (
+            (a, plain(element)), (b, plain(element)), (c if beta else np.full_like(c, np.nan), result))]
+        kernel(1.0, beta, *given)
+        assert torch.equal(given[2].movedim(-1, 0).cpu(), expected), (m, n, k, beta)
 
 
 @on_device

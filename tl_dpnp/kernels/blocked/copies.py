@@ -5,6 +5,7 @@ A copy whose element is not there writes a zero.  Source: PTX ISA 9.0, section 9
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,7 +50,7 @@ class Panel:
         """Threads along memory."""
         if self._is_along_k:
             return max(self.lanes, self.threads // self.extent)
-        return min(self.extent, self.threads)
+        return math.gcd(self.extent, self.threads)
 
     @property
     def _counts(self) -> tuple[int, int]:

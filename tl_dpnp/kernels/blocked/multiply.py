@@ -49,6 +49,16 @@ class WarpTile(ABC):
     def sums(self) -> list[tuple[int, int]]:
         """Row and column of each sum, from the thread's first on."""
 
+    @property
+    @abstractmethod
+    def vector(self) -> int:
+        """Sums that follow one another along rows, and in memory."""
+
+    @property
+    @abstractmethod
+    def first_columns(self) -> tuple[int, int]:
+        """How many first columns threads have, and how far apart."""
+
     @abstractmethod
     def lanes(self, consecutive: Consecutive) -> int:
         """Return the threads that copy along the sum where that goes along memory."""
@@ -88,6 +98,11 @@ class MultiplyAdds(WarpTile):
     size = 4
     k = 1
     capability = (8, 0)
+    vector = _VECTOR
+
+    @property
+    def first_columns(self) -> tuple[int, int]:
+        return self.lane_columns, _VECTOR
 
     @property
     def _vectors(self) -> tuple[int, int]:
@@ -151,6 +166,8 @@ class TensorCores(WarpTile):
     instruction: str
 
     size = 8
+    vector = 1
+    first_columns = 4, 2
 
     @property
     def capability(self) -> tuple[int, int]:

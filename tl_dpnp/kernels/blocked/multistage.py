@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Panel
+from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.multiply import WarpTile
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 
@@ -65,6 +66,15 @@ class MultistageProduct(BlockedProduct):
         return max(self.stages * self._stage, size if self.has_clusters else 0)
 
     @property
+    def epilogue(self) -> Epilogue:
+        """Each warp has a part of the stage that no panel comes to before all sums are stored."""
+        tile = self.warp_tile
+        return Epilogue(
+            tile.rows, tuple(self.sums), tile.vector, tile.first_columns, self._column_groups, 1,
+            self._stage // self.warps // 16 * 16, 1, "bar.warp.sync 0xffffffff;", self._sum, self.result,
+            self.rows_consecutive, self.has_clusters)
+
+    @property
     def _body(self) -> list[str]:
         return [
             _REGISTERS, *(panel.registers for panel in self.panels), self.warp_tile.registers, *self._prepare(),
@@ -110,6 +120,16 @@ class MultistageProduct(BlockedProduct):
                 lines += panel.to_next() if stage else panel.to_second()
             lines += ["cp.async.commit_group;", *self._advance("write")]
         return lines
+
+    def _store(self) -> list[str]:
+        """Store the sums of the tile that starts at row om and column on of matrix og."""
+        tile, warp_rows = self.warp_tile, self.rows // self.warp_tile.rows
+        return [
+            *tile.place(), f"rem.u32 x, warp, {warp_rows}; mad.lo.u32 om, x, {tile.rows}, om;",
+            f"div.u32 x, warp, {warp_rows}; mad.lo.u32 on, x, {tile.columns}, on;",
+            f"add.u32 buffer, base, {(self.stages - 1) * self._stage}; "
+            f"mad.lo.u32 buffer, warp, {self.epilogue.memory}, buffer;",
+            *self.epilogue.store()]
 
     def _to_stage(self) -> list[str]:
         return [f"add.u32 {panel.name}w, {panel.name}w0, write;" for panel in self.panels]

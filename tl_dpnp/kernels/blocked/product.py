@@ -1,7 +1,7 @@
 """Large products whose operands threads copy: any sizes, transposes, strides, addresses, alpha and beta.
 
-Blocks stay and compute one tile of a result after another, and each thread stores its sums itself.  `multistage` and
-`warpgroups` have the two ways to copy and to multiply.
+Blocks stay and compute one tile of a result after another.  `multistage` and `warpgroups` have the two ways to copy and
+to multiply, and `epilogue` the way of the sums to the result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 from llvmlite import ir
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
+from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.llvm import I32, Intrinsic
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
@@ -27,15 +28,12 @@ LEFT, RIGHT = 7, 11
 _BAND = 8
 #: Sums of a thread that follow one another and are added up by the same block of a cluster.
 _TOGETHER = 4
-#: Elements of a thread that are loaded together before results are stored: more go to memory, for want of registers.
-_OLD = 8
 
 _REGISTERS = """{
-.reg .pred p, q, more, again, keep, present, stored;
+.reg .pred p, q, more, again, keep, stored;
 .reg .b32 thread, lane, warp, base, tile, tiles, each, band, blocks, rows, columns;
 .reg .b32 m, n, k, steps, step, first, parts, rank, begin, start, low, high, tm, tn, tg, om, on, og, er, ec, x, y, z;
-.reg .b64 w, dp, dc, dr;
-.reg .b16 half, zero;"""
+.reg .b64 w;"""
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,11 @@ class BlockedProduct(ABC):
 
     @property
     @abstractmethod
+    def epilogue(self) -> Epilogue:
+        """How sums are stored."""
+
+    @property
+    @abstractmethod
     def _body(self) -> list[str]:
         """The text between the declarations of all and the end, DONE."""
 
@@ -102,9 +105,8 @@ class BlockedProduct(ABC):
     @property
     def text(self) -> str:
         """The body of the kernel as inline PTX."""
-        stored = "b16" if self.result in ("f16", "bf16") else self.result
-        values = f".reg .{self._sum} o, v, o<4>; .reg .{stored} old<{_OLD}>; mov.b16 zero, 0;"
-        return "\n".join([_REGISTERS, values, *self._numbers(), *self._body, "DONE: }"])
+        others = f".reg .{self._sum} o, o<4>;"
+        return "\n".join([_REGISTERS, others, self.epilogue.registers, *self._numbers(), *self._body, "DONE: }"])
 
     def _numbers(self) -> list[str]:
         """Find numbers of the call."""
@@ -145,11 +147,11 @@ class BlockedProduct(ABC):
         return [f"mov.{self._sum} d{i}, {zero};" for i in range(len(self.sums))]
 
     @cached_property
-    def _column_groups(self) -> list[list[int]]:
+    def _column_groups(self) -> tuple[tuple[int, ...], ...]:
         """The columns of a thread's sums, from left to right, those together whose sums move together."""
         groups = {tuple(sorted({column for _, column in self.sums[first : first + _TOGETHER]}))
                   for first in range(0, len(self.sums), _TOGETHER)}
-        return [list(group) for group in sorted(groups)]
+        return tuple(sorted(groups))
 
     def _reduce(self, threads: int, synchronize: str) -> list[str]:
         """Add up the parts of the blocks of a cluster: each block has the sums of some columns in the end.
@@ -181,71 +183,3 @@ class BlockedProduct(ABC):
                     lines.append(f"@p ld.shared::cluster.v{width}.{self._sum} {others}, [y+{first * threads * size}];")
                     lines += [f"@p add.rn.{self._sum} d{first + i}, d{first + i}, o{i};" for i in range(width)]
         return [*lines, f"add.u32 z, z, 1; setp.lt.u32 p, z, parts; @p bra PART; {together}", "WHOLE:"]
-
-    def _store(self) -> list[str]:
-        """Store the sums of a tile that starts at row om and column on of matrix og.
-
-        What is there before is loaded for some columns at once, since a load does not go ahead of a store that may be
-        to the same place.
-        """
-        lines = [
-            "add.u32 om, om, er; add.u32 on, on, ec;",
-            "cvt.u64.u32 w, om; mad.lo.s64 dp, w, $16, $15; cvt.u64.u32 w, on; mad.lo.s64 dp, w, $17, dp;",
-            "cvt.u64.u32 w, og; mad.lo.s64 dp, w, $18, dp; sub.s32 om, m, om; sub.s32 on, n, on;",
-        ]
-        places = [(place, column) for place, group in enumerate(self._column_groups) for column in group]
-        for first in range(0, len(places), self._columns_at_once):
-            lines += self._store_columns(first, places[first : first + self._columns_at_once])
-        return lines
-
-    @property
-    def _columns_at_once(self) -> int:
-        """Columns whose old elements are loaded together."""
-        return max(1, _OLD // (len(self.sums) // len({column for _, column in self.sums})))
-
-    def _store_columns(self, first: int, places: Sequence[tuple[int, int]]) -> list[str]:
-        """Store the sums of some columns, with the numbers of their groups; `first` is the number of the first one."""
-        size = {"f64": 8, "f32": 4}.get(self.result, 2)
-        loads: list[str] = []
-        stores: list[str] = []
-        old = 0
-        for place, column in places:
-            # Found twice, which takes less than the registers that would keep them.
-            find = f"setp.gt.s32 present, on, {column}; mul.lo.s64 dc, $17, {column}; add.s64 dc, dc, dp;"
-            if self.has_clusters:
-                find += (f" setp.le.and.u32 present, low, {place}, present;"
-                         f" setp.gt.and.u32 present, high, {place}, present;")
-            loads.append(find)
-            stores.append(find)
-            for number, (row, own) in enumerate(self.sums):
-                if own != column:
-                    continue
-                address, find = f"[dc+{row * size}]", f"setp.gt.and.s32 q, om, {row}, present;"
-                if not self.rows_consecutive:
-                    address = "[dr]"
-                    find += f" mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;"
-                loads.append(f"{find} @q {self._load_old(old, address)}")
-                stores += [f"{find} mul.rn.{self._sum} v, d{number}, $5;",
-                           f"@keep {self._widen_old(old)} @keep fma.rn.{self._sum} v, $6, o, v;", self._new(address)]
-                old += 1
-        return [f"@!keep bra COLUMN{first};", *loads, f"COLUMN{first}:", *stores]
-
-    def _load_old(self, number: int, place: str) -> str:
-        """Load an element as it is stored."""
-        if self.result in ("f16", "bf16"):
-            return f"ld.global.b16 old{number}, {place};"
-        return f"ld.global.{self.result} old{number}, {place};"
-
-    def _widen_old(self, number: int) -> str:
-        """Make a loaded element one of the sums' type."""
-        match self.result:
-            case "f16":
-                return f"cvt.f32.f16 o, old{number};"
-            case "bf16":
-                return f"mov.b32 x, {{zero, old{number}}}; @keep mov.b32 o, x;"
-        return f"mov.{self.result} o, old{number};"
-
-    def _new(self, place: str) -> str:
-        if self.result in ("f16", "bf16"):
-            return f"cvt.rn.{self.result}.f32 half, v; @q st.global.b16 {place}, half;"
-        return f"@q st.global.{self.result} {place}, v;"

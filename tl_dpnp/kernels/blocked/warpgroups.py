@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow, multiplied, warpgroup_row
@@ -25,7 +26,9 @@ _LOADING = _LOADERS * LANES
 _ALIGNMENT = 1024
 #: Pairs of elements that a thread loads one by one before it stores them; the next ones are asked for before.
 _BATCH = 16
-_REGISTERS = """.reg .b32 stage, phase, full, empty, used, left, right, group, loader, lu, ru, bars, ka;
+#: Bytes of shared memory in which a warpgroup exchanges sums: 16 columns of them, twice.
+_EXCHANGED = 2 * 16 * 288
+_REGISTERS = """.reg .b32 barrier, stage, phase, full, empty, used, left, right, group, loader, lu, ru, bars, ka;
 .reg .pred one, even, e0, e1, f0, f1;
 .reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
 
@@ -85,11 +88,18 @@ class WarpgroupProduct(BlockedProduct):
     @property
     def stages(self) -> int:
         """Stages of the ring."""
-        return (self.shared_memory - 2 * _ALIGNMENT) // self._stage
+        return (self.shared_memory - 2 * _ALIGNMENT - _GROUPS * self.epilogue.memory) // self._stage
 
     @property
     def used_memory(self) -> int:
-        return self.stages * self._stage + 2 * _ALIGNMENT
+        return self.stages * self._stage + 2 * _ALIGNMENT + _GROUPS * self.epilogue.memory
+
+    @cached_property
+    def epilogue(self) -> Epilogue:
+        """Each warpgroup exchanges its sums, while panels of the next tile come."""
+        return Epilogue(
+            _GROUP_ROWS, tuple(self.sums), 1, (4, 2), self._column_groups, THREADS // LANES, _EXCHANGED, 2,
+            f"bar.sync barrier, {THREADS};", self._sum, self.result, self.rows_consecutive, self.has_clusters)
 
     @property
     def sums(self) -> list[tuple[int, int]]:
@@ -112,7 +122,6 @@ class WarpgroupProduct(BlockedProduct):
             f"setp.ge.u32 p, thread, {_GROUPS * THREADS}; @p bra LOADER;",
             f"mov.b64 ha, {left.descriptor:#x}; mov.b64 hb, {right.descriptor:#x};",
             f"div.u32 group, thread, {THREADS}; rem.u32 x, thread, {THREADS}; setp.eq.u32 one, x, 0;",
-            "shr.u32 x, lane, 2; mad.lo.u32 er, warp, 16, x; and.b32 x, lane, 3; shl.b32 ec, x, 1;",
             *self._multiply(), *self._load(),
         ]
 
@@ -136,9 +145,18 @@ class WarpgroupProduct(BlockedProduct):
             *self._next_stage(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra STEP;",
             f"wgmma.wait_group.sync.aligned 0; @!one bra LAST; {release} LAST:",
             *self._reduce(_GROUPS * THREADS, f"bar.sync 1, {_GROUPS * THREADS};"),
-            "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg;", *self._store(),
+            *self._store(),
             "add.u32 tile, tile, blocks; bra TILE;",
         ]
+
+    def _store(self) -> list[str]:
+        """Store the sums of a tile; barriers 0 and 1 are for all that multiply."""
+        return [
+            f"mad.lo.u32 om, group, {_GROUP_ROWS}, tm; mov.u32 on, tn; mov.u32 og, tg; add.u32 barrier, group, 2;",
+            f"and.b32 member, warp, {THREADS // LANES - 1}; shr.u32 x, lane, 2; mad.lo.u32 er, member, 16, x; "
+            "and.b32 x, lane, 3; shl.b32 ec, x, 1;",
+            f"add.u32 buffer, bars, {_ALIGNMENT // 2}; mad.lo.u32 buffer, group, {self.epilogue.memory}, buffer;",
+            *self.epilogue.store()]
 
     def _next_stage(self) -> list[str]:
         return [f"add.u32 stage, stage, 1; setp.eq.u32 p, stage, {self.stages};",

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
-from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
-from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
-from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
+from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Constant, Evaluate, Expression, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.mappings.block_tiles import TILES
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
@@ -35,32 +34,10 @@ __all__ = ["Blocked", "find_blocking"]
 #: Multiplications from which one product is worth a kernel that fills a GPU.
 _LEAST = 1 << 18
 _LANES = 32
+#: What neighbours of a matrix are apart along: the side of the result, or the rows of that, the other mode, the batch.
+_ALONG = ("side", "other", "batch")
 
 
-@dataclass(frozen=True)
-class _Tile:
-    """Rows and columns of a tile, how warps multiply, depth and number of stages."""
-
-    rows: int
-    columns: int
-    warp_tile: WarpTile
-    depth: int = 16
-    stages: int = 4
-
-
-_F64 = "m16n8k4_f64_f64_f64"
-#: By the type of the operands; the catalogue has the speed of each (`tl_dpnp.target.multiprocessor.TileSpeed`).
-_TILES = {
-    "f32": (
-        _Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), _Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
-        _Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), _Tile(64, 64, MultiplyAdds(32, 32, 4, 8)),
-        _Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
-    ),
-    "f64": (
-        _Tile(128, 128, TensorCores(64, 32, _F64)), _Tile(128, 64, TensorCores(64, 32, _F64)),
-        _Tile(64, 64, TensorCores(32, 32, _F64)), _Tile(16, 128, TensorCores(16, 32, _F64)),
-    ),
-}
 _HALVES = ("f16", "bf16")
 #: Rows of a tile of warpgroups, and its columns.
 _ROWS, _COLUMNS = 128, (192, 128, 64)
@@ -99,10 +76,10 @@ class Blocked(Mapping):
 
     @property
     def body(self) -> Body:
-        """The body of the kernel: an intrinsic for each shape."""
+        """The body of the kernel: an intrinsic for each shape, with the sizes and distances that are known."""
         sides = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
         numbers = ("shape", "rows", "columns", "depth", "products", "keeps")
-        distances = [f"{matrix}_{along}" for matrix in sides for along in ("side", "other", "batch")]
+        distances = [f"{matrix}_{along}" for matrix in sides for along in _ALONG]
         parameters = self.function.parameters
         addresses = {number: f"matrix_{number}" for number, parameter in enumerate(parameters)
                      if isinstance(parameter.type, MemrefType)}
@@ -110,14 +87,40 @@ class Blocked(Mapping):
                      Argument("beta", self.factor), *(Argument(name, INDEX) for name in distances),
                      *(Argument(name, INDEX) for name in addresses.values()))
         names = {argument.name: Name(argument.name, argument.type) for argument in arguments}
-        given = [names[name] for name in (*numbers[1:], "alpha", "beta")]
+        known = self._known
+        given = [known.get(name, names[name]) for name in (*numbers[1:], "alpha", "beta")]
         for matrix, side in sides.items():
-            given += [names[name] for name in (addresses[side.parameter], *(
-                f"{matrix}_{along}" for along in ("side", "other", "batch")))]
+            apart = self._distances(matrix, side)
+            given += [names[addresses[side.parameter]], *(
+                apart.get(name, names[name]) for name in (f"{matrix}_{along}" for along in _ALONG))]
         branches = tuple(If(Comparison("==", names["shape"], number), (Evaluate(call(product.intrinsic(), *given)),))
                          for number, product in enumerate(self.products))
         legend = tuple((name, f"address of {parameters[number]}") for number, name in addresses.items())
         return Body(arguments, branches, legend=legend)
+
+    @property
+    def _known(self) -> dict[str, Expression]:
+        """What is known of m, n and k, alpha and beta, and that D is read or not, by the names of the arguments."""
+        plan, left = self.plan, self._type(self.plan.left).shape
+        rows, columns = self._type(plan.result).shape[:2]
+        sizes = {"rows": rows, "columns": columns, "depth": left[1 - plan.left.side_mode]}
+        factors = {"alpha": plan.alpha, "beta": plan.beta}
+        return {"keeps": int(plan.beta != 0.0 or isinstance(plan.beta, int)),
+                **{name: size for name, size in sizes.items() if size is not None},
+                **{name: Constant(value, self.factor) for name, value in factors.items() if isinstance(value, float)}}
+
+    def _distances(self, matrix: str, side: MatrixSides) -> dict[str, Expression]:
+        """What is known of the bytes between neighbours of a matrix, by the names of the arguments."""
+        type_ = self._type(side)
+        strides = type_.strides[side.side_mode], type_.strides[1 - side.side_mode], (
+            type_.strides[2] if side.is_batched else 0)
+        return {f"{matrix}_{along}": stride * type_.element.bytes
+                for along, stride in zip(_ALONG, strides, strict=True) if stride is not None}
+
+    def _type(self, side: MatrixSides) -> MemrefType:
+        type_ = self.function.parameters[side.parameter].type
+        assert isinstance(type_, MemrefType)
+        return type_
 
 
 def find_blocking(
@@ -181,10 +184,9 @@ def _products(
             yield WarpgroupProduct(_ROWS, columns, consecutive, c, rows_consecutive, device.copy_engine, element,
                                    device.local_memory), operands
     elif a == c:
-        for tile in _TILES.get(a, ()):
+        for tile in TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:
-                yield MultistageProduct(tile.rows, tile.columns, consecutive, c, rows_consecutive, device.copy_engine,
-                                        tile.warp_tile, tile.depth, tile.stages), a
+                yield tile.product(consecutive, c, rows_consecutive, device.copy_engine), a
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:

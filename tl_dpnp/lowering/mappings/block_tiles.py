@@ -1,0 +1,53 @@
+"""Tiles of the blocked form whose operands come by ``cp.async``, and which of them is the best for known sizes.
+
+Estimates take the numbers of a multiprocessor: what its schedulers issue, its shared memory, the bytes that come to it,
+and how many blocks have room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.blocked.copies import Consecutive
+from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
+from tl_dpnp.kernels.blocked.multistage import MultistageProduct
+
+__all__ = ["TILES", "Tile"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns of a tile, how warps multiply, depth and number of stages, and the registers of a thread.
+
+    As many as there are if these are 0.
+    """
+
+    rows: int
+    columns: int
+    warp_tile: WarpTile
+    depth: int = 16
+    stages: int = 4
+    registers: int = 0
+
+    def product(
+        self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool
+    ) -> MultistageProduct:
+        """Return the kernel for operands and results that lie so in memory."""
+        return MultistageProduct(self.rows, self.columns, consecutive, result, rows_consecutive, has_clusters,
+                                 self.warp_tile, self.depth, self.stages)
+
+
+_F64 = "m16n8k4_f64_f64_f64"
+#: For any sizes, by the type of the operands; the catalogue has the speed of each
+#: (`tl_dpnp.target.multiprocessor.TileSpeed`).
+TILES = {
+    "f32": (
+        Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
+        Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), Tile(64, 64, MultiplyAdds(32, 32, 4, 8)),
+        Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
+    ),
+    "f64": (
+        Tile(128, 128, TensorCores(64, 32, _F64)), Tile(128, 64, TensorCores(64, 32, _F64)),
+        Tile(64, 64, TensorCores(32, 32, _F64)), Tile(16, 128, TensorCores(16, 32, _F64)),
+    ),
+}
