@@ -100,7 +100,8 @@ def test_kernels_for_known_sizes_have_them_as_numbers():
     """Nothing is read of arguments but what is not known: how many products there are, and where."""
     known = tl_dpnp.compile(source("f32", "f32", sizes=(101, 117, 133), batched="ABC"), target="cuda", form="blocked")
     text = only(known.inspect_source())
-    assert f", 101, 117, 133, products, 0, f32(1.0), f32(0.0), matrix_2, 4, {4 * 101}, {4 * 101 * 133}, matrix_3" in text
+    sizes = f"101, 117, 133, products, 0, f32(1.0), f32(0.0), matrix_2, 4, {4 * 101}, {4 * 101 * 133}, matrix_3"
+    assert f", {sizes}" in text
 
 
 def test_older_devices_have_no_clusters():
