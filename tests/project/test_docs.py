@@ -1,25 +1,85 @@
 """The documents: their Python runs, their links lead somewhere, and they name what exists."""
 
 import ast
+import os
 import pathlib
 import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import pytest
 
 import tl_dpnp
 from tests.graph.support import with_source
 from tests.runtime.support import needs_tools
+from tests.semantics.support import TARGETS
+from tl_dpnp.language import ops, parse
+from tl_dpnp.language.highlighting import TensorLexer
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "asv_bench" / "README.md",
+             *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_readme_examples_run():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
+#: Blocks with a language: ``tl`` is a program, ``sh`` commands, ``text`` what is printed or drawn, the last is the
+#: reference of names.
+LANGUAGES = {"python", "tl", "sh", "text", "diff", "cpp", "{eval-rst}"}
+#: Pages whose Python has tests of its own: below, in tests/graph/test_documentation.py.
+TESTED_ELSEWHERE = {"schedules", "fusion"}
+#: What the Python of a page needs beside dpnp.
+NEEDS = {"xmx": needs_tools}
+
+
+def blocks_of(path: pathlib.Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of code on a page."""
+    return re.findall(r"^ *```([^\n]*)\n(.*?)^ *```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run(path: pathlib.Path) -> None:
+    """Run the Python of a page as one program, in which `program` is the one in the tensor language above."""
     names: dict[str, object] = {}
-    for number, block in enumerate(blocks):
-        exec(with_source(block, f"<block {number} of the README>", "exec"), names)
+    for number, (language, block) in enumerate(blocks_of(path)):
+        if language == "tl":
+            names["program"] = block
+        elif language == "python":
+            exec(with_source(block, f"<block {number} of {path.name}>", "exec"), names)
+
+
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.stem, marks=NEEDS.get(path.stem, ()))
+    for path in DOCUMENTS
+    if path.stem not in TESTED_ELSEWHERE and "python" in dict(blocks_of(path))
+])
+def test_the_code_of_a_page_runs_from_top_to_bottom(path):
+    """Nothing has to be known from other pages."""
+    if path.stem == "pytorch" and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    run(path)
+
+
+def test_the_programs_of_the_instructions_run_on_a_device_as_well(monkeypatch):
+    """The page has them run by the interpreter; here its NumPy arrays are copied to the device and back."""
+    vector = next(target for target in TARGETS if target.name == "vector")
+    compiled, compile_it = [], tl_dpnp.compile
+
+    def on_a_device(program, *, target):
+        compiled.append(program)
+        kernel = compile_it(program)
+        return lambda *arguments, group_size=None: vector.call(kernel, *arguments, group_size=group_size)
+
+    monkeypatch.setattr(tl_dpnp, "compile", on_a_device)
+    run(ROOT / "docs" / "instructions.md")
+    assert compiled == [block for language, block in blocks_of(ROOT / "docs" / "instructions.md") if language == "tl"]
+
+
+@pytest.mark.parametrize("kind", ops.INSTRUCTIONS, ids=lambda kind: kind.__name__)
+def test_every_spelling_of_every_instruction_is_in_a_program_that_runs(kind):
+    programs = [block for language, block in blocks_of(ROOT / "docs" / "instructions.md") if language == "tl"]
+    written = {value for program in programs for _, _, value in TensorLexer().get_tokens_unprocessed(program)}
+    words = {word for body in kind.grammar().values() for word in re.findall(r'"(\.?[a-z_0-9]+)"', body)}
+    assert words - written <= {f".{word}" for word in written}  # `add` and `arith.add` are one word to Pygments
 
 
 def test_the_examples_in_the_schedule_guide_run(capsys):
@@ -28,7 +88,7 @@ def test_the_examples_in_the_schedule_guide_run(capsys):
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(block, names)
-    scripts = re.findall(r"```\n(#.*?)```", text, re.DOTALL)
+    scripts = re.findall(r"```text\n(#.*?)```", text, re.DOTALL)
     assert len(scripts) == 2
     assert capsys.readouterr().out == "".join(scripts)
 
@@ -43,24 +103,29 @@ def test_the_examples_in_the_schedule_guide_run(capsys):
         np.testing.assert_allclose(dpnp.asnumpy(C), dpnp.asnumpy(A) @ dpnp.asnumpy(B), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("page", ["calling", "debugging", "export", "settings", pytest.param("xmx", marks=needs_tools)])
-def test_the_code_of_a_page_runs_from_top_to_bottom(page):
-    """Nothing has to be known from other pages."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL)
-    assert blocks
-    names: dict[str, object] = {}
-    for number, block in enumerate(blocks):
-        exec(with_source(block, f"<block {number} of {page}.md>", "exec"), names)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_block_has_a_language_and_programs_are_accepted(path):
+    found = blocks_of(path)
+    assert {language for language, _ in found} <= LANGUAGES
+    for language, block in found:
+        if language == "tl":
+            parse(block)
 
 
-def test_the_programs_in_the_language_guide_are_accepted():
-    from tl_dpnp.language import parse
-
-    text = (ROOT / "docs" / "language.md").read_text()
-    programs = [block for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) if "func @" in block]
-    assert programs
-    for program in programs:
-        parse(program)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_are_there(path, tmp_path):
+    """Those of the package run, on a program of the guide; of others, the target or the module exists."""
+    (tmp_path / "kernel.tl").write_text(dict(blocks_of(ROOT / "docs" / "language.md"))["tl"])
+    for line in (line for language, block in blocks_of(path) if language == "sh" for line in block.splitlines()):
+        command = shlex.split(line, comments=True)
+        if command[:1] == ["make"]:
+            assert f"\n{command[1]}:" in (ROOT / "Makefile").read_text()
+        elif "-m" in command and command[command.index("-m") + 1] == "tl_dpnp":
+            done = subprocess.run([sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+            assert done.returncode == 0, (line, done.stderr)
+        elif "-m" in command and command[command.index("-m") + 1] not in ("pip", "venv"):
+            assert find_spec(command[command.index("-m") + 1]) is not None, line
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
