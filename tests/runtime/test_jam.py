@@ -9,6 +9,10 @@ import pytest
 import tl_dpnp
 from tl_dpnp.scalars import SCALAR_TYPES
 
+#: The bytes of a vector of the host: rows that fill one are computed for two work-groups at once.
+(VECTOR_BYTES,) = {device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu}
+#: As many elements of f32.
+LANES = VECTOR_BYTES // 4
 CHAIN = """
 func @chain(%alpha: {t}, %a: group<memref<{t}x{m}x8>>, %b: memref<{t}x8x8>, %c: memref<{t}x8x13>,
             %d: memref<{t}x{m}x13x?>) {{
@@ -19,14 +23,14 @@ func @chain(%alpha: {t}, %a: group<memref<{t}x{m}x8>>, %b: memref<{t}x8x8>, %c: 
   gemm.n.t 1, %x, %b, 0, %t : {t}, memref<{t}x{m}x8>, memref<{t}x8x8>, {t}, memref<{t}x{m}x8>
   gemm.n.n %alpha, %t, %c, 1, %z : {t}, memref<{t}x{m}x8>, memref<{t}x8x13>, {t}, memref<{t}x{m}x13>
 }}"""
-#: One product; {b} is its second factor, a slice of the batch or not.
+#: One product of {m} rows; {b} is its second factor, a slice of the batch or not.
 PRODUCT = """
-func @product(%a: memref<f32x16x4x?>, %b: memref<f32x4x5x?>, %c: memref<f32x16x5x?>) {{
+func @product(%a: memref<f32x{m}x4x?>, %b: memref<f32x4x5x?>, %c: memref<f32x{m}x5x?>) {{
   %g = group_id
-  %x = subview %a[:,:,%g] : memref<f32x16x4x?>
+  %x = subview %a[:,:,%g] : memref<f32x{m}x4x?>
   %y = subview %b[:,:,{b}] : memref<f32x4x5x?>
-  %z = subview %c[:,:,%g] : memref<f32x16x5x?>
-  gemm.n.n 1.0, %x, %y, {beta}, %z : f32, memref<f32x16x4>, memref<f32x4x5>, f32, memref<f32x16x5>
+  %z = subview %c[:,:,%g] : memref<f32x{m}x5x?>
+  gemm.n.n 1.0, %x, %y, {beta}, %z : f32, memref<f32x{m}x4>, memref<f32x4x5>, f32, memref<f32x{m}x5>
 }}"""
 
 
@@ -35,9 +39,10 @@ def jammed(kernel: tl_dpnp.Kernel) -> bool:
 
 
 @pytest.mark.parametrize("groups", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize(("element", "m"), [("f32", 16), ("f64", 8), ("i32", 16), ("c32", 8), ("c64", 4)])
-def test_chain(element, m, groups):
-    dtype = SCALAR_TYPES[element].storage
+@pytest.mark.parametrize("element", ["f32", "f64", "i32", "c32", "c64"])
+def test_chain(element, groups):
+    dtype = np.dtype(SCALAR_TYPES[element].storage)
+    m = VECTOR_BYTES // dtype.itemsize
     generator = np.random.default_rng(groups)
 
     def integers(*shape: int) -> np.ndarray:
@@ -59,10 +64,10 @@ def test_chain(element, m, groups):
 
 @pytest.mark.parametrize(("factor", "beta", "together"), [("0", "0.0", True), ("1", "0.5", True), ("%g", "0.0", False)])
 def test_the_second_factor_must_be_shared(factor, beta, together):
-    kernel = tl_dpnp.compile(PRODUCT.format(b=factor, beta=beta))
+    kernel = tl_dpnp.compile(PRODUCT.format(m=LANES, b=factor, beta=beta))
     assert jammed(kernel) == together
     generator = np.random.default_rng(0)
-    a, b, c = (generator.integers(-4, 5, shape).astype(np.float32) for shape in ((5, 4, 16), (5, 5, 4), (5, 5, 16)))
+    a, b, c = (generator.integers(-4, 5, shape).astype(np.float32) for shape in ((5, 4, LANES), (5, 5, 4), (5, 5, LANES)))
     result = dpnp.asarray(c)
     kernel(*(tl_dpnp.rev(dpnp.asarray(x)) for x in (a, b)), tl_dpnp.rev(result))
     second = b if factor == "%g" else b[int(factor)]
@@ -70,11 +75,11 @@ def test_the_second_factor_must_be_shared(factor, beta, together):
 
 
 @pytest.mark.parametrize("source", [
-    PRODUCT.format(b="0", beta="0.0").replace("16", "32"),  # two vectors high: its broadcasts are shared already
-    PRODUCT.format(b="0", beta="0.0").replace("16", "4"),  # columns share vectors
-    PRODUCT.format(b="0", beta="0.0").replace("16", "11"),  # half a vector, and columns share the others
-    PRODUCT.format(b="0", beta="0.0").replace("subview %c[:,:,%g]", "subview %c[:,:,0]"),  # all write the same
-    PRODUCT.format(b="0", beta="0.0").replace("%g = group_id", "%h = group_id\n  %g = arith.mul %h, %h : index"),
+    PRODUCT.format(m=2 * LANES, b="0", beta="0.0"),  # two vectors high: its broadcasts are shared already
+    PRODUCT.format(m=LANES // 4, b="0", beta="0.0"),  # columns share vectors
+    PRODUCT.format(m=LANES * 11 // 16, b="0", beta="0.0"),  # half a vector, and columns share the others
+    PRODUCT.format(m=LANES, b="0", beta="0.0").replace("subview %c[:,:,%g]", "subview %c[:,:,0]"),  # all write the same
+    PRODUCT.format(m=LANES, b="0", beta="0.0").replace("%g = group_id", "%h = group_id\n  %g = arith.mul %h, %h : index"),
 ], ids=["high", "low", "a rest", "one result", "computed index"])
 def test_others_run_one_by_one(source):
     assert not jammed(tl_dpnp.compile(source))
@@ -85,4 +90,4 @@ def test_others_run_one_by_one(source):
 def test_what_asks_for_single_work_groups_gets_them(options):
     if "schedules" in options:
         options = {"schedule": options["schedules"]}
-    assert not jammed(tl_dpnp.compile(PRODUCT.format(b="0", beta="0.0"), **options))
+    assert not jammed(tl_dpnp.compile(PRODUCT.format(m=LANES, b="0", beta="0.0"), **options))

@@ -81,6 +81,7 @@ def test_elements_of_any_size(monkeypatch, element):
     np.testing.assert_array_equal(c.asnumpy(), b.asnumpy() @ a.asnumpy())
 
 
+WIDEST = max(device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu)
 TRANSPOSED = """
 func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x64x{n}x?>) {{
   %g = group_id
@@ -93,7 +94,7 @@ func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x
 
 @pytest.mark.parametrize("beyond", [0, EXCEEDS_ALL], ids=["in cache", "from memory"])
 @pytest.mark.parametrize(
-    ("n", "step"), [(8, "reverse_compute_at(C_registers, m.0)"), (16, "within=n.0"), (40, "within=n.0")]
+    ("n", "step"), [(WIDEST // 8, "reverse_compute_at(C_registers, m.0)"), (16, "within=n.0"), (40, "within=n.0")]
 )
 def test_a_transposed_factor_is_copied_for_one_tile_of_rows_at_a_time(monkeypatch, n, step, beyond):
     """But where C is narrow, it is written back transposed instead."""
@@ -101,8 +102,7 @@ def test_a_transposed_factor_is_copied_for_one_tile_of_rows_at_a_time(monkeypatc
     generator = np.random.default_rng(n)
     a, b = (generator.integers(-4, 5, shape).astype(np.float64) for shape in ((5, 64, 48), (5, n, 48)))
     result = dpnp.full((5, n, 64), np.nan)
-    widest = max(device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu)
-    with config.scope(CORE="zen4" if widest == 64 else "auto"):  # the tiles of which divide these sizes
+    with config.scope(CORE="zen4" if WIDEST == 64 else "auto"):  # the tiles of which divide these sizes
         kernel = tl_dpnp.compile(TRANSPOSED.format(n=n))
     kernel(*(tl_dpnp.rev(dpnp.asarray(x)) for x in (a, b)), tl_dpnp.rev(result))
     assert step in kernel.lower().schedule

@@ -45,7 +45,7 @@ def check(kernel):
 @pytest.fixture(autouse=True)
 def small_space(monkeypatch):
     """Few candidates, since each is compiled."""
-    monkeypatch.setattr(space, "_MOST_SHAPES", 2)
+    monkeypatch.setattr(space, "_MOST_SHAPES", 3)
     monkeypatch.setattr(space, "_UNROLLINGS", (2,))
 
 
