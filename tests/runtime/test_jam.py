@@ -34,6 +34,10 @@ func @product(%a: memref<f32x{m}x4x?>, %b: memref<f32x4x5x?>, %c: memref<f32x{m}
 }}"""
 
 
+def product(m: int = LANES, b: str = "0", beta: str = "0.0") -> str:
+    return PRODUCT.format(m=m, b=b, beta=beta)
+
+
 def jammed(kernel: tl_dpnp.Kernel) -> bool:
     return "_jammed" in kernel.lower().source
 
@@ -64,10 +68,11 @@ def test_chain(element, groups):
 
 @pytest.mark.parametrize(("factor", "beta", "together"), [("0", "0.0", True), ("1", "0.5", True), ("%g", "0.0", False)])
 def test_the_second_factor_must_be_shared(factor, beta, together):
-    kernel = tl_dpnp.compile(PRODUCT.format(m=LANES, b=factor, beta=beta))
+    kernel = tl_dpnp.compile(product(LANES, factor, beta))
     assert jammed(kernel) == together
     generator = np.random.default_rng(0)
-    a, b, c = (generator.integers(-4, 5, shape).astype(np.float32) for shape in ((5, 4, LANES), (5, 5, 4), (5, 5, LANES)))
+    shapes = (5, 4, LANES), (5, 5, 4), (5, 5, LANES)
+    a, b, c = (generator.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
     result = dpnp.asarray(c)
     kernel(*(tl_dpnp.rev(dpnp.asarray(x)) for x in (a, b)), tl_dpnp.rev(result))
     second = b if factor == "%g" else b[int(factor)]
@@ -75,11 +80,11 @@ def test_the_second_factor_must_be_shared(factor, beta, together):
 
 
 @pytest.mark.parametrize("source", [
-    PRODUCT.format(m=2 * LANES, b="0", beta="0.0"),  # two vectors high: its broadcasts are shared already
-    PRODUCT.format(m=LANES // 4, b="0", beta="0.0"),  # columns share vectors
-    PRODUCT.format(m=LANES * 11 // 16, b="0", beta="0.0"),  # half a vector, and columns share the others
-    PRODUCT.format(m=LANES, b="0", beta="0.0").replace("subview %c[:,:,%g]", "subview %c[:,:,0]"),  # all write the same
-    PRODUCT.format(m=LANES, b="0", beta="0.0").replace("%g = group_id", "%h = group_id\n  %g = arith.mul %h, %h : index"),
+    product(2 * LANES),  # two vectors high: its broadcasts are shared already
+    product(LANES // 4),  # columns share vectors
+    product(LANES * 11 // 16),  # half a vector, and columns share the others
+    product().replace("subview %c[:,:,%g]", "subview %c[:,:,0]"),  # all write the same
+    product().replace("%g = group_id", "%h = group_id\n  %g = arith.mul %h, %h : index"),
 ], ids=["high", "low", "a rest", "one result", "computed index"])
 def test_others_run_one_by_one(source):
     assert not jammed(tl_dpnp.compile(source))
@@ -90,4 +95,4 @@ def test_others_run_one_by_one(source):
 def test_what_asks_for_single_work_groups_gets_them(options):
     if "schedules" in options:
         options = {"schedule": options["schedules"]}
-    assert not jammed(tl_dpnp.compile(PRODUCT.format(m=LANES, b="0", beta="0.0"), **options))
+    assert not jammed(tl_dpnp.compile(product(), **options))

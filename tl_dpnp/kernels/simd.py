@@ -21,11 +21,14 @@ _BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 
 def outer_product(
     builder: ir.IRBuilder, instruction: SimdRow, a: ir.Value, b: Sequence[ir.Value], c: Sequence[ir.Value]
 ) -> list[ir.Value]:
-    """Emit an instruction with k = 1: `a` is a column of A, `b` a row of B, `c` the columns of C before."""
+    """Emit an instruction with k = 1: `a` is a column of A, `b` a row of B, `c` the columns of C before.
+
+    Where the device's vectors have fewer lanes than the instruction, `a` and `c` are a part of the rows.
+    """
     assert len(b) == len(c) == instruction.n
     return [
         scalar_ops.fused_multiply_add(
-            builder, SCALAR_TYPES[instruction.c.name], a, splat(builder, factor, instruction.m), column
+            builder, SCALAR_TYPES[instruction.c.name], a, splat(builder, factor, lanes(a.type)), column
         )
         for factor, column in zip(b, c, strict=True)
     ]

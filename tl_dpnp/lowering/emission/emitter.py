@@ -290,16 +290,16 @@ class _Emitter:
         assert product is not None
         assert product.n is not None
         columns, values = product.n.variable, self.variables.values
-        values[loop.variable] = Lanes(tuple(range(instruction.m)))
-        rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
-        for column in range(instruction.n):
-            values[columns] = column
-            a, b, c = (self.expression(entry) for entry in (product.left, product.right, product.target))
-            rows.append((a, b, c))
-        results = outer_product(self.builder, instruction, rows[0][0], [b for _, b, _ in rows], [c for *_, c in rows])
-        for column, result in enumerate(results):
-            values[columns] = column
-            self.put(product.target, result)
+        width = min(instruction.m, self.memory.vector_width)
+        for first in range(0, instruction.m, width):
+            values[loop.variable] = Lanes(tuple(range(first, first + width)))
+            rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
+            for values[columns] in range(instruction.n):
+                a, b, c = (self.expression(entry) for entry in (product.left, product.right, product.target))
+                rows.append((a, b, c))
+            (a, *_), factors, before = zip(*rows, strict=True)
+            for values[columns], result in enumerate(outer_product(self.builder, instruction, a, factors, before)):
+                self.put(product.target, result)
         del values[loop.variable], values[columns]
 
     def product(self, loop: Loop, kernel: MicroKernel) -> None:
