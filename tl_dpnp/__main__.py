@@ -8,16 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tl_dpnp import config
+from tl_dpnp.commands import COMMANDS, DEVICE, FILES, MAPPING, chosen_functions, queue_for
 from tl_dpnp.errors import TLError
-from tl_dpnp.target.targets import TARGETS, TargetName
-
-if TYPE_CHECKING:
-    from tl_dpnp.language.ops import Function
+from tl_dpnp.lowering.mappings.frames import Form
 
 #: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
 STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
@@ -55,16 +53,19 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("file", required=False, type=FILES)
 @click.option("--emit", "stage", type=click.Choice(list(STAGES)), metavar="STAGE", help="Print FILE at this stage.")
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file.")
+@DEVICE
+@MAPPING
 @click.option("-s", "--system", is_flag=True, help="Print packages, devices and settings, and what is wrong with them.")
 @click.option("--dpas", is_flag=True, help="Compile every form of DPAS for Intel GPUs and print what became of it.")
 @click.option("--sys-json", is_flag=True, help="The same as JSON.")
 @click.version_option(package_name="tl_dpnp", prog_name="tl_dpnp")
 def main(
-    file: str | None, stage: str | None, name: str | None, output: str | None, system: bool, dpas: bool, sys_json: bool
+    file: str | None, stage: str | None, name: str | None, output: str | None, device: str | None,
+    mapping: Form | None, system: bool, dpas: bool, sys_json: bool,
 ) -> None:
     """Check FILE, a program in the tensor language (- is standard input); with --emit, print what becomes of it."""
     if system or sys_json:
@@ -83,7 +84,9 @@ def main(
             _write(dpas_table.table(), output)
             return
         assert file is not None
-        result = _emit(file, stage, name)
+        if stage is None and (device is not None or mapping is not None):
+            raise click.UsageError("--device and --mapping are for what is compiled: use them with --emit")
+        result = _emit(file, stage, name, device, mapping)
         if result is not None:
             _write(_disassemble(result, output) if isinstance(result, bytes) else result, output)
     except TLError as error:
@@ -91,79 +94,13 @@ def main(
         sys.exit(1)
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.pass_context
-def cache(context: click.Context) -> None:
-    """Print where the disk cache is and how large; prune makes it smaller."""
-    if context.invoked_subcommand is None:
-        from tl_dpnp.runtime.store.cache import cache_folder
-        from tl_dpnp.runtime.store.pruning import measure
-
-        click.echo(f"{cache_folder()}: {measure(cache_folder())}")
-
-
-@cache.command()
-@click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Remove what is older.")
-@click.option("--limit", type=click.FloatRange(min=0), metavar="MIB", help="Then the oldest, until the rest fits.")
-def prune(days: float | None, limit: float | None) -> None:
-    """Remove old entries of the disk cache, what tuning found among them; kernels are compiled again when needed."""
-    from tl_dpnp.runtime.store import pruning
-    from tl_dpnp.runtime.store.cache import cache_folder
-
-    if days is None and limit is None:
-        raise click.UsageError("say what to remove: --older-than DAYS, --limit MIB, or both; --limit 0 removes all")
-    folder = cache_folder()
-    removed = pruning.prune(folder, days=days, limit=None if limit is None else int(limit * (1 << 20)))
-    click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
-
-
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False), help="Where the files go.")
-@click.option("-f", "--function", "name", help="Only this function of FILE.")
-@click.option("--target", type=click.Choice([name for name in TARGETS if TARGETS[name].code]), default="sycl",
-              show_default=True, help="What it is compiled for.")
-@click.option("--device", help="An Intel GPU that need not be here, pvc or dg2; by default the current device.")
-def export(file: str, folder: str, name: str | None, target: TargetName, device: str | None) -> None:
-    """Write the kernels of FILE, with what launches them, for programs in C and C++; print the files' names."""
-    from tl_dpnp import compile
-
-    try:
-        source, functions = _chosen(file, name)
-        paths = [path for function in functions
-                 for path in compile(source, name=function, target=target).export(folder, device=device)]
-    except (TLError, OSError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
-    click.echo("\n".join(map(str, dict.fromkeys(paths))))
-
-
-#: What may stand in the place of a file.
-COMMANDS: dict[str, click.Command] = {"cache": cache, "export": export}
-
-
-def _chosen(file: str, name: str | None) -> tuple[str | Path, dict[str, Function]]:
-    """Return what to compile, and those functions of a file that are asked for; raises `TLError`."""
-    from tl_dpnp.language import parse
-
-    binary = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    path = "<stdin>" if file == "-" else file
-    try:
-        text = binary.decode()
-    except UnicodeDecodeError as error:
-        raise TLError(f"{path}: byte {error.start} is not UTF-8: this is no text") from None
-    functions = {function.name: function for function in parse(text, path).functions}
-    if name is not None and name not in functions:
-        known = ", ".join(f"@{function}" for function in functions)
-        raise TLError(f"{path}: there is no function @{name}; there are {known}")
-    return text if file == "-" else Path(file), functions if name is None else {name: functions[name]}
-
-
-def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
+def _emit(
+    file: str, stage: str | None, name: str | None, device: str | None, mapping: Form | None
+) -> str | bytes | None:
     """Return the program at `stage`, or None when `stage` is None: then it is only checked."""
     from tl_dpnp.language.printer import print_function
 
-    source, chosen = _chosen(file, name)
+    source, chosen = chosen_functions(file, name)
     if stage is None:
         return None
     if stage == "parsed":
@@ -174,7 +111,9 @@ def _emit(file: str, stage: str | None, name: str | None) -> str | bytes | None:
     from tl_dpnp import compile
 
     inspect = STAGES[stage][1]
-    views = [view for function in chosen for view in inspect(compile(source, name=function)).values()]
+    queue = queue_for(device)
+    views = [view for function in chosen
+             for view in inspect(compile(source, name=function, queue=queue, form=mapping)).values()]
     return views[0] if len(views) == 1 else "\n\n".join(map(str, views))
 
 

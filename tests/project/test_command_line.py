@@ -221,3 +221,95 @@ def test_a_cache_that_is_not_there_is_empty(tmp_path, monkeypatch):
 def test_help_names_the_commands():
     assert re.search(r"cache +Print where the disk cache is and how large", run("--help").output)
     assert "--older-than DAYS" in run("cache", "prune", "--help").output
+
+
+# --- fmt -------------------------------------------------------------------------------------------------------------
+
+UNTIDY = """; what it is for
+$n   = 4
+
+
+func @scale(%x:memref<f32 x $n>,
+   %y : memref<f32x4>)
+{
+
+     axpby.n 2.0,%x, 0.0 , %y :f32,memref<f32x4>, f32, memref<f32x4>; twice
+    ; the end
+}
+"""
+TIDY = """; what it is for
+$n = 4
+
+func @scale(%x: memref<f32 x $n>,
+            %y: memref<f32x4>)
+{
+  axpby.n 2.0, %x, 0.0, %y : f32, memref<f32x4>, f32, memref<f32x4> ; twice
+  ; the end
+}
+"""
+
+
+def test_fmt_lays_a_file_out_and_keeps_comments_and_variables(tmp_path):
+    path = tmp_path / "a.tl"
+    path.write_text(UNTIDY)
+    assert (run("fmt", "--check", path).exit_code, path.read_text()) == (1, UNTIDY)
+    shown = run("fmt", "--diff", path)
+    assert (shown.exit_code, path.read_text()) == (0, UNTIDY)
+    assert "+$n = 4\n" in shown.output
+    assert "-$n   = 4\n" in shown.output
+    assert run("fmt", path).output == f"{path}: is formatted\n"
+    assert path.read_text() == TIDY
+    assert (run("fmt", path).output, run("fmt", "--check", path).exit_code) == ("", 0)
+    assert run("fmt", "-", input=UNTIDY).output == TIDY
+
+
+def test_fmt_refuses_what_is_no_program_and_goes_on(tmp_path):
+    wrong, right = tmp_path / "wrong.tl", tmp_path / "right.tl"
+    wrong.write_text("func @f( {\n")
+    right.write_text(UNTIDY)
+    result = run("fmt", wrong, right)
+    assert result.exit_code == 1
+    assert f"{wrong}:1:10: error" in result.output
+    assert (wrong.read_text(), right.read_text()) == ("func @f( {\n", TIDY)
+
+
+def test_fmt_takes_variables_that_the_text_leaves_open(tmp_path):
+    path = tmp_path / "a.tl"
+    path.write_text("func @f(%x:memref<f32x4>) { $m = !calc($n 2 *) }\n")
+    assert run("fmt", path).exit_code == 1
+    assert run("fmt", "-D", "n=4", path).exit_code == 0
+    assert path.read_text() == "func @f(%x: memref<f32x4>) { $m = !calc($n 2 *) }\n"
+
+
+# --- devices, mappings, tuning ---------------------------------------------------------------------------------------
+
+def test_device_and_mapping_choose_what_is_compiled(file):
+    vector, subgroup = (run(file, "--emit=llvm", "--device", "cpu", "--mapping", mapping)
+                        for mapping in ("vector", "subgroup"))
+    assert (vector.exit_code, subgroup.exit_code) == (0, 0)
+    assert vector.output != subgroup.output
+    wrong = run(file, "--emit=llvm", "--device", "accelerator:7")
+    assert wrong.exit_code == 1
+    assert "there is no SYCL device 'accelerator:7'; there are opencl:cpu:0" in wrong.output
+    assert run(file, "--mapping", "vector").exit_code == 2
+
+
+def test_tune_makes_arguments_and_keeps_what_it_finds(tmp_path, monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "product.tl"
+    path.write_text("""func @product(%a: f32, %A: group<memref<f32x?x8>>, %B: memref<f32x8x8>, %C: memref<f32x4x8x?>) {
+  %g = group_id
+  %x = load %A[%g] : group<memref<f32x?x8>>
+  %c = subview %C[:,:,%g] : memref<f32x4x8x?>
+  gemm.n.n %a, %x, %B, 0.0, %c : f32, memref<f32x?x8>, memref<f32x8x8>, f32, memref<f32x4x8>
+}
+""")
+    result = run("tune", path, "--shape", "A=4x8", "--batch", "20", "--budget", "0.5", "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("@product on ")
+    assert "(default)" in result.output
+    assert list((tmp_path / "cache").iterdir())
+    for shape, message in (("A=4x9", "the shape 4x9 does not fit %A"), ("D=4", "there is no array %D")):
+        wrong = run("tune", path, "--shape", shape)
+        assert (wrong.exit_code, message in wrong.output) == (1, True), wrong.output
+    assert "is no shape such as 16x8x100" in run("tune", path, "--shape", "A=4by8").output

@@ -151,7 +151,7 @@ def test_marks_are_ranges_that_nest_in_the_packages(monkeypatch, arrays):
     said = []
     domain = SimpleNamespace(name="tl_dpnp")
     monkeypatch.setitem(sys.modules, "ittapi", SimpleNamespace(
-        domain=lambda name: domain, task_begin=lambda where, name: said.append(("itt", where, name)),
+        domain=lambda name: domain, string_handle=str, task_begin=lambda where, name: said.append(("itt", where, name)),
         task_end=lambda where: said.append(("itt", where))))
     monkeypatch.setitem(sys.modules, "nvtx", SimpleNamespace(
         push_range=lambda name, domain: said.append(("nvtx", domain, name)),

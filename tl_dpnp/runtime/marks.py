@@ -36,7 +36,7 @@ class _Marks:
 
 def _itt(ittapi: Any) -> _Marks:
     domain = ittapi.domain(_DOMAIN)
-    return _Marks(lambda name: ittapi.task_begin(domain, name), lambda: ittapi.task_end(domain))
+    return _Marks(lambda name: ittapi.task_begin(domain, ittapi.string_handle(name)), lambda: ittapi.task_end(domain))
 
 
 def _nvtx(nvtx: Any) -> _Marks:

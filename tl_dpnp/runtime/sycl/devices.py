@@ -9,12 +9,13 @@ from typing import Any
 
 import dpctl
 
+from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.bootstrap import CPU_VECTOR_BYTES, processor
 from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.target.catalog import GPU, core_of
 from tl_dpnp.target.device import Device
 
-__all__ = ["describe", "devices"]
+__all__ = ["describe", "devices", "queue_of"]
 
 #: Execution size of DPAS by a part of the device's name; dpctl 0.17 does not tell the architecture.
 _DPAS_LANES = {"Data Center GPU Max": 16, "Data Center GPU Flex": 8, "Arc(TM) A": 8}
@@ -27,6 +28,19 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def devices() -> list[Device]:
     """Return a description of every SYCL device that dpctl finds; empty if it finds none."""
     return [describe(device) for device in dpctl.get_devices()]
+
+
+def queue_of(selector: str) -> Any:
+    """Return a new `dpctl.SyclQueue` of the device that a filter selects, such as ``cpu`` or ``opencl:cpu:0``.
+
+    Raises `UnsupportedError` where there is no such device.
+    """
+    try:
+        return dpctl.SyclQueue(selector)
+    except (dpctl.SyclQueueCreationError, dpctl.SyclDeviceCreationError, ValueError):
+        there = ", ".join(f"{device.filter_string} ({device.name})" for device in dpctl.get_devices())
+        raise UnsupportedError(f"there is no SYCL device {selector!r}; there are {there or 'none'}: "
+                               "python -m tl_dpnp -s says more") from None
 
 
 @functools.lru_cache(maxsize=64)
