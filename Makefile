@@ -2,6 +2,7 @@
 # make test   the same environment with the development tools: lint, types, layers, tests
 # make test-current  the same on a current Python (3.12 to 3.14), in an environment of its own; tests of kernels only
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
+# make test-distributed  kernels over Dask and MPI, in an environment of their own
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
 # make bench-peers  compare realistic programs with JAX and PyTorch, in an environment of their own
 # make docs   the documentation as a site, in build/docs, with the examples run for its gallery
@@ -12,6 +13,7 @@ VENV     := .venv
 CUDA_VENV := .venv-cuda
 CURRENT_VENV := .venv-current
 PEERS_VENV := .venv-peers
+DISTRIBUTED_VENV := .venv-distributed
 BIN      := $(VENV)/bin
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 SOURCES  := pyproject.toml constraints.txt tl_dpnp.pth tools/build_backend.py
@@ -27,7 +29,7 @@ CURRENT_TESTS := tests/semantics tests/differential tests/runtime \
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
 
-.PHONY: help demo test test-current test-cuda lint bench bench-peers bench-asv bench-docs docs tools clean same-python
+.PHONY: help demo test test-current test-cuda test-distributed lint bench bench-peers bench-asv bench-docs docs tools clean same-python
 .DELETE_ON_ERROR:
 
 help:
@@ -44,6 +46,9 @@ test-current: $(CURRENT_VENV)/.installed
 
 test-cuda: $(CUDA_VENV)/.installed
 	@PYTHONPATH=. $(CUDA_VENV)/bin/python -m pytest tests/cuda
+
+test-distributed: $(DISTRIBUTED_VENV)/.installed
+	@PYTHONPATH=. $(DISTRIBUTED_VENV)/bin/python -m pytest tests/distributed
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
@@ -76,7 +81,7 @@ tools:
 	@$(AS_ROOT) apt-get install -y -qq --no-install-recommends $(TOOLS)
 
 clean:
-	rm -rf $(VENV) $(CURRENT_VENV) $(CUDA_VENV) $(PEERS_VENV) build dist docs/gallery *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CURRENT_VENV) $(CUDA_VENV) $(PEERS_VENV) $(DISTRIBUTED_VENV) build dist docs/gallery *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment keeps the Python that it was made with, so another one that is asked for is an error.
@@ -118,6 +123,13 @@ $(PEERS_VENV)/.installed: requirements-peers.txt
 	@echo "Creating $(PEERS_VENV) with $$($(PYTHON) --version), and JAX and PyTorch in it"
 	@$(PYTHON) -m venv $(PEERS_VENV)
 	@$(PEERS_VENV)/bin/python -m pip --disable-pip-version-check install --requirement requirements-peers.txt
+	@touch $@
+
+$(DISTRIBUTED_VENV)/.installed: $(SOURCES) requirements-distributed.txt
+	@echo "Creating $(DISTRIBUTED_VENV) with $$($(PYTHON) --version): tl_dpnp with the oneAPI runtime (about 1 GB), Dask, MPI"
+	@$(PYTHON) -m venv $(DISTRIBUTED_VENV)
+	@$(DISTRIBUTED_VENV)/bin/python -m pip --disable-pip-version-check install --constraint constraints.txt \
+		--editable . --requirement requirements-distributed.txt 'hypothesis>=6.100,<7' 'pytest>=8,<10'
 	@touch $@
 
 $(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed

@@ -10,12 +10,16 @@ import pytest
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "examples").glob("*.py"))
 #: Arguments that make an example short.
 ARGUMENTS = {"gemm_stages": ["--size", "192", "--rounds", "2"]}
+#: Packages beyond those that tl_dpnp is installed with; `make test-distributed` has them.
+NEEDS = {"dask_batch": ["dask.array", "distributed"], "mpi_batch": ["mpi4py"]}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
     if path.stem.startswith("cuda_") and not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("there is no CUDA device")
+    for package in NEEDS.get(path.stem, ()):
+        pytest.importorskip(package)
     command = [sys.executable, str(path), *ARGUMENTS.get(path.stem, [])]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     if path.stem == "exported_kernel" and "OpenCL's headers (CL/cl.h) are needed" in result.stderr:

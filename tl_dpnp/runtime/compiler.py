@@ -94,11 +94,7 @@ _BUILD = {"sycl": _build_for_sycl, "cuda": _build_for_cuda}
 def cache_key(program: Program, device: Device, options: LoweringOptions) -> str:
     """Return the key of a compiled program: everything that its code depends on."""
     return key_of({
-        "source": program.printed if program.text is None else program.text,
-        "defined": program.defined,
-        "function": program.name,
-        # Those of a specialization are not the text's.
-        "parameters": [str(parameter.type) for parameter in program.parameters],
+        **program.identity,
         # The checks that debug=True compiles in name the place in the source.
         "file": program.interface.span.file if options.debug else None,
         "options": asdict(options),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.recording import Step
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.specialization import Specializations
+from tl_dpnp.runtime.store.cache import key_of
 from tl_dpnp.runtime.watching import MACHINE_CODE, door, follow_log
 from tl_dpnp.target.targets import TARGETS
 
@@ -103,6 +105,10 @@ class Kernel(Inspection):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kernel, (self._program, self.options)
+
+    def __dask_tokenize__(self) -> str:
+        """Return what is the same for the same program and options in all processes, by which Dask names its tasks."""
+        return key_of({**self._program.identity, "options": asdict(self.options)})
 
     # --- calls -----------------------------------------------------------------------------------------------------
 

@@ -73,6 +73,17 @@ class Program:
         """What the function does with its parameters."""
         return self.interface.usage
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that tells this function from others, as data for a key."""
+        return {
+            "source": self.printed if self.text is None else self.text,
+            "defined": self.defined,
+            "function": self.name,
+            # Those of a specialization are not the text's.
+            "parameters": [str(parameter.type) for parameter in self.parameters],
+        }
+
     @functools.cached_property
     def along_one_axis(self) -> Program:
         """The program that devices run where a launch has several axes: its last parameters are the extents."""
