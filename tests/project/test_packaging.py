@@ -128,3 +128,23 @@ def test_make_shows_what_it_downloads(tmp_path):
     recipe = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (install,) = [line for line in recipe.splitlines() if "-m pip" in line]
     assert "--quiet" not in install
+
+
+def test_all_places_name_one_version():
+    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert version is not None
+    assert newest is not None
+    assert newest[1] == version[1]
+    assert f'{{% set version = "{version[1]}" %}}' in (ROOT / "conda" / "meta.yaml").read_text()
+    assert f"Version {version[1].rpartition('.')[0]}," in (ROOT / "README.md").read_text()
+
+
+def test_the_recipe_for_conda_has_the_requirements_of_current_pythons():
+    marked = re.findall(r'"(.*python_version.*)"', (ROOT / "pyproject.toml").read_text())
+    found = [Requirement(each) for each in marked]
+    wanted = {f"{each.name}{','.join(sorted(map(str, each.specifier), reverse=True))}" for each in found
+              if each.marker is not None and each.marker.evaluate({"python_version": "3.13", "extra": ""})}
+    run = (ROOT / "conda" / "meta.yaml").read_text().partition("  run:\n")[2].partition("\ntest:")[0]
+    listed = {line.strip(" -").replace(" ", "") for line in run.splitlines() if line.strip()}
+    assert listed == {*wanted, "python>=3.12,<3.15"}
