@@ -27,7 +27,7 @@ from pygments.token import (
 
 from tl_dpnp.language.parser import loaded_grammar
 
-__all__ = ["TensorLexer"]
+__all__ = ["TensorLexer", "kind_of", "terminals"]
 
 #: Pygments' kinds of the grammar's terminals.
 _KINDS = {
@@ -41,8 +41,11 @@ _TYPES = ("void_type", "memref_type", "address_space", "strided_layout", "group_
 
 
 @functools.cache
-def _scanner() -> tuple[re.Pattern[str], dict[str, Any]]:
-    """Return a pattern with a group for each terminal, in the order in which they are tried, and the kinds of words."""
+def terminals() -> tuple[list[tuple[str, str]], dict[str, Any]]:
+    """Return the names and the expressions of the terminals in the order in which they are tried, and kinds of words.
+
+    Those of fixed text are words, of which ``WORD`` finds all, and ``SIGN``.
+    """
     grammar = loaded_grammar()
     fixed = {each.name: each.pattern.value for each in grammar.terminals if isinstance(each.pattern, PatternStr)}
     words = {text: Keyword for text in fixed.values() if text.strip(".").isidentifier()}
@@ -51,9 +54,24 @@ def _scanner() -> tuple[re.Pattern[str], dict[str, Any]]:
             words |= {fixed[each.name]: Keyword.Type for each in rule.expansion if fixed.get(each.name) in words}
     words["func"] = Keyword.Declaration
     by_priority = sorted(grammar.terminals, key=lambda each: -each.priority)
-    parts = [f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in by_priority if each.name not in fixed]
+    parts = [(each.name, each.pattern.to_regexp()) for each in by_priority if each.name not in fixed]
     signs = sorted((text for text in fixed.values() if text not in words), key=len, reverse=True)
-    return re.compile("|".join([*parts, f"(?P<SIGN>{'|'.join(map(re.escape, signs))})"])), words
+    return [*parts, ("SIGN", "|".join(map(re.escape, signs)))], words
+
+
+@functools.cache
+def _pattern() -> re.Pattern[str]:
+    """Return an expression with a group for each terminal."""
+    return re.compile("|".join(f"(?P<{name}>{expression})" for name, expression in terminals()[0]))
+
+
+def kind_of(terminal: str, text: str) -> Any:
+    """Return Pygments' kind of a text that a terminal of `terminals` has found."""
+    if terminal == "WORD":
+        return terminals()[1].get(text, Name)
+    if terminal == "SIGN":
+        return Operator if text in ("=", "->", "?") else Punctuation
+    return _KINDS[terminal]
 
 
 class TensorLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
@@ -65,18 +83,9 @@ class TensorLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
         """Yield the position, the kind and the text of each token; together they are the whole text."""
-        pattern, words = _scanner()
-        place = 0
+        pattern, place = _pattern(), 0
         while place < len(text):
             match = pattern.match(text, place)
             found = text[place] if match is None else match[0]
-            yield place, Error if match is None else _kind(match, words), found
+            yield place, Error if match is None else kind_of(str(match.lastgroup), found), found
             place += len(found)
-
-
-def _kind(match: re.Match[str], words: dict[str, Any]) -> Any:
-    if match.lastgroup == "WORD":
-        return words.get(match[0], Name)
-    if match.lastgroup == "SIGN":
-        return Operator if match[0] in ("=", "->", "?") else Punctuation
-    return _KINDS[str(match.lastgroup)]
