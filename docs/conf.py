@@ -31,6 +31,8 @@ PAGES = {
     "Reference": ["docs/api", "docs/settings", "docs/cache", "docs/debugging"],
     "The project": ["docs/architecture", "CONTRIBUTING", "asv_bench/README", "CHANGELOG"],
 }
+#: Titles in the side bar of pages whose own is another page's as well.
+TITLES = {"asv_bench/README": "Running the benchmarks"}
 
 root_doc = "README"
 include_patterns = ["README.md", *(f"{page}.*" for pages in PAGES.values() for page in pages), "docs/gallery/*.md"]
@@ -66,7 +68,7 @@ def _read(app: Any, name: str, text: list[str]) -> None:
     if name == root_doc:
         text[0] = text[0].replace("](examples/README.md)", "](docs/gallery/index.md)")
         for caption, pages in PAGES.items():
-            listed = "\n".join(f"/{page}" for page in pages)
+            listed = "\n".join(f"{TITLES[page]} </{page}>" if page in TITLES else f"/{page}" for page in pages)
             text[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
 
 

@@ -99,7 +99,9 @@ def described(path: Path) -> Example:
         raise ValueError(f"{path} has no docstring")
     first, _, rest = match[1].partition("\n")
     title, mark, more = re.fullmatch(r"(.+?)(: |\.)(.*)", first).groups()
-    text = f"{more[:1].upper()}{more[1:]}" if mark == ": " else ""
+    text = more if mark == ": " else ""
+    if text[1:2].isalpha():  # a word and no formula
+        text = text[0].upper() + text[1:]
     rest = re.sub(r"\n {4}(\S.*)", r"\n```sh\n\1\n```", rest)
     return Example(path.stem, title, f"{text}\n{rest}".strip())
 

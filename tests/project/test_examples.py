@@ -1,11 +1,15 @@
-"""Every example runs in an interpreter of its own and says what it checked."""
+"""Every example runs in an interpreter of its own and says what it checked; the cells of notebooks run in order."""
 
+import ast
+import json
 import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
+
+from tests.graph.source_text import with_source
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "examples").glob("*.py"))
 #: Arguments that make an example short.
@@ -27,6 +31,21 @@ def test_example(path, tmp_path):
     assert result.returncode == 0, result.stderr
     assert "checked" in result.stdout
     assert "error 0.0" not in result.stdout or "all bits agree" in result.stdout, "0.0 without a reason"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES[0].parent.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebook(path):
+    """What a cell ends with is shown as notebooks do it, and nothing that was printed once is kept in the file."""
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert cells
+    assert not [cell for cell in cells if cell["outputs"] or cell["execution_count"]]
+    names: dict[str, object] = {}
+    for number, cell in enumerate(cells):
+        text, file = "".join(cell["source"]), f"<cell {number} of {path.name}>"
+        exec(with_source(text, file, "exec"), names)
+        if isinstance(last := ast.parse(text).body[-1], ast.Expr):
+            shown = eval(compile(ast.Expression(last.value), file, "eval"), names)
+            assert shown is None or repr(shown)
 
 
 def test_the_cuda_example_says_that_pytorch_is_missing(tmp_path):
