@@ -18,8 +18,11 @@ _DOCS = Path(__file__).parents[1] / "docs"
 _ELEMENTS = ("f32", "f64")
 _STYLES = {"tl_dpnp": ("#0055aa", "o"), "numpy": ("#cc6600", "s"), "dpnp": ("#228833", "^"), "torch": ("#aa3377", "D")}
 
+_TITLE = """# Benchmarks
+
+What is won and what is lost; the sections below have every case, the limits of the machine, and how it was measured."""
 _INTRODUCTION = """
-# Benchmarks
+## How it was measured
 
 This page was written by `python -m asv_bench.plots` from runs of `python -m asv_bench.must_show`;
 [asv_bench](../asv_bench/README.md) says how to repeat them. Kernels are still being improved: the page
@@ -154,7 +157,7 @@ def write(reports: list[Report], folder: Path) -> Path:
     """Write the page and its figures below `folder`; returns the page's path."""
     images = folder / "images"
     images.mkdir(parents=True, exist_ok=True)
-    parts = [_INTRODUCTION.strip(), _machine(reports)]
+    parts = [_TITLE, *filter(None, [render.opening(reports)]), _INTRODUCTION.strip(), _machine(reports)]
     for report in reports:
         text = render.markdown(report)
         if report.section in _FIGURES:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from .benchmarks.results import Measurement, Report
 from .benchmarks.timing import geometric_mean
 
-__all__ = ["header", "line", "markdown", "summary"]
+__all__ = ["header", "line", "markdown", "opening", "summary"]
+
+#: The libraries that sections compare with.
+_LIBRARIES = {"numpy": "NumPy", "dpnp": "dpnp"}
 
 
 def _columns(report: Report) -> list[str]:
@@ -47,6 +50,26 @@ def header(report: Report) -> str:
     """Return what the numbers of a report mean."""
     return (f"{report.title}\n{report.method}\n"
             "Ratios are times of the peer over those of tl_dpnp in the same rounds: median [quartiles].")
+
+
+def opening(reports: list[Report]) -> str:
+    """Return what is won and what is lost, on one screen: a line for each section with a library beside us."""
+    rows, missed = [], []
+    for report in reports:
+        ratios = {peer: [m.ratios[peer].median for m in report.measurements if peer in m.ratios] for peer in _LIBRARIES}
+        if any(ratios.values()):
+            means = [f"{geometric_mean(found):.2f}" if found else "" for found in ratios.values()]
+            cases = {m.case for m in report.measurements if any(peer in m.ratios for peer in ratios)}
+            slower = {m.case for m in report.measurements for peer in ratios
+                      if peer in m.ratios and m.ratios[peer].median < 1}
+            rows.append([report.title, *means, f"{len(slower)} of {len(cases)}"])
+        missed += [f"{report.title}: {v.what}: {v.target}, found {v.value:.3g}" for v in report.verdicts if not v.met]
+    if not rows:
+        return ""
+    rows = [["times as fast, geometric mean", *(f"as {name}" for name in _LIBRARIES.values()), "cases slower"],
+            ["---", *("---:" for _ in _LIBRARIES), "---:"], *rows]
+    lost = f"Targets that were missed: {'; '.join(missed)}." if missed else "All targets were met."
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", lost])
 
 
 def summary(report: Report) -> str:

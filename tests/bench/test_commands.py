@@ -80,6 +80,10 @@ def test_the_page_and_its_figures(tmp_path):
         assert "<svg" in (tmp_path / "images" / f"{section}.svg").read_text()
         assert f"(images/{section}.png)" in text
     assert "Slower than the peer: f32 4x4x4 (numpy 0.90)" in text
+    opening, _, _ = text.partition("## How it was measured")
+    head, _, *rows = [line for line in opening.splitlines() if line.startswith("|")]
+    assert head == "| times as fast, geometric mean | as NumPy | as dpnp | cases slower |"
+    assert rows == [f"| Section {name} | 0.90 |  | 3 of 3 |" for name in ("memory", "cache-resident")]
     assert all(len(line) <= 120 or line.startswith("|") for line in text.splitlines())
     before = (tmp_path / "images" / "memory.svg").read_bytes()
     write([canned("memory", "roofline")], tmp_path)
