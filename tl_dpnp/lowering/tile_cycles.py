@@ -10,13 +10,20 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.llvm import MOST_LANES, power_of_two
 from tl_dpnp.lowering.contraction import Contraction
-from tl_dpnp.lowering.nest import Bound, leaves
-from tl_dpnp.target.core import CACHE_LINE, Core, Shared
+from tl_dpnp.lowering.nest import Bound, Nest, leaves
+from tl_dpnp.scalars import F32, F64
+from tl_dpnp.target.core import CACHE_LINE, Across, Core, Shared
 
-__all__ = ["TileCycles", "cut", "cycles", "even_tile", "most_columns", "vector_width"]
+__all__ = ["TileCycles", "cut", "cycles", "even_tile", "is_plain", "most_columns", "vector_width"]
 
 #: Vectors of B that the elements for one step are taken out of.
 _VECTORS_OF_B = 2
+#: Broadcasts that are loaded while others are used.
+_BROADCASTS = 2
+#: Part of the estimated time that vectors across columns must save in most cases.
+_DOUBT_ACROSS = 0.1
+#: The same of short sums with steps that are left over by blocks.
+_DOUBT_OF_REST = 0.25
 
 
 def vector_width(contraction: Contraction, core: Core) -> int:
@@ -49,7 +56,11 @@ def most_columns(height: int, core: Core, spare: int = 0) -> int:
 
     So many are to `spare` besides.
     """
-    most = (core.registers - 1 - spare) // (height + 1) if height > 1 else core.tiles.columns_of_a_row
+    if height > 1:
+        most = (core.registers - 1 - spare) // (height + 1)
+    else:
+        # AVX-512 multiplies by an element that is in memory; others have a vector of A, and broadcasts on their way.
+        most = core.registers if core.stores_lines else core.registers - 1 - _BROADCASTS
     return min(most, core.tiles.columns_of_a_row)
 
 
@@ -82,6 +93,7 @@ class TileCycles:
     neighbours: bool
     splits: bool
     sums: int
+    is_plain: bool
 
     @classmethod
     def of(cls, contraction: Contraction, core: Core) -> TileCycles:
@@ -90,7 +102,7 @@ class TileCycles:
         columns = sums * contraction.columns if isinstance(contraction.columns, int) else contraction.columns
         splits = isinstance(rows, int) and bool(rows * contraction.element.bytes % CACHE_LINE)
         return cls(rows, columns, contraction.depth, vector_width(contraction, core), core,
-                   _are_neighbours(contraction), splits, sums)
+                   _are_neighbours(contraction), splits, sums, is_plain(contraction.nest))
 
     def shares(self, tile: tuple[int, int]) -> bool:
         """Whether rows that are left over share vectors in tiles of this height and width.
@@ -104,10 +116,61 @@ class TileCycles:
             return False
         if self.depth is None:
             return rest == 1 or rows < width or not self.core.masks
+        if self.across is not None:
+            return self.gains_across(tile)
         if not self.fits(tile):
             return False
         shared, own = self.cycles(tile, shares=True), self.cycles(tile, shares=False)
         return shared <= own if rest == 1 else shared < own
+
+    @property
+    def across(self) -> Across | None:
+        """How vectors hold the rows of several columns where the result is lower than half of one."""
+        rows, width = self.rows, self.width
+        if not (isinstance(rows, int) and isinstance(self.columns, int) and isinstance(self.depth, int)):
+            return None
+        return Across(rows, width) if self.is_plain and 1 < rows <= width // 2 and self.columns > 1 else None
+
+    def gains_across(self, tile: tuple[int, int]) -> bool:
+        """Whether vectors across columns take fewer cycles than one for each column."""
+        across = self.across
+        assert across is not None
+        if tile[0] > 1 or self.core.registers_across(tile[1], across) > self.core.registers:
+            return False
+        own = even_tile(self.columns, self.most_columns(1))
+        return self.cycles_across(tile[1]) < (1 - self._doubt(across)) * self.cycles_of_columns(own)
+
+    def _doubt(self, across: Across) -> float:
+        """Return the part of the time that vectors across columns must save: none where one load has all of a block."""
+        assert isinstance(self.depth, int)
+        if self.depth <= across.steps:
+            return 0.0
+        is_even = self.neighbours or self.depth % across.steps == 0
+        return _DOUBT_ACROSS if is_even or self.depth >= self.core.tiles.deep_sum else _DOUBT_OF_REST
+
+    def cycles_across(self, wide: int) -> float:
+        """Estimate the cycles of a product with vectors across columns, in tiles of so many."""
+        across, core, depth = self.across, self.core, self.depth
+        assert across is not None
+        assert isinstance(depth, int)
+        assert isinstance(self.columns, int)
+        together = self.neighbours or depth <= across.steps
+        single = 0 if together else depth % across.steps
+        vectors = -(-self.columns // across.columns)
+        # What is between columns has to be taken out before a result is stored, which then takes two.
+        stores = 1.0 if across.rows == across.place else 2.0 + core.shuffle * 3
+        return vectors * stores + sum(
+            count * ((depth - single) * core.across(columns, across, together=together)
+                     + single * core.across(columns, across, single=True))
+            for columns, count in cut(self.columns, wide))
+
+    def cycles_of_columns(self, wide: int) -> float:
+        """Estimate the same for tiles of so many columns with vectors of their own."""
+        assert isinstance(self.depth, int)
+        assert isinstance(self.columns, int)
+        assert isinstance(self.rows, int)
+        stores = 1 if self.core.masks else self.rows.bit_count()
+        return self.columns * stores + self.depth * self.cycles((1, wide), shares=False)
 
     def most_columns(self, height: int) -> int:
         """Return how many columns a tile may have; LLVM loads those of B that are neighbours in vectors first."""
@@ -151,6 +214,13 @@ class TileCycles:
             return self.neighbours
         among = min(columns, -(-self.width // (rows % self.width)))
         return columns <= tile[1] and depth <= self.core.tiles.short_sum and among * depth <= _VECTORS_OF_B * self.width
+
+
+def is_plain(nest: Nest) -> bool:
+    """Whether a nest computes with f32 or f64 and nothing else, which its arrays have."""
+    assigns = [leaf.assign for leaf in leaves(nest.body)]
+    elements = {access.buffer.element for assign in assigns for access in (assign.target, *assign.reads)}
+    return elements in ({F32}, {F64})
 
 
 def _are_neighbours(contraction: Contraction) -> bool:

@@ -20,6 +20,8 @@ __all__ = ["Tiling", "memory_tiling", "subgroup_tiling", "unrolling", "vector_op
 
 #: Part of the estimated time that an unusual tile must save, and for a short sum to share vectors.
 _DOUBT, _DOUBT_OF_SHORT = 0.02, 0.1
+#: Steps of the sum that vectors of several columns take at once, at least.
+_BLOCK = 4
 #: Columns of a tile of C in the sub-group form.
 _SUBGROUP_COLUMNS = 8
 
@@ -53,6 +55,9 @@ def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
         return replace(tiling, columns=-(-tiling.columns // contraction.sums))
     numbers, estimate, tile = core.tiles, TileCycles.of(contraction, core), _usual_tile(contraction, core)
     if contraction.jam == 1:
+        across = _tile_across(estimate)
+        if across is not None:
+            return across
         tile = _quickest_tile(estimate, tile)
     vectors, columns = tile
     products = contraction.jam * vectors * columns
@@ -62,6 +67,22 @@ def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
     # What reads each element once waits for memory, and prefetches best in small portions.
     once = contraction.columns == 1 and vectors > 1
     return Tiling(vectors, columns, 1 if once else unrolling(contraction.depth, products, numbers, vectors == 1))
+
+
+def _tile_across(estimate: TileCycles) -> Tiling | None:
+    """Return the tiling with vectors of several columns each, if that is quicker than one for each column."""
+    across, columns, depth, core = estimate.across, estimate.columns, estimate.depth, estimate.core
+    if across is None:
+        return None
+    assert isinstance(columns, int)
+    vectors = -(-columns // across.columns)
+    widths = dict.fromkeys(min(columns, even_tile(vectors, most) * across.columns) for most in range(vectors, 0, -1))
+    tiles = [(1, width) for width in widths if estimate.gains_across((1, width))]
+    if not tiles:
+        return None
+    best = min(tiles, key=lambda tile: estimate.cycles_across(tile[1]))
+    products = -(-best[1] // across.columns)
+    return Tiling(*best, max(unrolling(depth, products, core.tiles), _BLOCK))
 
 
 def _usual_tile(contraction: Contraction, core: Core) -> tuple[int, int]:

@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["CACHE_LINE", "Core", "Shared", "TileNumbers"]
+__all__ = ["CACHE_LINE", "Across", "Core", "Shared", "TileNumbers"]
 
 #: Bytes of a cache line of all processors and GPUs that are known.
 CACHE_LINE = 64
 #: What a load costs beside multiply-adds, as part of its time: enough to choose between tiles that are alike otherwise.
 _DISTURBANCE = 0.1
+#: Bytes of the parts of a vector within which elements are shuffled without a vector of indices.
+_SHUFFLED_IN_PLACE = 16
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,31 @@ class Shared(NamedTuple):
         return vectors, vectors if self.together else columns + inside - vectors
 
 
+class Across(NamedTuple):
+    """Vectors of `lanes` that hold the same `rows` of several columns, each of them from a `place` of its own on.
+
+    The elements of B for such a vector are loaded in blocks of its columns and of several `steps` of the sum.
+    """
+
+    rows: int
+    lanes: int
+
+    @property
+    def place(self) -> int:
+        """The lanes of a column: a power of two, so that no column is in two vectors."""
+        return 1 << (self.rows - 1).bit_length()
+
+    @property
+    def columns(self) -> int:
+        """How many columns a vector has."""
+        return self.lanes // self.place
+
+    @property
+    def steps(self) -> int:
+        """The steps of a block: so many that it is a vector, and no more than the elements of one in 128 bits."""
+        return min(self.place, 4)
+
+
 @dataclass(frozen=True)
 class Core:
     """What one core does in a cycle, and what it does not do for free.
@@ -121,6 +148,25 @@ class Core:
         loads = ((height + (shared is not None)) * vector * lines + elements) / (self.loads * self.load_share)
         products = (height * columns + vectors) / self.multiply_adds + self.shuffle * shuffles
         return max(products, loads, self.latency) + _DISTURBANCE * loads
+
+    def across(self, columns: int, across: Across, *, together: bool = False, single: bool = False) -> float:
+        """Estimate the cycles of one step of the sum of a tile of so many columns, whose vectors hold several each.
+
+        Each vector takes its elements of B out of its block, to whose first column the others were put one by one, or
+        which was loaded `together`.  `single` steps are not in blocks: the elements of each column are loaded and put
+        in by themselves.
+        """
+        vectors, steps = -(-columns // across.columns), 1 if single else across.steps
+        joined = 0 if together else (columns - vectors) / steps
+        loads = (1 + (vectors if together else columns / steps)) / (self.loads * self.load_share)
+        products = vectors / self.multiply_adds + self.shuffle * (joined + vectors)
+        return max(products, loads, self.latency) + _DISTURBANCE * loads
+
+    def registers_across(self, columns: int, across: Across) -> int:
+        """Return the registers of such a tile: its sums, a block of A and one of B, what a shuffle makes of that, and
+        how it is shuffled where columns take more than 128 bits."""
+        indices = across.steps if across.place * self.vector_bytes // across.lanes > _SHUFFLED_IN_PLACE else 0
+        return -(-columns // across.columns) + across.steps + 2 + indices
 
     def registers_shared(self, height: int, columns: int, shared: Shared) -> int:
         """Return the registers of a tile of `height` vectors, with rows that share others.

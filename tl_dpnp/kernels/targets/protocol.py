@@ -52,7 +52,7 @@ class Target(Protocol):
         """Store a vector of one cache line, at an address that is a multiple of it, past the caches."""
 
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-        """Return a vector of one cache line that the compiler does not make again from what it is made of."""
+        """Return a vector of one register, or a part of one, that the compiler does not make again from its parts."""
 
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return an integer or an address, held in an integer register, of which the compiler knows no source."""

@@ -83,7 +83,7 @@ class Spirv:
         builder.asm(type_, "vmovntps $1, ($0)", "r,v,~{memory}", [pointer, value], True)
 
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-        """x86-64 with AVX-512 only: inline assembly of no instruction."""
+        """x86-64 only: inline assembly of no instruction."""
         return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=v,0", [value], False)
 
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:

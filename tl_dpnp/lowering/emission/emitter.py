@@ -32,7 +32,6 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     lanes,
-    power_of_two,
     private_array,
     value_type,
 )
@@ -41,6 +40,7 @@ from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
+from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments, rows_mixed
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
@@ -122,7 +122,8 @@ def emit_nest(
     streamed = StreamedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
     stores_twice = _stores_twice(nest)
-    memory = Memory(builder, arguments, variables, vector_width, rows_mixed(nest), masks, masks and stores_twice)
+    memory = Memory(builder, arguments, variables, vector_width, rows_mixed(nest), masks, masks and stores_twice,
+                    Blocks.of(nest, vector_width))
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := instruction_of(loop, MmaRow)) is not None}
     emitter = _Emitter(
@@ -185,8 +186,9 @@ class _Emitter:
                 if loop.loads_ahead:
                     self.iterations_loaded_ahead(loop, [*loop.static_range])
                     return
-                for value in loop.static_range:
-                    self.iteration(loop, value)
+                with self.memory.unrolling(loop):
+                    for value in loop.static_range:
+                        self.iteration(loop, value)
             case "vectorized" if is_transposition(loop):
                 self.transposed(loop)
             case "vectorized":
@@ -235,9 +237,7 @@ class _Emitter:
         assert loop.static_range is not None
         iterations = loop.static_range
         if loop.derived:
-            width = min(self.memory.vector_width, power_of_two(len(iterations)))
-            starts = range(iterations.start, iterations.stop, width)
-            return [tuple(min(start + lane, iterations.stop - 1) for lane in range(width)) for start in starts]
+            return cut_fused(loop, self.memory.blocks, self.memory.vector_width)
         cuts = pieces(len(iterations), self.memory.vector_width, iterations.start if twice else None)
         if masked:
             cuts = with_last_filled(cuts, self.memory.vector_width)

@@ -7,7 +7,8 @@ runtime recognises consecutive accesses only in this form.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -32,6 +33,7 @@ from tl_dpnp.kernels.llvm import (
     vector_of,
 )
 from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.lowering.emission.blocks import Blocks, without_repeats
 from tl_dpnp.lowering.emission.patterns import (
     SHUFFLE_OPERANDS,
     Chunk,
@@ -42,7 +44,7 @@ from tl_dpnp.lowering.emission.patterns import (
     store_runs,
 )
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
-from tl_dpnp.lowering.nest import Access, Nest, loops_of
+from tl_dpnp.lowering.nest import Access, Loop, Nest, loops_of
 from tl_dpnp.lowering.streaming import StreamedResult
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.core import CACHE_LINE
@@ -114,6 +116,7 @@ class Memory:
     rows_mixed: int = 0
     masks: bool = False
     masks_stores: bool = False
+    blocks: Blocks | None = None
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
     #: Vectors of one element in all lanes, by the element and their width.
@@ -126,6 +129,8 @@ class Memory:
     active_lanes: int = 0
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
     lanes_stored_before: int = 0
+    #: The innermost unrolled loop of a sum around the present place.
+    unrolled: Loop | None = None
 
     def forget(self) -> None:
         """Load everything anew from here on."""
@@ -149,16 +154,42 @@ class Memory:
         if self.is_masked(access, offsets):
             return self.masked_load(access, offsets[0], width)
         shared = access.buffer.element in (F32, F64) and self.shares_broadcasts(access.buffer.element.bytes, width)
-        pattern = load_pattern(offsets, max(width, self.vector_width), self.extent(access), shared=shared)
+        block = self.block(access, width)
+        widest, extent = max(width, self.vector_width), self.extent(access)
+        pattern = load_pattern(offsets, widest, extent, shared=shared, block=block)
+        if block and sum(chunk.width for chunk in pattern.chunks) > widest:
+            block, pattern = frozenset(), load_pattern(offsets, widest, extent, shared=shared)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
         alike = {lanes(value.type) for value in values}
         if len(alike) == 1 and alike != {1}:
             places = [number * min(alike) + place for number, place in pattern.lanes]
-            joined = self.joined(self.key(access, pattern.chunks), values)
+            joined = self.joined(self.key(access, pattern.chunks), values, 1 if block else SHUFFLE_OPERANDS)
             if len(joined) <= SHUFFLE_OPERANDS:
                 whole = len(joined) == 1 and places == list(range(lanes(joined[0].type)))
                 return joined[0] if whole else shuffle(self.builder, joined[0], joined[1:], places)
         return self.combined(values, pattern)
+
+    @contextmanager
+    def unrolling(self, loop: Loop) -> Iterator[None]:
+        """Emit the iterations of an unrolled loop, which is that of a sum or another."""
+        around = self.unrolled
+        self.unrolled = loop if loop.reduction else around
+        yield
+        self.unrolled = around
+
+    def block(self, access: Access, width: int) -> frozenset[Offset]:
+        """Return what the steps of a sum read that are loaded together with the present one."""
+        loop, values = self.unrolled, self.variables.values
+        if self.blocks is None or loop is None or not any(loop.variable in entry for entry in access.indices):
+            return frozenset()
+        present = values[loop.variable]
+        assert isinstance(present, int)
+        found: set[Offset] = set()
+        for step in self.blocks.steps(loop, present):
+            values[loop.variable] = step
+            found.update(self.offsets(access, width))
+        values[loop.variable] = present
+        return frozenset(found)
 
     def load_part(self, access: Access) -> ir.Value:
         """Load the real or the imaginary part: alone where it is one of an element, which all lanes take."""
@@ -231,9 +262,12 @@ class Memory:
         """Identify something that was loaded from the address of an access."""
         return (access.buffer.name, *map(self.variables.running_key, access.indices), what)
 
-    def joined(self, key: tuple[object, ...], values: list[ir.Value]) -> list[ir.Value]:
-        """Put vectors of the same width one behind the other, as far as a vector holds them, and keep the result."""
-        if len(values) <= SHUFFLE_OPERANDS:
+    def joined(self, key: tuple[object, ...], values: list[ir.Value], most: int) -> list[ir.Value]:
+        """Put vectors of the same width one behind the other, as far as a vector holds them, and keep the result.
+
+        Up to so many are left as they are.
+        """
+        if len(values) <= most:
             return values
         kept = self.loaded.get(key)
         if kept is not None:
@@ -243,6 +277,9 @@ class Memory:
             pairs = zip_longest(values[::2], values[1::2])
             values = [shuffle(self.builder, low, [] if high is None else [high], range(count)) for low, high in pairs]
         if len(values) == 1:
+            if most == 1:
+                # LLVM would load the elements of each step for themselves.
+                values = [target_of(self.builder).kept(self.builder, values[0])]
             self.loaded[key] = values[0]
         return values
 
@@ -300,6 +337,10 @@ class Memory:
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
         offsets = self.offsets(access, width)
+        kept = without_repeats(offsets) if self.blocks is not None else [*range(width)]
+        if kept != [*range(width)]:
+            value = shuffle(self.builder, value, [], kept)
+            offsets, width = tuple(offsets[lane] for lane in kept), len(kept)
         if self.masks_stores and not left_out and self.is_masked(access, offsets):
             store_element(self.builder, element, value, self.pointer(access, offsets[0]),
                           self.alignment(access, offsets[0]), first_lanes(self.active_lanes, width))

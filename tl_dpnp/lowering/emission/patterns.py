@@ -46,14 +46,20 @@ class Pattern(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # accesses of unrolled loops are much alike
-def load_pattern(offsets: tuple[Offset, ...], width: int, extent: int | None, *, shared: bool = False) -> Pattern:
+def load_pattern(
+    offsets: tuple[Offset, ...], width: int, extent: int | None, *, shared: bool = False,
+    block: frozenset[Offset] = frozenset(),
+) -> Pattern:
     """Return how to load a vector whose lanes are at `offsets`.
 
     `width` is the widest vector.  `extent` is the number of elements that may be loaded from the address on; None
     where that is not known, or where the address changes from one access to the next.  Where other vectors have each
-    element in all lanes, elements are `shared`: two of them are then mixed from those.
+    element in all lanes, elements are `shared`: two of them are then mixed from those.  All elements of a `block` may
+    be loaded; where a few neighbours do not have all lanes, the whole block is, so that others take theirs from it.
     """
     elements = sorted(set(offsets))
+    if block:
+        return _pattern(offsets, _chunks_of_block(elements, sorted(block), width))
     if shared and len(elements) == 2:
         return _pattern(offsets, [Chunk(element, 1) for element in elements])
     runs = _runs(elements)
@@ -113,6 +119,18 @@ def _chunks(run: Sequence[Offset], width: int) -> list[Chunk]:
     if length % width:
         starts.append(length - width)
     return [Chunk(run[start], width) for start in starts]
+
+
+def _chunks_of_block(elements: Sequence[Offset], block: Sequence[Offset], width: int) -> list[Chunk]:
+    """Return a chunk that has all of some elements of a block, or else all that the block consists of."""
+    runs = _runs(block)
+    for run in runs:
+        if elements[0] in run and elements[-1] in run:
+            first, last = run.index(elements[0]), run.index(elements[-1])
+            size = 1 << (last - first).bit_length()
+            if size <= min(width, len(run)):
+                return [Chunk(run[min(first, len(run) - size)], size)]
+    return [chunk for run in runs for chunk in _chunks(run, width)]
 
 
 def _pattern(offsets: Sequence[Offset], chunks: Sequence[Chunk]) -> Pattern:

@@ -67,13 +67,15 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     for buffer, modes in strided if not panels else ():
         pack(schedule, buffer, modes, width)
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
-    shares = TileCycles.of(contraction, core).shares((tiling.vectors, tiling.columns))
+    estimate = TileCycles.of(contraction, core)
+    shares = estimate.shares((tiling.vectors, tiling.columns))
     reductions, others = [], []
     for part in tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
-            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0)
+            reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0,
+                                     shares and estimate.across is not None)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
@@ -176,11 +178,12 @@ def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width:
 
 
 def _finish_tile(
-    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0
+    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0, in_blocks: bool = False
 ) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
-    Rows that are left over share vectors of `shared` lanes; 0 where they do not.
+    Rows that are left over share vectors of `shared` lanes; 0 where they do not.  Where they are all, these may take
+    several steps of the sum `in_blocks`.
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
     """
     rows = tile.rows if schedule.range_of(tile.rows) is not None else None
@@ -189,25 +192,48 @@ def _finish_tile(
     if tile.reduction is not None and inner:
         decomposed = schedule.decompose_reduction(tile.reduction, above=inner[0])
         copies += [decomposed.init, decomposed.finish]
+    vectors = None
     for renamed in copies:
-        _fill_vectors(schedule, rows and renamed.get(rows, rows),
-                      tile.columns and renamed.get(tile.columns, tile.columns), shared)
+        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows),
+                              tile.columns and renamed.get(tile.columns, tile.columns), shared)
+        vectors = vectors or mixed
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
     if tile.reduction is not None:
+        if vectors is not None and in_blocks:
+            return _in_blocks(schedule, tile.reduction, vectors, depth, unroll)
         return unroll_reduction(schedule, tile.reduction, depth, unroll)
     return None
 
 
-def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, shared: int) -> None:
+def _in_blocks(schedule: Schedule, reduction: str, vectors: str, depth: Bound | None, unroll: int) -> str | None:
+    """Unroll a reduction by `unroll`; one vector after the other takes all of these steps, so that few wait for theirs.
+
+    Returns the loop that the reduction runs in, or None if it is unrolled.
+    """
+    if isinstance(depth, int) and depth <= unroll:
+        schedule.reorder(vectors, reduction)
+        schedule.unroll(reduction)
+        return None
+    split = schedule.split(reduction, unroll)
+    schedule.reorder(vectors, split.inner)
+    schedule.unroll(split.inner)
+    if split.remainder is not None:
+        schedule.reorder(split.renamed[vectors], split.remainder)
+        schedule.unroll(split.remainder)
+    return split.outer
+
+
+def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, shared: int) -> str | None:
     """Make whole vectors of the rows of a tile; rows that are left over by those of `shared` lanes share vectors.
 
-    These have the rows of several columns.
+    These have the rows of several columns.  Returns their loop where there are no whole vectors.
     """
     range_ = None if rows is None else schedule.range_of(rows)
     rest = len(range_) % shared if range_ is not None and shared else 0
     if rows is not None and range_ is not None and columns is not None and rest and count(schedule, columns) > 1:
-        if len(range_) > shared:
+        alone = len(range_) < shared
+        if not alone:
             split = schedule.split(rows, len(range_) - rest)
             assert split.remainder is not None
             schedule.unroll(split.outer)
@@ -215,10 +241,12 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, sha
             schedule.unroll(columns)
             rows, columns = split.remainder, split.renamed[columns]
         schedule.reorder(columns, rows)
-        schedule.vectorize(schedule.fuse(columns, rows))
-        return
+        fused = schedule.fuse(columns, rows)
+        schedule.vectorize(fused)
+        return fused if alone else None
     if rows is not None and range_ is not None:
         # A single row needs no vector, and the one element of an order-0 result has no index to vectorize.
         (schedule.vectorize if len(range_) > 1 else schedule.unroll)(rows)
     if columns is not None:
         schedule.unroll(columns)
+    return None
