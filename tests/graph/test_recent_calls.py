@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import dpctl
 import dpnp
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 import tl_dpnp
 from tests.graph.support import known_after, short_calls_after
 from tl_dpnp import config
+from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.unpacking import unpacking
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
@@ -189,6 +193,70 @@ def test_keywords_and_clearing_take_the_other_way():
     step.clear()
     assert step._recent.calls == ()
     assert dpnp.asnumpy(step(x, y)).tolist() == [-1, -2, -3, -4]
+
+
+class Weights:
+    """An object that a key has by its class."""
+
+    def __init__(self, w):
+        self.w = w
+
+
+class Mode(enum.Enum):
+    A, B = 1, 2
+
+
+def test_arguments_unpack_where_their_keys_are_alike():
+    x, y, weights = numbers(3), numbers(3), Weights(numbers(3))
+    calls = [
+        (), (x,), (x, y), (x, 2.0), (x, 3.0), (x, 2), (x, np.float32(2)), (x, True), (x, False), (x, None), (x, ...),
+        (x, "text"), (x, "other"), (x, b"text"), ([x, y],), ((x, y),), ([x],), ([],), ((),), ([x, [y]],), ([[x], y],),
+        ({"a": x, "b": 2.0},), ({"b": 2.0, "a": x},), ({"a": x},), ({},), ({"a": [x, 1.0]},), (x, weights), (weights,),
+        (x, Weights(y)), (x, Weights), (x, numbers), (x, len), (x, np), (x, Mode.A), (x, Mode.B), (2.0,), (1, 2.0),
+        (Mode.A, [weights, {"a": None}]), (x, (weights, True)), (x, weights.__init__), (x, "text", 2.0),
+    ]
+
+    def key(arguments):
+        made = CallKey()
+        for value in arguments:
+            made.add(value)
+        return made
+
+    for one in calls:
+        unpack = unpacking(one)
+        for other in calls:
+            values, expected = unpack(other), key(other)
+            assert (values is not None) == (key(one).parts == expected.parts), (one, other)
+            if values is not None:
+                assert [v for v in values if isinstance(v, dpnp.ndarray)] == expected.originals
+                assert [v for v in values if not isinstance(v, dpnp.ndarray)] == expected.scalars
+
+
+@pytest.mark.parametrize("value", [slice(2), range(3), np.bool_(1), np.dtype("f4"), {1: 2.0}, {"a": [range(2)]}])
+def test_other_arguments_do_not_unpack(value):
+    assert unpacking((numbers(3), value)) is None
+
+
+def test_calls_with_objects_and_containers_are_known_by_what_is_in_them():
+    @tl_dpnp.fuse(recompile_limit=100)
+    def step(x, weights, more, mode="A"):
+        total = x * weights.w
+        for array in more:
+            total = total + array if mode == "A" else total - array
+        weights.seen = True  # so that it is traced at each call
+        return total
+
+    x, weights = numbers(3), Weights(numbers(3))
+    for _ in range(CALLS + 2):
+        step(x, weights, [x + 1, x + 2])
+    assert step._recent.calls
+    for arguments in (
+        (x, weights, [x, x + 1]), (x, weights, [x]), (x, Weights(x + 1), [x, x]), (x, weights, (x, x)),
+        (x, weights, []), (x, weights, [x, x + 1], "B"),
+        (x, weights, [x, 2.0]), (x, weights, [x, numbers(1)]), (x, weights, [x, x + 1]),
+    ):
+        result, expected = step(*arguments), step.function(*arguments)
+        assert dpnp.asnumpy(result).tolist() == dpnp.asnumpy(expected).tolist()
 
 
 def test_a_setting_leaves_it_away():

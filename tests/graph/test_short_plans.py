@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import weakref
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import dpnp
 import numpy as np
@@ -30,9 +32,9 @@ def _soon():
         yield
 
 
-def short(function, *arguments):
+def short(function, *arguments, **options):
     """Fuse a function, and call it until machine code runs its calls."""
-    made = tl_dpnp.fuse(function)
+    made = tl_dpnp.fuse(function, **options)
     for _ in range(CALLS + 2):
         made(*arguments)
     assert made._recent.short
@@ -41,8 +43,6 @@ def short(function, *arguments):
 
 def random(*shape, seed=0, dtype="float64"):
     return dpnp.asarray(np.random.default_rng(seed).standard_normal(shape).astype(dtype))
-
-
 
 
 def many(count, results):
@@ -257,19 +257,157 @@ def test_an_argument_that_changes_meanwhile_makes_no_stale_function(monkeypatch)
         assert run(random(*shape)).shape == shape
 
 
-def test_results_that_are_arguments_or_in_other_containers_are_made_by_plans():
+def alike(one, other):
+    """Fail unless two results are of the same classes, and have equal arrays."""
+    assert type(one) is type(other)
+    if isinstance(other, dpnp.ndarray):
+        assert (one.dtype, one.shape, one.usm_type) == (other.dtype, other.shape, other.usm_type)
+        assert np.allclose(dpnp.asnumpy(one), dpnp.asnumpy(other), rtol=1e-5)
+    elif isinstance(other, list | tuple):
+        for left, right in zip(one, other, strict=True):
+            alike(left, right)
+    elif isinstance(other, dict) or hasattr(other, "__dict__"):
+        left, right = (value if isinstance(value, dict) else vars(value) for value in (one, other))
+        assert list(left) == list(right)
+        alike([*left.values()], [*right.values()])
+    else:
+        assert one == other
+
+
+class Pair(NamedTuple):
+    q: Any
+    p: Any
+
+
+@dataclass
+class Body:
+    x: Any
+    v: Any
+    mass: float = 2.0
+    name: str = "body"
+
+    def drift(self, dt):
+        return Body(self.x + dt * self.v, self.v, self.mass, self.name)
+
+
+@pytest.mark.parametrize("function", [
+    lambda a, b: [a + b], lambda a, b: {"sum": a + b, "rest": (a - b, 1)}, lambda a, b: (a + b, a),
+    lambda a, b: (r := a + b, r), lambda a, b: (a + b, 1), lambda a, b: Pair(a + b, [a - b, "text"]),
+    lambda a, b: Body(a + b, a - b).drift(0.5), lambda a, b: [[a + b], [a * 2.0], None],
+])
+def test_results_may_be_in_any_object(function):
     x, y = random(4), random(4, seed=1)
-    for function in (lambda a, b: (a + b, a), lambda a, b: [a + b], lambda a, b: {"sum": a + b}, lambda a, b: a,
-                     lambda a, b: (r := a + b, r), lambda a, b: (a + b)[1:], lambda a, b: (a + b, 1)):
+    run = short(function, x, y)
+    for call in range(4):
+        calls = run.stats.calls
+        alike(run(x + call, y), function(x + call, y))
+        assert run.stats.calls == calls + 1
+
+
+def test_an_array_that_is_twice_in_a_result_is_the_same_object_twice():
+    run = short(lambda a, b: (r := a + b, [r], a), random(4), random(4, seed=1))
+    x = random(4, seed=2)
+    one, (other,), argument = run(x, x + 1)
+    assert one is other
+    assert argument is x
+
+
+def test_other_results_are_made_by_plans():
+    x, y = random(4), random(4, seed=1)
+    for function in (lambda a, b: a, lambda a, b: (a + b)[1:], lambda a, b: ((a + b)[1:], a)):
         run = tl_dpnp.fuse(function)
         for _ in range(CALLS + 3):
-            made, expected = run(x, y), function(x, y)
-            assert type(made) is type(expected)
-            one, other = (r if isinstance(r, dpnp.ndarray) else [*(r.values() if isinstance(r, dict) else r)]
-                          for r in (made, expected))
-            assert np.array_equal(np.asarray(dpnp.asnumpy(one if isinstance(one, dpnp.ndarray) else one[0])),
-                                  dpnp.asnumpy(other if isinstance(other, dpnp.ndarray) else other[0]))
+            alike(run(x, y), function(x, y))
         assert not run._recent.short
+
+
+def kicked(body, forces, dt, kind="all"):
+    total = forces[0]
+    for force in forces[1:]:
+        total = total + force
+    return Body(body.x, body.v + dt * total / body.mass if kind == "all" else body.v * dt, body.mass, body.name)
+
+
+def test_arrays_and_numbers_may_be_in_any_object():
+    def body(seed=0, *shape, **more):
+        return Body(random(*(shape or (4,)), seed=seed), random(*(shape or (4,)), seed=seed + 1), **more)
+
+    forces = [random(4, seed=5), random(4, seed=6)]
+    class Other(Body):
+        pass
+
+    run = short(kicked, body(), forces, 0.5, recompile_limit=100)
+    changed = body(mass=3.0)
+    changed.extra = 1
+    readonly = body()
+    readonly.x._array_obj.flags.writable = False
+    for arguments in (
+        (body(1), forces, 0.25), (body(1, mass=3.0), forces, 0.25), (body(1, name="other"), forces, 0.25),
+        (body(1), [*forces, forces[0] * 2], 0.25), (body(1), forces[:1], 0.25), (body(1), tuple(forces), 0.25),
+        (body(1), forces, 1), (body(1, 1), forces, 0.25), (Other(*vars(body(2)).values()), forces, 0.25),
+        (Body(random(4, dtype="float32"), random(4, dtype="float32")), forces, 0.25), (body(1), forces, 0.25, "none"),
+        (body(1), [forces[0]] * 2, 0.25), (body(1), [forces[0], forces[1][::-1]], 0.25), (changed, forces, 0.1),
+        (Body(forces[0], forces[1]), forces, 0.5), (readonly, forces, 0.5), (body(1, mass=np.float32(2)), forces, 0.25),
+    ):
+        for _ in range(CALLS + 3):
+            alike(run(*arguments), kicked(*arguments))
+    with pytest.raises(AttributeError, match="NoneType"):
+        run(None, forces, 0.5)
+
+
+def test_the_arrays_of_an_object_are_those_of_each_call():
+    body = Body(random(4), random(4, seed=1))
+    run = short(lambda body, dt: body.drift(dt).x, body, 0.5)
+    for seed in range(4):
+        body.v = random(4, seed=seed)
+        alike(run(body, 0.5), body.drift(0.5).x)
+    body.v = random(1)
+    alike(run(body, 0.5), body.drift(0.5).x)
+    body.v = 2.0
+    alike(run(body, 0.5), body.drift(0.5).x)
+    body.__class__ = type("Other", (Body,), {"drift": lambda self, dt: Body(self.x * dt, self.v)})
+    alike(run(body, 0.5), body.drift(0.5).x)
+
+
+def test_a_method_is_run_for_each_object():
+    class Layer:
+        def __init__(self, seed):
+            self.w = random(4, 4, seed=seed)
+
+        @tl_dpnp.fuse
+        def forward(self, x):
+            return x @ self.w
+
+    x, layers = random(3, 4), [Layer(1), Layer(2)]
+    for _ in range(CALLS + 3):
+        for layer in layers:
+            assert np.allclose(dpnp.asnumpy(layer.forward(x)), dpnp.asnumpy(x) @ dpnp.asnumpy(layer.w))
+    assert Layer.forward._recent.short
+
+
+def test_a_container_that_has_other_keys_is_another_call():
+    values = {"a": random(4), "b": random(4, seed=1)}
+    run = short(lambda v: v["a"] + v["b"], values)
+    del values["b"]
+    with pytest.raises(KeyError):
+        run(values)
+    values["b"] = random(4, seed=2)
+    alike(run(values), values["a"] + values["b"])
+    alike(run({"b": values["b"], "a": values["a"]}), values["a"] + values["b"])
+
+
+def test_a_call_may_leave_out_arguments_or_have_others():
+    """Where Python looks at a call before machine code: it computes 0.5 * dt, and finds a global number."""
+    def step(a, dt=1.0):
+        return a * SHIFT * (0.5 * dt)
+
+    x = random(4)
+    run = short(step, x, 2.0)
+    for arguments in ((x,), (x, x), (x, 3.0), (x, np.float64(2))):
+        alike(run(*arguments), step(*arguments))
+    for wrong in ("text", None):
+        with pytest.raises(TypeError):
+            run(x, wrong)
 
 
 def test_threads_have_results_of_their_own():

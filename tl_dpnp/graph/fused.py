@@ -127,8 +127,9 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             return result
         if not keywords:
             for recent in self._recent.calls:
-                if recent.looks(arguments):
-                    key = recent.key(arguments)
+                values = recent.unpacked(arguments)
+                if values is not None:
+                    key = recent.key(values)
                     if isinstance(recent.found, TraceCache):
                         result = self._trace_again(key, recent.found, arguments, keywords)
                         return result

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,9 @@ _GUARDS = {
     "missing": "if hasattr({v}, {e}): return False",
     "lacks": "if {e} in {v}: return False",
 }
+
+#: What the guard of an array does where machine code looks at that.
+_FOUND = "if type({v}) is not array_type: return False\n    originals.append({v})"
 
 
 def same_value(one: Any, other: Any) -> bool:
@@ -144,10 +147,13 @@ class Guards:
         return _Writer().written(self._guarded) if self._guarded else None
 
     def divided(self) -> tuple[list[Fixed], Check | None]:
-        """Return the guards that machine code can check, and what `compiled` would be without them."""
+        """Return the guards that machine code can check, and what `compiled` would be without them.
+
+        It looks at arrays as well, so that these are only found: the list of `usm_ndarray` stays as it is.
+        """
         fixed = {id(path): known for path in self._guarded if (known := _fixed(path)) is not None}
         others = [path for path in self._guarded if id(path) not in fixed]
-        return [*fixed.values()], _Writer().written(others) if others else None
+        return [*fixed.values()], _Writer({"array": _FOUND}).written(others) if others else None
 
     def failing(self, *call: Any) -> Path | None:
         """Return the path where a call finds something else, None if there is none; takes what a `Check` takes."""
@@ -172,15 +178,17 @@ def _code(text: str) -> CodeType:
 
 
 class _Writer:
-    """Writes the function that checks guards; objects and names of the user are constants of it."""
+    """Writes the function that checks guards, some of which do `other` things; objects and names of the user are
+    constants of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, other: Mapping[str, str] = MappingProxyType({})) -> None:
         import dpnp
 
         self.variables: dict[str, Any] = {
             "find_global": _global, "same_value": same_value, "array_type": dpnp.ndarray, "array_facts": array_facts,
             "usm_array_of": usm_array_of,
         }
+        self.texts = {**_GUARDS, **other}
         self.names: dict[Path, str] = {}
         self.lines: list[str] = []
 
@@ -214,7 +222,7 @@ class _Writer:
             kind, expected = path.guard or ("", None)
             value = self.value(path)
             other = self.value(expected) if kind == "alias" else self.constant(expected)
-            self.lines += _GUARDS[kind].format(v=value, e=other).split("\n    ")
+            self.lines += self.texts[kind].format(v=value, e=other).split("\n    ")
         exec(_code("\n        ".join([_HEAD, *self.lines, _END])), self.variables)
         check: Check = self.variables["check"]
         return check

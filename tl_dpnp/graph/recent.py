@@ -2,7 +2,7 @@
 
 Collecting the key of a call (`keys.CallKey`) takes more than 1 µs for each array.  Where a plan is run again and again
 for arrays of one kind, or the function is traced again for them, machine code compares the arguments with those of such
-a call instead.
+a call instead; what is in containers, or beside arrays and numbers, is unpacked before (`unpacking`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
+from tl_dpnp.graph.unpacking import Unpack, unpacking
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
@@ -29,13 +30,15 @@ __all__ = ["RecentCall", "RecentCalls"]
 
 @dataclass
 class RecentCall:
-    """A function that says whether arguments have a key, what was found for it, the plan or what traces have recorded,
-    and where the arrays and numbers of the arguments are.
+    """A function that says whether arrays and numbers have a key, what was found for it, the plan or what traces have
+    recorded, and which of them are `arrays` and `scalars`.
 
-    `short` runs the plan as a whole, if there is such a function; there may be one later if it `may_be_short`.
+    They are the arguments, or what these `unpack` to.  `short` runs the plan as a whole, if there is such a function;
+    there may be one later if it `may_be_short`.
     """
 
-    looks: Callable[[tuple[Any, ...]], bool]
+    looks: Callable[[tuple[Any, ...]], bool] | None
+    unpack: Unpack | None
     found: Specialization | TraceCache
     arrays: tuple[int, ...]
     scalars: tuple[int, ...]
@@ -44,17 +47,22 @@ class RecentCall:
     short: ShortPlan | None = None
     may_be_short: bool = True
 
-    def key(self, arguments: tuple[Any, ...]) -> CallKey:
-        """Return the key of a call with such arguments."""
+    def unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Return the arrays and numbers of arguments that have the key; None for others."""
+        values = arguments if self.unpack is None else self.unpack(arguments)
+        return values if values is not None and (self.looks is None or self.looks(values)) else None
+
+    def key(self, values: tuple[Any, ...]) -> CallKey:
+        """Return the key of a call with such arrays and numbers."""
         if not self.scalars:
-            return CallKey.like(self.parts, self.facts, [*map(usm_array_of, arguments)], [*arguments], [])
-        originals = [arguments[position] for position in self.arrays]
-        scalars = [arguments[position] for position in self.scalars]
+            return CallKey.like(self.parts, self.facts, [*map(usm_array_of, values)], [*values], [])
+        originals = [values[position] for position in self.arrays]
+        scalars = [values[position] for position in self.scalars]
         return CallKey.like(self.parts, self.facts, [*map(usm_array_of, originals)], originals, scalars)
 
 
 class RecentCalls:
-    """A few calls of one function whose arguments, all by position, are arrays of dpnp and numbers."""
+    """A few calls of one function whose arguments, all by position, are arrays, numbers, and what holds them."""
 
     MOST_CALLS = 4
 
@@ -92,7 +100,7 @@ class RecentCalls:
                 from tl_dpnp.graph.short_plans import short_plan  # brings LLVM
 
                 plan = short_plan(found, arguments)
-                if call.looks(arguments):  # no other thread has changed an argument
+                if call.unpacked(arguments) is not None:  # no other thread has changed an argument
                     call.short = plan
                     self._keep(self.calls)
 
@@ -108,18 +116,24 @@ class RecentCalls:
 def _recent_call(
     key: CallKey, found: Specialization | TraceCache, arguments: Sequence[Any]
 ) -> RecentCall | None:
-    arrays = tuple(place for place, value in enumerate(arguments) if type(value) is dpnp.ndarray)
-    scalars = tuple(place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS)
-    if not arrays or len(arrays) + len(scalars) < len(arguments) \
-            or len({*map(id, key.originals)}) < len(arrays):
+    unpack = None
+    values: Sequence[Any] | None = arguments
+    if not arguments or any(type(v) is not dpnp.ndarray and type(v) not in TRACED_KINDS for v in arguments):
+        unpack = unpacking(arguments)
+        values = None if unpack is None else unpack(tuple(arguments))
+    if values is None or len({*map(id, key.originals)}) < len(key.originals):
         return None
-    from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM
+    arrays = tuple(place for place, value in enumerate(values) if type(value) is dpnp.ndarray)
+    scalars = tuple(place for place, value in enumerate(values) if type(value) in TRACED_KINDS)
+    looks = None
+    if values:
+        from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM
 
-    looks = looks_function(arguments, key.arrays[0].sycl_queue)
+        looks = looks_function(values, key.arrays[0].sycl_queue if arrays else None)
     now = CallKey()
     for value in arguments:
         now.add(value)
     now.finish()
-    if now.parts != key.parts:  # an argument has changed since its key was taken
+    if now.parts != key.parts or (looks is None and values):  # an argument has changed since its key was taken
         return None
-    return None if looks is None else RecentCall(looks, found, arrays, scalars, now.parts, now.facts)
+    return RecentCall(looks, unpack, found, arrays, scalars, now.parts, now.facts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
-__all__ = ["MadeArray", "MadeOnce", "MadeTuple", "new_arrays", "result_of"]
+__all__ = ["MadeArray", "MadeOfParts", "MadeOnce", "NewArrays", "new_arrays", "result_of"]
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,15 @@ class MadeArray:
 
 
 @dataclass(frozen=True)
-class MadeTuple:
-    """Makes a tuple of what its parts make."""
+class MadeOfParts:
+    """Makes an object of what its parts make, which `build` is given as a list."""
 
+    build: Callable[[list[Any]], Any]
     parts: tuple[Make, ...]
 
     def __call__(self, call: Call) -> Any:
         """See `Make`."""
-        return tuple([part(call) for part in self.parts])
+        return self.build([part(call) for part in self.parts])
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,48 @@ class MadeOnce:
         return call.made[self.number]
 
 
-def new_arrays(make: Make) -> tuple[tuple[int, ...], bool] | None:
-    """Return the registers of the arrays that a result consists of, and whether they are in a tuple; None where there
-    is something else in it, or one of them twice."""
+class NewArrays(NamedTuple):
+    """The registers of new arrays that a result consists of, and the numbers of the arrays as objects of it.
+
+    A result `is_array` if it is one of them by itself, and `is_tuple` if it is a tuple of them in this order.
+    """
+
+    slots: tuple[int, ...]
+    numbers: tuple[int, ...]
+    is_array: bool
+    is_tuple: bool
+
+    def completed(self, make: Make, call: Call, arrays: Sequence[Any]) -> Any:
+        """Return the result of a call from its new arrays."""
+        call.made.update(zip(self.numbers, arrays, strict=True))
+        return make(call)
+
+
+def new_arrays(make: Make) -> NewArrays | None:
+    """Return the new arrays that a result has; None where it has none, or parts or other views of them."""
     made = _within(make)
-    places = [_within(part) for part in made.parts] if isinstance(made, MadeTuple) else [made]
-    slots = tuple(part.place.slot for part in places if isinstance(part, MadeArray) and part.place.dtype is None)
-    if not slots or len(set(slots)) < len(places):
+    if isinstance(made, MadeArray):
+        number = make.number if isinstance(make, MadeOnce) else 0
+        return None if made.place.dtype is not None else NewArrays((made.place.slot,), (number,), True, False)
+    found: dict[int, int] = {}
+    if not _collect(make, found) or not found or len({*found.values()}) < len(found):
         return None
-    return slots, isinstance(made, MadeTuple)
+    is_tuple = isinstance(made, MadeOfParts) and made.build is tuple and len(made.parts) == len(found) and all(
+        isinstance(_within(part), MadeArray) for part in made.parts)
+    return NewArrays((*found.values(),), (*found,), False, is_tuple)
 
 
 def _within(make: Make) -> Make:
     return make.make if isinstance(make, MadeOnce) else make
+
+
+def _collect(make: Make, found: dict[int, int]) -> bool:
+    """Find the new arrays of a result, their registers by their numbers; returns whether all are registers."""
+    if isinstance(make, MadeOnce) and isinstance(make.make, MadeArray):
+        found[make.number] = make.make.place.slot
+        return make.make.place.dtype is None
+    made = _within(make)
+    return not isinstance(made, MadeOfParts) or all(_collect(part, found) for part in made.parts)
 
 
 class _Unknown(Exception):
@@ -120,23 +151,21 @@ class _Maker:
         if path is not None:
             return lambda call: path.evaluate(call.arguments, call.keywords)
         if kind in (list, tuple):
-            parts = tuple([self.made(part) for part in value])
-            return MadeTuple(parts) if kind is tuple else lambda call: [part(call) for part in parts]
+            return self._of(tuple if kind is tuple else _itself, value)
         if kind is dict:
             if not all(type(key) in BY_VALUE for key in value):
                 raise _Unknown
-            entries = [(key, self.made(part)) for key, part in value.items()]
-            return lambda call: {key: part(call) for key, part in entries}
+            keys = tuple(value)
+            return self._of(lambda parts: dict(zip(keys, parts, strict=True)), value.values())
         if issubclass(kind, tuple) and hasattr(kind, "_make"):
-            fields = [self.made(part) for part in value]
-            return lambda call: kind._make([part(call) for part in fields])
+            return self._of(kind._make, value)
         if kind is SimpleNamespace:
-            named = {name: self.made(part) for name, part in vars(value).items()}
-            return lambda call: SimpleNamespace(**{name: part(call) for name, part in named.items()})
+            names = tuple(vars(value))
+            return self._of(lambda parts: SimpleNamespace(**dict(zip(names, parts, strict=True))), vars(value).values())
         if kind.__module__ == "builtins" or kind.__new__ is not object.__new__ or not hasattr(value, "__dict__") \
                 or any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__):
             raise _Unknown
-        return self._instance(kind, {name: self.made(part) for name, part in vars(value).items()})
+        return self._instance(kind, vars(value))
 
     def array(self, value: Any) -> Make:
         """Return what makes the array that a lazy one stands for."""
@@ -145,10 +174,19 @@ class _Maker:
             return lambda call: call.originals[own]
         return MadeArray(self.trace.place_of(value))
 
-    def _instance(self, kind: type, parts: dict[str, Make]) -> Make:
-        def make(call: Call) -> Any:
+    def _instance(self, kind: type, attributes: dict[str, Any]) -> Make:
+        names = tuple(attributes)
+
+        def build(parts: list[Any]) -> Any:
             made: Any = object.__new__(kind)
-            made.__dict__.update({name: part(call) for name, part in parts.items()})
+            made.__dict__.update(zip(names, parts, strict=True))
             return made
 
-        return make
+        return self._of(build, attributes.values())
+
+    def _of(self, build: Callable[[list[Any]], Any], parts: Iterable[Any]) -> Make:
+        return MadeOfParts(build, tuple([self.made(part) for part in parts]))
+
+
+def _itself(parts: list[Any]) -> list[Any]:
+    return parts

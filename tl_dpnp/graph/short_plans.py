@@ -1,11 +1,13 @@
 """Plans that machine code runs as a whole: it looks at the arguments, runs the one kernel, and returns new arrays.
 
-That is for plans of one kernel on a CPU that write to no array of the call and return one new array or a tuple of them.
-Guards that machine code does not check, and what is computed from the numbers of a call, are left to Python, before.
+That is for plans of one kernel on a CPU that write to no array of the call and have new arrays in their result.  Guards
+that machine code does not check, arrays and numbers that are in containers or objects, and what is computed from the
+numbers of a call, are left to Python, before; objects that hold the new arrays, but for a tuple of them, after.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +15,12 @@ from typing import Any, NamedTuple
 import dpnp
 
 from tl_dpnp.graph.guards import Check
-from tl_dpnp.graph.plan import POOL, KernelStep
-from tl_dpnp.graph.results import new_arrays
+from tl_dpnp.graph.plan import POOL, Call, KernelStep
+from tl_dpnp.graph.results import NewArrays, new_arrays
 from tl_dpnp.graph.scalars import rounding
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
+from tl_dpnp.graph.unpacking import Unpack, unpacking
 from tl_dpnp.runtime.sycl.fixed_places import Fixed
 from tl_dpnp.runtime.sycl.result_arrays import NewArray
 from tl_dpnp.runtime.sycl.result_calls import CallWithResults, ResultFunction
@@ -34,30 +37,66 @@ class ShortPlan:
     function: ResultFunction
 
 
-def _after_checks(
-    run: Callable[[tuple[Any, ...]], Any], specialization: Specialization, guards: Check | None, places: _Places,
-) -> Callable[[tuple[Any, ...]], Any]:
-    """Return what checks guards and numbers before, and gives what they lead to with the arguments."""
-    fitting, numbers = specialization.fitting, _numbers_of(specialization)
-
-    def checked(arguments: tuple[Any, ...]) -> Any:
-        originals = [arguments[place] for place in places.arrays]
-        scalars: Any = [arguments[place] for place in places.scalars]
-        if guards is not None and not guards(arguments, {}, [], originals, scalars):
-            return False
-        scalars = fitting(scalars)
-        if scalars is None:
-            return False
-        return run((*arguments, *originals[len(places.arrays):], *[round(scalars[place]) for place, round in numbers]))
-
-    return checked
-
-
 class _Places(NamedTuple):
-    """Where the arrays and the numbers are among the arguments of a call."""
+    """Where the arrays and the numbers are among what the arguments of a call unpack to."""
 
     arrays: Sequence[int]
     scalars: Sequence[int]
+
+
+class _Given(NamedTuple):
+    """What machine code is given for a call: what its arguments unpack to, the arrays that guards find, and numbers.
+
+    `originals` are all arrays, `scalars` all numbers of the call.
+    """
+
+    values: tuple[Any, ...]
+    originals: Sequence[Any]
+    scalars: Sequence[float]
+
+
+_Look = Callable[[tuple[Any, ...]], _Given | None]
+
+
+def _looking(specialization: Specialization, unpack: Unpack, guards: Check | None, places: _Places) -> _Look:
+    """Return what looks at a call as far as machine code does not, and returns what to give that; None where the plan
+    is not for it."""
+    fitting, numbers = specialization.fitting, _numbers_of(specialization)
+    count = len(places.arrays)
+
+    def look(arguments: tuple[Any, ...]) -> _Given | None:
+        values = unpack(arguments)
+        if values is None:
+            return None
+        originals = [values[place] for place in places.arrays]
+        scalars: Any = [values[place] for place in places.scalars]
+        if guards is not None and not guards(arguments, {}, [], originals, scalars):
+            return None
+        scalars = fitting(scalars)
+        if scalars is None:
+            return None
+        more = [round(scalars[place]) for place, round in numbers]
+        return _Given((*values, *originals[count:], *more), originals, scalars)
+
+    return look
+
+
+def _after_a_look(
+    run: Callable[[tuple[Any, ...]], Any], look: _Look, specialization: Specialization, result: NewArrays
+) -> Callable[[tuple[Any, ...]], Any]:
+    """Return what looks at a call before machine code runs it, and makes what holds the new arrays."""
+    make, is_whole = specialization.plan.make, result.is_array or result.is_tuple
+
+    def looked(arguments: tuple[Any, ...]) -> Any:
+        given = look(arguments)
+        if given is None:
+            return False
+        made = run(given.values)
+        if is_whole or made is False:
+            return made
+        return result.completed(make, Call([], given.originals, given.scalars, arguments, {}), made)
+
+    return looked
 
 
 def short_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> ShortPlan | None:
@@ -65,21 +104,25 @@ def short_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> Sh
     short, (step,) = specialization.short_calls, specialization.plan.steps
     assert short is not None
     assert isinstance(step, KernelStep)
-    places = _Places([place for place, value in enumerate(arguments) if type(value) is dpnp.ndarray],
-                     [place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS])
-    fixed, guards = specialization.origin.guards.divided()
-    given: list[tuple[Any, ...]] = []
-    # What the checks give with the arguments of this call is what the function of all calls has to take.
-    checked = _after_checks(given.append, specialization, guards, places)
-    if checked(arguments) is False:
+    result, unpack = new_arrays(specialization.plan.make), unpacking(arguments)
+    values = None if unpack is None else unpack(arguments)
+    if result is None or unpack is None or values is None:
         return None
-    call = _call(specialization, step, given[0], places, fixed)
+    places = _Places([place for place, value in enumerate(values) if type(value) is dpnp.ndarray],
+                     [place for place, value in enumerate(values) if type(value) in TRACED_KINDS])
+    fixed, guards = specialization.origin.guards.divided()
+    look = _looking(specialization, unpack, guards, places)
+    given = look(arguments)
+    # What this gives for this call is what the function of all calls has to take.
+    call = None if given is None else _call(specialization, step, given.values, places, fixed, result)
     function = None if call is None else short.function_with_results(step.launch, call, POOL)
-    if function is None or checked(arguments) is False:  # what was found has changed since
+    whole = _looking(specialization, unpack, specialization.guards, places)
+    if function is None or whole(arguments) is None:  # what was found has changed since
         return None
     run = function.run
-    if guards is not None or not specialization.takes_numbers_as_they_are:
-        run = _after_checks(run, specialization, guards, places)
+    if not (guards is None and specialization.takes_numbers_as_they_are and (result.is_array or result.is_tuple)
+            and all(map(operator.is_, values, arguments)) and len(values) == len(arguments)):
+        run = _after_a_look(run, look, specialization, result)
     return ShortPlan(run, function)
 
 
@@ -92,15 +135,15 @@ def _numbers_of(specialization: Specialization) -> tuple[tuple[int, Callable[[fl
 
 def _call(
     specialization: Specialization, step: KernelStep, given: tuple[Any, ...], places: _Places, fixed: Sequence[Fixed],
+    result: NewArrays,
 ) -> CallWithResults | None:
-    """Return what a call consists of; `given` are the arguments, the arrays that guards have found, and numbers."""
-    plan, allocations = specialization.plan, {result.slot: result for result in step.allocations}
-    returned = new_arrays(plan.make)
+    """Return what a call consists of, for which machine code is given some values."""
+    plan, allocations = specialization.plan, {made.slot: made for made in step.allocations}
     scalars = _scalars(specialization, step, len(given), places)
-    if returned is None or scalars is None or not allocations.keys() >= {*returned[0]}:
+    if scalars is None or not allocations.keys() >= {*result.slots}:
         return None
-    slots = [*returned[0], *(allocations.keys() - {*returned[0]})]
-    first = max([*places.arrays, *places.scalars], default=-1) + 1
+    slots = [*result.slots, *(allocations.keys() - {*result.slots})]
+    first = len(places.arrays) + len(places.scalars)
     found = range(first, first + len(plan.inputs) - len(places.arrays))
     sources = dict(zip(plan.inputs, [*places.arrays, *found], strict=True))
     sources |= {slot: len(given) + number for number, slot in enumerate(slots)}
@@ -109,7 +152,7 @@ def _call(
     return CallWithResults(
         given, tuple((sources[slot], more) for slot, more in step.operands), scalars,
         tuple(NewArray(allocations[slot].shape, allocations[slot].dtype, allocations[slot].usm_type) for slot in slots),
-        len(returned[0]) if returned[1] else None, tuple(fixed), plan.counter,
+        None if result.is_array else len(result.slots), tuple(fixed), plan.counter,
     )
 
 

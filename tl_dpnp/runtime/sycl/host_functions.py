@@ -171,7 +171,8 @@ def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:
     """Return a function that says whether the arguments of a call look as these do; None where some cannot be compared.
 
     Arrays, of dpnp itself or dpctl, are compared by shape, strides, dtype, USM type, queue, and whether they are
-    writable, all else by its class.  No two arguments may be the same array.
+    writable, all else by its class.  No two arguments may be the same array.  `queue` is that of the arrays, None where
+    there are none.
     """
     keep: list[Any] = []
     parameters = (HostParameter * len(arguments))()
@@ -182,6 +183,6 @@ def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:
             entry.kind, entry.type = ANY, id(type(argument))
         elif not describe_fully(entry, argument, queue, keep):
             return None
-    record = HostRecord(ctypes.addressof(parameters), len(parameters), queue=queue.addressof_ref(), array=id(NAMES[2]),
-                        array_type=id(usm_ndarray))
+    record = HostRecord(ctypes.addressof(parameters), len(parameters), array=id(NAMES[2]), array_type=id(usm_ndarray),
+                        queue=0 if queue is None else queue.addressof_ref())
     return native_function(HostEmitter, record, (parameters, keep, queue))
