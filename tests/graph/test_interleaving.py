@@ -87,6 +87,15 @@ def _mixed(A, x, y, W):
     return dpnp.sqrt(_times(A, x) + x), dpnp.argmax(x, axis=1) + counted[:, 0]
 
 
+def _short_rows(x, y):
+    total = x
+    for _ in range(4):
+        a, b, c = (total[:, k] for k in range(3))
+        p, q, r = (y[:, k] for k in range(3))
+        total = dpnp.stack([b * r - c * q + a, c * p - a * r + b, a * q - b * p + c], axis=-1)
+    return total / dpnp.sqrt((total * total).sum(axis=-1, keepdims=True))
+
+
 _PROGRAMS = [_scaling, _descent, _orthogonal, _shared, _parts, _tensors, _in_place, _mixed]
 _ARRANGEMENTS = {
     "C": lambda array: array,
@@ -143,6 +152,30 @@ def test_a_work_group_has_several_matrices(function):
     assert "63 work-groups of 16 interleaved matrices" in str(fused.explain(*arguments))
 
 
+@pytest.mark.parametrize(("dtype", "arrangement"), [("f4", "C"), ("f8", "C"), ("f4", "batch fastest"),
+                                                    ("f8", "batch backwards")])
+def test_functions_of_short_rows_are_computed_side_by_side(dtype, arrangement):
+    """Each component alone is a vector with one lane."""
+    arrange = _ARRANGEMENTS[arrangement]
+    for batch in (1000, 263):
+        x, y = (arrange(_random(seed, batch, 3, dtype=dtype)) for seed in (1, 2))
+        fused = tl_dpnp.fuse(_short_rows)
+        assert _interleaved(fused, (x, y)) == [interleaving.LANES]
+        _check(_short_rows, (x, y), fused, copied=False)
+
+
+def test_long_rows_are_not():
+    """They fill vectors as they are."""
+    def polynomial(x, y):
+        for _ in range(4):
+            x = x * y + 0.5
+        return x / dpnp.sqrt((x * x).sum(axis=-1, keepdims=True))
+
+    arguments = _random(1, 300, 32), _random(2, 300, 32)
+    assert not any(_interleaved(tl_dpnp.fuse(polynomial), arguments))
+    _check(polynomial, arguments)
+
+
 def test_one_kernel_serves_every_batch():
     clear_kernels()
     fused = tl_dpnp.fuse(_scaling)
@@ -197,7 +230,7 @@ def _rows(A, x, y, W):
     return x
 
 
-@pytest.mark.parametrize(("function", "n"), [(_product, 3), (_large, 40), (_inverse, 3), (_rows, 5)])
+@pytest.mark.parametrize(("function", "n"), [(_product, 3), (_large, 40), (_inverse, 3), (_rows, 16)])
 def test_other_programs_have_a_matrix_in_each_work_group(function, n):
     arguments = _arguments(300, n, "f4")
     assert not any(_interleaved(tl_dpnp.fuse(function), arguments))

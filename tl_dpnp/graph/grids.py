@@ -114,7 +114,7 @@ def _interleaved(root: Node, before: Mapping[Node, str], device: WorkGroups) -> 
     is_whole = set(placement.cuts) <= set(before) and can_be_interleaved(placement)
     if not is_whole or temporaries(placement, [root]) > device.local_memory:
         return None
-    return placement if is_better_interleaved(placement, [root]) else None
+    return placement if is_better_interleaved(placement, [root], device.lanes) else None
 
 
 def common_placement(

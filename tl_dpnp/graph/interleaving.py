@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Reduce, View
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, local_shape, place
 from tl_dpnp.graph.storage import staged_arrays, stored_nodes
@@ -58,17 +59,28 @@ def _is_wide(node: Node) -> bool:
     return node.dtype.kind == "f" and node.dtype.itemsize > 2
 
 
-def is_better_interleaved(placement: Placement, roots: Sequence[Node]) -> bool:
+def is_better_interleaved(placement: Placement, roots: Sequence[Node], lanes: int) -> bool:
     """Return whether a region takes less time in the interleaved layout than with a matrix in each work-group.
 
-    A region that has but rows of a tall matrix does chunks of them at once as it is.
+    A region that has but rows of a tall matrix does chunks of them at once as it is, so that products have full
+    vectors; there it depends on its functions of rows, unless rows are done by `lanes` that are work-items.
     """
-    if not any(_has_matrices(node, places) for node, places in [*placement.places.items(), *placement.leaves]):
-        return False
-    steps = len(stored_nodes(placement, roots))
     moved = [(root, placement.places[root]) for root in roots] + staged_arrays(placement)
-    vectors = sum(_matrix_size(node, places, placement) * node.dtype.itemsize / VECTOR_BYTES for node, places in moved)
-    return steps >= max(FUSION.least_steps, FUSION.steps_of_a_vector * vectors)
+    vectors = sum(_vectors(node, places, placement, node.dtype.itemsize) for node, places in moved)
+    if any(_has_matrices(node, places) for node, places in [*placement.places.items(), *placement.leaves]):
+        steps = len(stored_nodes(placement, roots))
+        return steps >= max(FUSION.least_steps, FUSION.steps_of_a_vector * vectors)
+    return not lanes and _saved_operations(placement) > FUSION.worth_transposing * FUSION.transposing * vectors
+
+
+def _saved_operations(placement: Placement) -> float:
+    """Return how many operations of vectors functions of the rows of one matrix take less where no lane is empty."""
+    saved = 0.0
+    for node, places in placement.places.items():
+        if isinstance(node, Map) and 0 in places:
+            vectors = _vectors(node, places, placement, node.compute.itemsize)
+            saved += FUNCTIONS[node.kind].cost * (math.ceil(vectors) - vectors)
+    return saved
 
 
 def overlapped(placement: Placement, roots: Sequence[Node], outputs: Sequence[Array]) -> Placement:
@@ -97,6 +109,7 @@ def _has_matrices(node: Node, places: Places) -> bool:
     return 0 in places and sum(size > 1 for size, place in zip(node.shape, places, strict=True) if place is None) > 1
 
 
-def _matrix_size(node: Node, places: Places, placement: Placement) -> int:
-    """Return how many elements of a node there are for each matrix."""
-    return math.prod(local_shape(node.shape, places, placement.grid)) // int(placement.grid[0].chunk)
+def _vectors(node: Node, places: Places, placement: Placement, itemsize: int) -> float:
+    """Return how many full vectors the elements of a node for each matrix make, with so many bytes each."""
+    size = math.prod(local_shape(node.shape, places, placement.grid)) // int(placement.grid[0].chunk)
+    return size * itemsize / VECTOR_BYTES

@@ -15,8 +15,9 @@ class FusionNumbers:
     than `large_matrix` bytes: it blocks for caches, and kernels do not.  With shorter sides products are bound by
     memory.
 
-    The interleaved layout is better from `least_steps` steps on that keep something, and from `steps_of_a_vector` for
-    each vector of a matrix that is transposed.
+    With matrices, the interleaved layout is better from `least_steps` steps on that keep something, and from
+    `steps_of_a_vector` for each vector of a matrix that is transposed.  Without any, it is where functions of rows take
+    `worth_transposing` times as many operations less as transpositions take.
 
     The others count operations of whole vectors: `transposing` as many elements as a vector has lanes takes so many,
     `collecting` them where they are used so many.  A multiply-add takes `short_tile` times as long in a tile that is
@@ -27,6 +28,7 @@ class FusionNumbers:
     large_side: int
     least_steps: int
     steps_of_a_vector: float
+    worth_transposing: float
     transposing: int
     collecting: int
     short_tile: float
