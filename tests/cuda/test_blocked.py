@@ -99,9 +99,21 @@ def test_the_assembler_takes_them(types, transposes):
 def test_kernels_for_known_sizes_have_them_as_numbers():
     """Nothing is read of arguments but what is not known: how many products there are, and where."""
     known = tl_dpnp.compile(source("f32", "f32", sizes=(101, 117, 133), batched="ABC"), target="cuda", form="blocked")
-    text = only(known.inspect_source())
-    sizes = f"101, 117, 133, products, 0, f32(1.0), f32(0.0), matrix_2, 4, {4 * 101}, {4 * 101 * 133}, matrix_3"
-    assert f", {sizes}" in text
+    given = f"(101, 117, 133, products, 0, f32(1.0), f32(0.0), matrix_2, 4, {4 * 101}, {4 * 101 * 133}, matrix_3"
+    assert given in only(known.inspect_source())
+
+
+@pytest.mark.parametrize(("sizes", "tile"), [
+    ((256, 64, 100), (128, 64)), ((96, 190, 100), (96, 64)), ((64, 90, 100), (64, 96)), ((128, 80, 200), (128, 80)),
+])
+def test_batches_of_known_sizes_have_tiles_that_they_fill(sizes, tile):
+    kernel = tl_dpnp.compile(source("f32", "f32", sizes=sizes, batched="ABC"), target="cuda", form="blocked")
+    plan = kernel.lower(H200).plan
+    assert (plan.blocks.shapes[0].rows, plan.blocks.shapes[0].columns) == tile
+    assert plan.blocks.choice(*sizes, 10000, _units) == (0, 1)
+    assert plan.blocks.choice(*sizes, 1, _units) != (0, 1)
+    assert 65536 // (32 * plan.subgroups * plan.registers) >= 2
+    assert LaunchPlan.from_json(plan.to_json()) == plan
 
 
 def test_older_devices_have_no_clusters():

@@ -4,6 +4,7 @@ form are for these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,10 +39,15 @@ class SoleProduct:
         return self.a.type.element, self.b.type.element, self.c.type.element
 
     @property
+    def sizes(self) -> tuple[int, int, int] | None:
+        """Rows and columns of C, and the length of the sums, None where they are not known."""
+        (m, n), k = self.c.type.shape, self.a.type.shape[0 if self.gemm.transposes[0] else 1]
+        return None if m is None or n is None or k is None else (m, n, k)
+
+    @property
     def multiplications(self) -> int | None:
         """The multiplications of one product, None where sizes are not known."""
-        (m, n), k = self.c.type.shape, self.a.type.shape[0 if self.gemm.transposes[0] else 1]
-        return None if m is None or n is None or k is None else m * n * k
+        return None if self.sizes is None else math.prod(self.sizes)
 
 
 def sole_product(function: ops.Function) -> SoleProduct | None:

@@ -108,7 +108,7 @@ HOPPER = Multiprocessor(
     blocked=BlockedNumbers(
         # The last number: in 13 drawn products of 16 or 64 rows the tiled form was the faster one up to 202, and the
         # slower one from 304 on.
-        tile_start=3000, sharing_start=3000, sums_added=8, worth_sharing=1.03, unshared_depth=250,
+        sharing_start=3000, sums_added=8, worth_sharing=1.03, unshared_depth=250,
         speeds=(
             TileSpeed("f32", 256, 128, 97), TileSpeed("f32", 128, 128, 92, 2, 0.58),
             TileSpeed("f32", 128, 64, 92, 2, 0.56), TileSpeed("f32", 64, 64, 83, 2, 0.87),
@@ -117,6 +117,15 @@ HOPPER = Multiprocessor(
             TileSpeed("f64", 16, 128, 66, 2, 0.9), TileSpeed("16 bits", 128, 192, 700),
             TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
+        ),
+        # On an H100, by batches of one or two tiles a side, n.n with sums of 80 and 160.
+        known_speeds=(
+            TileSpeed("f32", 128, 128, 104, 2, 0.8, 6100), TileSpeed("f32", 128, 64, 98, 3, 0.6, 2250),
+            TileSpeed("f32", 96, 64, 92, 4, 0.6, 2050), TileSpeed("f32", 64, 96, 89, 3, 0.6, 2550),
+            TileSpeed("f32", 64, 64, 85, 3, 0.6, 1500), TileSpeed("f32", 96, 128, 97, 3, 0.6, 7100),
+            TileSpeed("f32", 48, 128, 85, 4, 0.6, 2350), TileSpeed("f32", 80, 128, 88, 3, 0.6, 5100),
+            TileSpeed("f32", 128, 80, 89, 3, 0.6, 5050), TileSpeed("f32", 80, 64, 75, 6, 0.5, 2150),
+            TileSpeed("f32", 64, 80, 77, 6, 0.5, 2200),
         )),
 )
 #: The first compute capability whose tensor cores compute single large products by tiles of loop nests: those tiles

@@ -15,7 +15,8 @@ LANES, _BANK = 32, 4
 class TileSpeed:
     """How fast tiles of one shape of the blocked form are computed, by what operands are rounded to.
 
-    `blocks` that have room make so many `multiplications` a cycle together, and one `alone` that share of them.
+    `blocks` that have room make so many `multiplications` a cycle together, and one `alone` that share of them.  A tile
+    takes `start` cycles besides its products.
     """
 
     operands: str
@@ -24,27 +25,30 @@ class TileSpeed:
     multiplications: float
     blocks: int = 1
     alone: float = 1.0
+    start: float = 3000
 
 
 @dataclass(frozen=True)
 class BlockedNumbers:
     """What the time of large products in the blocked form is estimated by.
 
-    A tile takes `tile_start` cycles besides its products; where blocks share sums, `sharing_start` more, and
-    one for `sums_added` of them.  They share where that gains more than the factor `worth_sharing`.  The tiled form,
-    whose blocks share no sums, is slower where there are more than `unshared_depth` elements of them for each tile.
+    Where blocks share sums, a tile takes `sharing_start` cycles more, and one for `sums_added` of them.  They share
+    where that gains more than the factor `worth_sharing`.  The tiled form, whose blocks share no sums, is slower where
+    there are more than `unshared_depth` elements of them for each tile.  `speeds` are those of tiles for any sizes, and
+    `known_speeds` those of tiles for batches of products of known sizes.
     """
 
-    tile_start: float
     sharing_start: float
     sums_added: float
     worth_sharing: float
     unshared_depth: int
     speeds: tuple[TileSpeed, ...]
+    known_speeds: tuple[TileSpeed, ...]
 
-    def speed(self, operands: str, rows: int, columns: int) -> TileSpeed:
+    def speed(self, operands: str, rows: int, columns: int, is_known: bool = False) -> TileSpeed:
         """Return how fast tiles of a shape are."""
-        return next(speed for speed in self.speeds if (speed.operands, speed.rows, speed.columns)
+        speeds = self.known_speeds if is_known else self.speeds
+        return next(speed for speed in speeds if (speed.operands, speed.rows, speed.columns)
                     == (operands, rows, columns))
 
 

@@ -119,7 +119,7 @@ class MultistageProduct(BlockedProduct):
                 lines += panel.copies(condition, is_first=stage == 0)
                 lines += panel.to_next() if stage else panel.to_second()
             lines += ["cp.async.commit_group;", *self._advance("write")]
-        return lines
+        return lines + self._fetch_old("thread", 32 * self.warps)
 
     def _store(self) -> list[str]:
         """Store the sums of the tile that starts at row om and column on of matrix og."""

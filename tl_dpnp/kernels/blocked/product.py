@@ -28,6 +28,8 @@ LEFT, RIGHT = 7, 11
 _BAND = 8
 #: Sums of a thread that follow one another and are added up by the same block of a cluster.
 _TOGETHER = 4
+#: Bytes of a line of the L2 cache.
+_LINE = 128
 
 _REGISTERS = """{
 .reg .pred p, q, more, again, keep, stored;
@@ -141,6 +143,27 @@ class BlockedProduct(ABC):
             "mul.lo.u32 y, y, band; sub.u32 x, x, y; rem.u32 y, x, z; div.u32 tn, x, z; add.u32 tm, tm, y;",
             f"mul.lo.u32 tm, tm, {self.rows}; mul.lo.u32 tn, tn, {self.columns};",
         ]
+
+    def _fetch_old(self, thread: str, threads: int) -> list[str]:
+        """Let what is in D come to the L2 cache, if it is read when the tile at row tm and column tn is stored.
+
+        Each of so many threads asks for lines of one column, if it has one.
+        """
+        if not self.rows_consecutive:
+            return []
+        size = 8 if self.result == "f64" else 4 if self.result == "f32" else 2
+        lines = [f"@!keep bra FETCHED; sub.s32 y, m, tm; min.s32 y, y, {self.rows}; cvt.u64.u32 w, tm; "
+                 "mad.lo.s64 dr, w, $16, $15; cvt.u64.u32 w, tg; mad.lo.s64 dr, w, $18, dr;"]
+        for first in range(0, self.columns, threads):
+            lines += [
+                f"add.u32 x, {thread}, {first}; setp.ge.u32 p, x, {self.columns}; add.u32 x, x, tn; "
+                "setp.ge.or.u32 p, x, n, p; @p bra FETCHED; cvt.u64.u32 w, x; mad.lo.s64 dc, w, $17, dr;",
+                *(f"setp.gt.s32 p, y, {row}; @p prefetch.global.L2 [dc+{row * size}];"
+                  for row in range(0, self.rows, _LINE // size)),
+                # The last element may be in one line more.
+                "sub.s32 x, y, 1; cvt.s64.s32 w, x; mad.lo.s64 dc, w, $16, dc; prefetch.global.L2 [dc];",
+            ]
+        return [*lines, "FETCHED:"]
 
     def _clear(self) -> list[str]:
         zero = "0d0000000000000000" if self._sum == "f64" else "0f00000000"

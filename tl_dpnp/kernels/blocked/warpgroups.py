@@ -172,7 +172,8 @@ class WarpgroupProduct(BlockedProduct):
         lines += ["NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position()]
         for side in self._sides:
             lines += self._first_places(side)
-        lines += ["mov.u32 step, 0; sub.s32 ka, k, start;"]
+        lines += [f"sub.u32 z, thread, {_GROUPS * THREADS};", *self._fetch_old("z", _LOADING),
+                  "mov.u32 step, 0; sub.s32 ka, k, start;"]
         if self._size == 2:
             lines += ["@!even bra PAIRS;", *self._by_words(""), *self._by_pairs()]
         elif all(map(self._is_turned, self._sides)):

@@ -1,8 +1,4 @@
-"""Tiles of the blocked form whose operands come by ``cp.async``, and which of them is the best for known sizes.
-
-Estimates take the numbers of a multiprocessor: what its schedulers issue, its shared memory, the bytes that come to it,
-and how many blocks have room.
-"""
+"""Tiles of the blocked form whose operands come by ``cp.async``."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 
-__all__ = ["TILES", "Tile"]
+__all__ = ["BATCHES", "TILES", "Tile"]
 
 
 @dataclass(frozen=True)
@@ -49,5 +45,22 @@ TILES = {
     "f64": (
         Tile(128, 128, TensorCores(64, 32, _F64)), Tile(128, 64, TensorCores(64, 32, _F64)),
         Tile(64, 64, TensorCores(32, 32, _F64)), Tile(16, 128, TensorCores(16, 32, _F64)),
+    ),
+}
+#: For batches of products of known sizes, up to a few tiles a side: of smaller ones more blocks have room, and ragged
+#: edges waste less.  The catalogue has their speeds, too.
+BATCHES = {
+    "f32": (
+        Tile(128, 128, MultiplyAdds(64, 32, 8, 4), stages=3, registers=128),
+        Tile(128, 64, MultiplyAdds(64, 32, 8, 4), stages=3, registers=168),
+        Tile(96, 64, MultiplyAdds(48, 32, 4, 8), stages=3, registers=128),
+        Tile(64, 96, MultiplyAdds(32, 48, 8, 4), registers=168),
+        Tile(64, 64, MultiplyAdds(32, 32, 4, 8), registers=168),
+        Tile(96, 128, MultiplyAdds(48, 64, 4, 8), stages=3, registers=168),
+        Tile(48, 128, MultiplyAdds(48, 32, 4, 8), stages=3, registers=128),
+        Tile(80, 128, MultiplyAdds(80, 32, 4, 8), stages=3, registers=168),
+        Tile(128, 80, MultiplyAdds(32, 80, 8, 4), stages=3, registers=168),
+        Tile(80, 64, MultiplyAdds(80, 32, 4, 8), stages=3, registers=168),
+        Tile(64, 80, MultiplyAdds(32, 80, 8, 4), stages=3, registers=168),
     ),
 }

@@ -19,7 +19,7 @@ from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Constant, Evaluate, Expression, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.mappings.block_tiles import TILES
+from tl_dpnp.lowering.mappings.block_tiles import BATCHES, TILES, Tile
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
@@ -38,6 +38,8 @@ _LANES = 32
 _ALONG = ("side", "other", "batch")
 
 
+#: How many tiles for any sizes a kernel for a batch of known sizes has as well: the smallest ones.
+_OTHERS = 2
 _HALVES = ("f16", "bf16")
 #: Rows of a tile of warpgroups, and its columns.
 _ROWS, _COLUMNS = 128, (192, 128, 64)
@@ -54,6 +56,7 @@ class Blocked(Mapping):
     plan: BlockPlan
     function: ops.Function
     factor: ScalarType
+    registers: int = 0
 
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Blocked | None:
@@ -72,7 +75,8 @@ class Blocked(Mapping):
     def whole(self, name: str) -> tuple[LaunchPlan, Body]:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)
         return LaunchPlan(
-            name, self.form, self.layout.lanes, self.layout.columns, local_memory, blocks=self.plan), self.body
+            name, self.form, self.layout.lanes, self.layout.columns, local_memory, registers=self.registers,
+            blocks=self.plan), self.body
 
     @property
     def body(self) -> Body:
@@ -145,27 +149,62 @@ def find_blocking(
     first, second = found.gemm.transposes
     sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
     left, right, result = (_consecutive(*side) for side in sides)
-    made = [(product, operands)
+    made = [_Made(product, _shape(product, operands, unit.blocked))
             for product, operands in _products(found, (left, right), result == "side", device, precision)
             if product.used_memory <= device.local_memory]
     if not made:
         return None
-    shapes = tuple(_shape(product, operands, unit.blocked) for product, operands in made)
+    registers = 0
+    if (tile := _best_tile(found, device, precision)) is not None:
+        product = tile.product((left, right), found.c.type.element.name, result == "side", device.copy_engine)
+        shape = _shape(product, found.c.type.element.name, unit.blocked, is_known=True)
+        # The others are for few products.
+        made = [_Made(product, shape), *made[-_OTHERS:]]
+        registers = tile.registers
+    shapes = tuple(each.shape for each in made)
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
     most_parts = PARTS[-1] if device.copy_engine else 1
     plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
                      unit.blocked.worth_sharing)
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
-    return Blocked(layout=layout, products=tuple(product for product, _ in made), plan=plan, function=function,
-                   factor=type_)
+    return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
+                   factor=type_, registers=registers)
 
 
-def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers) -> BlockShape:
+@dataclass(frozen=True)
+class _Made:
+    """A kernel, and what its time is estimated by."""
+
+    product: BlockedProduct
+    shape: BlockShape
+
+
+def _best_tile(found: SoleProduct, device: Device, precision: Precision) -> Tile | None:
+    """Return the tile for a batch of very many products, if there are such tiles and the sizes are known."""
+    a, b, c = (element.name for element in found.elements)
+    unit = device.multiprocessor
+    if not a == b == c or found.sizes is None or not found.c.is_batched or unit is None:
+        return None
+    rounded = rounding((a, b, c), found.gemm.precision or precision, "wgmma")
+    if device.warpgroup_products and rounded is not None and rounded.terms > 0:
+        return None
+    m, n, k = found.sizes
+
+    def cycles(tile: Tile) -> float:
+        speed = unit.blocked.speed(a, tile.rows, tile.columns, is_known=True)
+        sums = -(-k // tile.depth) * tile.depth * tile.rows * tile.columns
+        return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + speed.start)
+
+    tiles = [tile for tile in BATCHES.get(a, ()) if device.capability >= tile.warp_tile.capability]
+    return min(tiles, key=cycles, default=None)
+
+
+def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers, is_known: bool = False) -> BlockShape:
     """Return the shape of a kernel's tiles, and what its time is estimated by."""
-    speed = numbers.speed(operands, product.rows, product.columns)
+    speed = numbers.speed(operands, product.rows, product.columns, is_known)
     sharing = numbers.sharing_start, product.rows * product.columns / numbers.sums_added
     return BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
-                      speed.multiplications, speed.blocks, speed.alone, numbers.tile_start, sharing)
+                      speed.multiplications, speed.blocks, speed.alone, speed.start, sharing)
 
 
 def _products(
