@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies.programs import programs
 from tests.strategies.writer import ALL_TYPES, Features
-from tl_dpnp.errors import TLError, UnsupportedError
+from tl_dpnp.errors import TLError, TLVerifyError, UnsupportedError
 from tl_dpnp.language import ops, parse, print_module, printer
 from tl_dpnp.language.assembly import operand_text
 from tl_dpnp.language.types import GroupType
@@ -242,7 +242,6 @@ LATER = [
     "%r = associated %A : bool",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>",
     "%r = expandc2r %A : memref<f32x2x4x4>",
-    "%t = alloca {alignment=64} : memref<f32x4,local>",
 ]
 
 
@@ -393,3 +392,56 @@ def test_carried_values_make_the_round_trip(seed):
             f"({', '.join(map(str, types))}) {{ yield ({', '.join(f'%x{place}' for place in yielded)}) }}")
     module = parse(f"func @f({PARAMETERS}) {{ {text} }}")
     assert parse(print_module(module)) == module
+
+
+@pytest.mark.parametrize("type", ["memref<f32x8x?,strided<1,?>>", "group<memref<f32x8x?> x ?>"])
+@pytest.mark.parametrize("attributes", [
+    "{alignment=64}", "{shape_gcd=[4, 2]}", "{stride_gcd=[1, 4]}", '{alignment=4, shape_gcd=[8], "mine"=[1]}', "{}",
+])
+def test_attributes_of_parameters(type, attributes):
+    module = parse(f"func @f(%A: {type} {attributes}) {{ }}")
+    assert len(module.functions[0].assertions) == (attributes != "{}")
+    assert parse(print_module(module)) == module
+    if attributes != "{}":
+        assert module != parse(f"func @f(%A: {type}) {{ }}")
+        with pytest.raises(UnsupportedError, match="cannot say the attributes of %A"):
+            print_module(module, "0.3")
+
+
+def test_attributes_of_temporaries():
+    module = parse("func @f() { %t = alloca {alignment=64} : memref<f32x4,local> %u = alloca : memref<f32x4,local> }")
+    aligned, plain = module.functions[0].body
+    assert (aligned.alignment, plain.alignment) == (64, None)
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match=r"cannot say alloca \{alignment=64\}"):
+        print_module(module, "0.3")
+
+
+@pytest.mark.parametrize(("parameter", "message"), [
+    ("%A: memref<f32x8> {alignment=6}", "the alignment 6 is no multiple of the 4 bytes of an element of f32"),
+    ("%A: memref<f32x8> {alignment=0}", "the alignment 0 is no multiple"),
+    ("%A: memref<f32x8> {alignment=[8]}", "the attribute alignment of a memref or group has no such value"),
+    ("%A: memref<f32x8> {shape_gcd=[3]}", "shape_gcd says that the size of mode 0 is a multiple of 3, .* it is 8"),
+    ("%A: memref<f32x8x?> {stride_gcd=[1, 5]}", "the stride of mode 1 is a multiple of 5, and in .* it is 8"),
+    ("%A: memref<f32x8> {shape_gcd=[8, 8]}", "shape_gcd has 2 numbers, and memref<f32x8> has 1 mode"),
+    ("%A: memref<f32x?> {shape_gcd=[0]}", "shape_gcd has a number below 1"),
+    ("%A: group<memref<f32x8> x ?> {stride_gcd=[2]}", "the stride of mode 0 is a multiple of 2, and in .* it is 1"),
+    ("%A: f32 {alignment=4}", "alignment is no attribute of a scalar"),
+    ("%A: memref<f32x8> {unroll=4}", "unroll is no attribute of a memref or group"),
+])
+def test_assertions_that_cannot_hold(parameter, message):
+    with pytest.raises(TLVerifyError, match=message):
+        parse(f"func @f({parameter}) {{ }}")
+
+
+def test_a_static_stride_of_a_mode_of_one_element_may_be_any():
+    parse("func @f(%A: memref<f32x1x8,strided<1,8>> {stride_gcd=[4, 4]}) { }")
+
+
+@pytest.mark.parametrize(("attribute", "message"), [
+    ("alignment=256", "more than 128 bytes"), ("alignment=2", "no multiple of the 4 bytes"),
+    ("shape_gcd=[1]", "shape_gcd is no attribute of an alloca"), ("alignment=true", "has no such value"),
+])
+def test_alignments_that_temporary_memory_cannot_have(attribute, message):
+    with pytest.raises(TLVerifyError, match=message):
+        parse(f"func @f() {{ %t = alloca {{{attribute}}} : memref<f32x4,local> }}")

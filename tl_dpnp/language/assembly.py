@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "LISTING", "SCOPES", "SEMANTICS", "Arguments", "Element", "Indices", "Kind", "Lane", "Memref",
+    "LISTING", "SCOPES", "SEMANTICS", "Alignment", "Arguments", "Element", "Indices", "Kind", "Lane", "Memref",
     "Mode", "Result", "Scope", "Semantics", "Sizes", "Slices", "Spelled", "Writing", "axis_errors", "operand_text",
 ]
 
@@ -49,6 +49,8 @@ Kind = str
 Result = Value
 #: The number of a work-item in its sub-group, of type i32.
 Lane = Operand
+#: An alignment in bytes, None where none is asked for.
+Alignment = int | None
 #: For whom an access is atomic, and how it orders others; the first of each need not be written.
 SCOPES = ("work_group", "cross_device", "device", "subgroup")
 SEMANTICS = ("relaxed", "acquire", "release", "acquire_release", "sequentially_consistent")
@@ -161,6 +163,8 @@ _ROLES: Mapping[str, _Role] = {
                     lambda e, node, type: _read_slices(e, node, type is None or type[1] is None)),
     "Lane": _Role("_identifier_or_int_constant", lambda w, operand: w.operand(operand),
                   lambda e, node, _: e.operand(node, I32)),
+    "Alignment": _Role("[attribute_dictionary]", lambda w, number: "" if number is None else f" {{alignment={number}}}",
+                       lambda e, node, _: e.alignment(node), beside=True),
     "Axis": _Role("axis", lambda w, word: f".{word}", lambda e, node, _: e.word(node), beside=True),
     "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
     "Scope": _Role("[scope]", lambda w, word: _modifier(word, SCOPES),

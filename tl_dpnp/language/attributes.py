@@ -36,14 +36,24 @@ def _is_unrolling(value: Any) -> bool:
     return type(value) is bool or (_is_integer(value) and value > 0)
 
 
-#: What may have attributes, and which; those of parameters are not supported yet.
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_integer, value))
+
+
+#: What may have attributes, and which.
 ALLOWED: Mapping[str, Mapping[str, Attribute]] = {
     "a function": {
         "work_group_size": Attribute("[16, 1]", lambda v: isinstance(v, tuple) and list(map(type, v)) == [int, int]),
         "subgroup_size": Attribute("16", _is_integer),
     },
     "a for loop": {"unroll": Attribute("true", _is_unrolling)},
-    "a parameter": {},
+    "a memref or group": {
+        "alignment": Attribute("64", _is_integer),
+        "shape_gcd": Attribute("[8, 1]", _are_numbers),
+        "stride_gcd": Attribute("[1, 8]", _are_numbers),
+    },
+    "a scalar": {},
+    "an alloca": {"alignment": Attribute("64", _is_integer)},
 }
 
 
@@ -66,10 +76,9 @@ def read_attributes(tree: Tree[Token] | None, owner: str, report: Report) -> Ite
         seen[name] = entry
         if name.startswith('"'):
             continue
-        if not known:
-            report(f"the attribute {name} of {owner} is not supported yet", entry, "leave it out", None)
-        elif name not in known:
-            report(f"{name} is no attribute of {owner}", entry, f"those of {owner}: {', '.join(known)}", None)
+        if name not in known:
+            hint = f"those of {owner}: {', '.join(known)}" if known else "leave it out"
+            report(f"{name} is no attribute of {owner}", entry, hint, None)
         else:
             try:
                 value = _value(node)

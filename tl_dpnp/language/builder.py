@@ -19,7 +19,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tl_dpnp.errors import TLVerifyError, nearest
+from tl_dpnp.errors import Span, TLVerifyError, nearest
+from tl_dpnp.language.attributes import ALLOWED
 from tl_dpnp.language.building import Number, caller, located, python_number, type_hint
 from tl_dpnp.language.constants import convert
 from tl_dpnp.language.instructions.algebra import AlgebraMethods
@@ -30,7 +31,7 @@ from tl_dpnp.language.instructions.parallel import ParallelMethods
 from tl_dpnp.language.instructions.scalar import ScalarMethods
 from tl_dpnp.language.instructions.subgroups import SubgroupMethods
 from tl_dpnp.language.instructions.views import ALL, ViewMethods
-from tl_dpnp.language.ir import Function, Module, Operation, Region, Value
+from tl_dpnp.language.ir import Assertion, Function, Module, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.type_rules import check_type, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
@@ -103,6 +104,7 @@ class FunctionBuilder(
         work_group_size: tuple[int, int] | None = None,
         subgroup_size: int | None = None,
         defaults: Mapping[str, Number] | None = None,
+        attributes: Mapping[str, Mapping[str, Any]] | None = None,
         **more_parameters: Type,
     ) -> None:
         self.name = name
@@ -122,6 +124,7 @@ class FunctionBuilder(
                                     type_hint(value.type))
                 check_type(value.type)
             self.defaults = tuple(_default(types, *item) for item in (defaults or {}).items())
+            self.assertions = tuple(_assertion(types, *item, self.span) for item in (attributes or {}).items())
 
     def __getattr__(self, name: str) -> Any:
         for value in self.__dict__.get("parameters", ()):
@@ -138,7 +141,7 @@ class FunctionBuilder(
             raise TLVerifyError(f"the function @{self.name} is still inside a region")
         body = Region(tuple(self._regions[0]))
         return Function(self.name, self.parameters, body, self.work_group_size, self.subgroup_size, self.span,
-                        self.defaults)
+                        self.defaults, self.assertions)
 
     def build(self) -> Module:
         """Return the verified module that holds this function alone.
@@ -158,6 +161,24 @@ def _sizes(what: str, sizes: Sequence[Any]) -> tuple[Size, ...]:
             hint = f"write {size:.0f}" if isinstance(size, float) and size.is_integer() else "write None where it is ?"
             raise RuleError(f"{what} is an int or None, not {size!r}", hint) from None
     return tuple(found)
+
+
+def _assertion(types: Mapping[str, Type], name: str, given: Mapping[str, Any], span: Span) -> Assertion:
+    """Return what the attributes of a parameter assert; raises `RuleError` for what are none."""
+    if name not in types:
+        near = nearest(name, types)
+        raise RuleError(f"there is no parameter %{name} to have attributes",
+                        f"did you mean {near}?" if near else f"the parameters are {', '.join(types)}")
+    known = ALLOWED["a memref or group"]
+    values: dict[str, Any] = {}
+    for attribute, value in given.items():
+        values[attribute] = tuple(value) if isinstance(value, list) else value
+        if attribute not in known:
+            raise RuleError(f"{attribute} is no attribute of a memref or group", f"those are {', '.join(known)}")
+        if not known[attribute].accepts(values[attribute]):
+            raise RuleError(f"the attribute {attribute} of %{name} has no such value: {value!r}",
+                            f"write for example {attribute}={known[attribute].example}")
+    return Assertion(name, **values, span=span)
 
 
 def _default(types: Mapping[str, Type], name: str, given: Any) -> tuple[str, Number]:

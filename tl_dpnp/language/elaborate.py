@@ -20,7 +20,19 @@ from tl_dpnp.language.annotations import agreement_hint, may_be_annotated, type_
 from tl_dpnp.language.attributes import read_attributes
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
 from tl_dpnp.language.grammar import RULES
-from tl_dpnp.language.ir import MISSING, POISON, Constant, Function, Module, Operand, Operation, Region, Slice, Value
+from tl_dpnp.language.ir import (
+    MISSING,
+    POISON,
+    Assertion,
+    Constant,
+    Function,
+    Module,
+    Operand,
+    Operation,
+    Region,
+    Slice,
+    Value,
+)
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.source import Node, Source
@@ -92,6 +104,7 @@ class Elaborator:
         assert isinstance(name, Token)
         assert isinstance(attributes, Tree)
         self._scopes, self._named = Scopes(), {}
+        self._assertions: list[Assertion] = []
         parameters = [self._parameter(argument) for argument in _trees(arguments)]
         values, places = self._function_attributes(attributes)
         size, subgroup = values.get("work_group_size"), values.get("subgroup_size")
@@ -102,6 +115,7 @@ class Elaborator:
             None if size is None else (size[0], size[1]),
             None if subgroup is None else subgroup[0],
             self.source.span(name),
+            assertions=tuple(self._assertions),
         )
         names = ("work_group_size", "subgroup_size")
         self.operand_spans[id(function)] = tuple(places.get(name, function.span) for name in names)
@@ -114,7 +128,11 @@ class Elaborator:
         if self._space(type) == "local":
             message = f"the parameter {value} is in local memory"
             self.report(message, self.source.span(type), "leave out local: only alloca gives local memory")
-        self.attributes(attributes, "a parameter")
+        owner = "a scalar" if isinstance(value.type, ScalarType) and value.type != POISON else "a memref or group"
+        given = {name: number for name, number, _ in self.attributes(attributes, owner)}
+        if given and value.type != POISON:
+            assert attributes is not None
+            self._assertions.append(Assertion(value.name, **given, span=self.source.span(attributes)))
         self._define(value.name, Entry(value, value.span, value.type))
         return value
 
@@ -149,6 +167,10 @@ class Elaborator:
             self.report(message, self.source.span(node), hint, notes)
 
         return list(read_attributes(tree if isinstance(tree, Tree) else None, owner, report))
+
+    def alignment(self, tree: Node | None) -> int | None:
+        """Return the alignment that the attributes of an alloca ask for, None where they ask for none."""
+        return next((value for _, value, _ in self.attributes(tree, "an alloca")), None)
 
     # --- types -------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AXES", "Axis", "Extents", "GroupSize", "group_name", "place_name", "place_of"]
+__all__ = ["AXES", "Axis", "Extents", "LaunchSize", "group_name", "place_name", "place_of"]
 
 #: The axes of a launch and of a work-group.
 AXES = ("x", "y", "z")
@@ -11,7 +11,7 @@ Axis = str
 #: The number of work-groups of a launch along x, y and z; also the place of one of them.
 Extents = tuple[int, int, int]
 #: What a caller says of it: how many there are along x, or along all axes; None where that follows from the arguments.
-GroupSize = int | Extents | None
+LaunchSize = int | Extents | None
 
 
 def place_of(number: int, extents: Extents) -> Extents:

@@ -152,7 +152,7 @@ class Hints:
         if _LATER.fullmatch(word) and (token.type == "WORD" or word[0] == "." or "ALLOCA" in accepted):
             return f"{word} of the language 0.4 is not supported yet"
         if word == "{" and context in VALUES:
-            return f"attributes of {context} are not supported yet"
+            return f"{context} has no attributes: only functions, memrefs, groups, alloca and for have some"
         if token.type == "WORD":
             if word[:1] == "." and word[1:] in VALUES:
                 return f"it stands alone: {FORMS[word[1:]]}"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 __all__ = [
-    "MISSING", "NO_SPAN", "POISON", "Constant", "Function", "Module", "Operand", "Operation", "Region", "Slice",
+    "MISSING", "NO_SPAN", "POISON", "Assertion",
+    "Constant", "Function", "Module", "Operand", "Operation", "Region", "Slice",
     "Value", "memref_type", "scalar_type",
 ]
 
@@ -283,10 +284,26 @@ def _collect(entries: Sequence[object], found: list[Operand]) -> None:
 
 
 @dataclass(frozen=True)
+class Assertion:
+    """What a program asserts of the arrays for a memref or group parameter, which it names.
+
+    Addresses are multiples of `alignment` bytes; sizes and strides, in elements, are multiples of the numbers in
+    `shape_gcd` and `stride_gcd`, which are those of the first modes.
+    """
+
+    parameter: str
+    alignment: int | None = None
+    shape_gcd: tuple[int, ...] = ()
+    stride_gcd: tuple[int, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Function:
     """A kernel: its parameters, its attributes (None where the compiler chooses) and its body.
 
-    `defaults` are values of scalar parameters, by name, for calls that do not give them; text has none.
+    `defaults` are values of scalar parameters, by name, for calls that do not give them; text has none.  `assertions`
+    are about parameters, at most one about each.
     """
 
     name: str
@@ -296,6 +313,7 @@ class Function:
     subgroup_size: int | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
     defaults: tuple[tuple[str, bool | int | float | complex], ...] = ()
+    assertions: tuple[Assertion, ...] = ()
 
     @property
     def has_attributes(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from tl_dpnp.language.assembly import LISTING, Writing, operand_text
+from tl_dpnp.language.assertions import assertion_text
 from tl_dpnp.language.ir import Constant, Function, Module, Operand, Operation, Region, Value
 from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.types import GroupType, MemrefType, Type
@@ -125,7 +126,11 @@ class _Lines:
         self.writing = writing
 
     def function(self, function: Function) -> Iterator[str]:
-        parameters = ", ".join(f"{value}: {self.writing.type(value.type)}" for value in function.parameters)
+        asserted = {each.parameter: f" {assertion_text(each)}" for each in function.assertions}
+        if asserted and not self.writing.newer:
+            self.writing.refuse(f"the attributes of %{next(iter(asserted))}")
+        parameters = ", ".join(f"{value}: {self.writing.type(value.type)}{asserted.get(value.name, '')}"
+                               for value in function.parameters)
         size, subgroup = function.work_group_size, function.subgroup_size
         if self.writing.newer:
             given = [] if subgroup is None else [f"subgroup_size={subgroup}"]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
+from tl_dpnp.language.assertions import assertion_errors
 from tl_dpnp.language.instructions.control import For, If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
 from tl_dpnp.language.instructions.parallel import size_errors
@@ -149,6 +150,10 @@ class _Verifier:
         places = self.operand_spans.get(id(function), (function.span, function.span))
         for message, hint, position in _attribute_errors(function):
             self.diagnostics.append(self.diagnostic(message, places[position], hint))
+        types = {parameter.name: parameter.type for parameter in function.parameters}
+        for assertion in function.assertions:
+            for broken in assertion_errors(assertion, types[assertion.parameter]):
+                self.diagnostics.append(self.diagnostic(broken.message, assertion.span, broken.hint))
         deepest = _too_deep(function.body)
         if deepest is not None:
             self.report(deepest, f"regions are nested more than {MAXIMUM_NESTING} deep", "nest fewer regions")

@@ -167,7 +167,10 @@ class _MicroKernel:
         if not self._is_alone:
             alignments.update((name, math.gcd(self._first + offset, LOCAL_ALIGNMENT))
                               for name, offset in realized.offsets.items())
-        to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words, constant)
+        multiples = {name: self.memrefs[position].multiples[mode]
+                     for name, (position, what, mode) in contraction.dimensions.items()
+                     if what == "stride" and self.memrefs[position].multiples}
+        to_nest = NestArguments(pointers, dimensions, values, ahead, alignments, words, constant, multiples)
         if operation.output.name not in self.maker.mapping.direct:
             self._emit_nests(builder, to_nest, every)
             return

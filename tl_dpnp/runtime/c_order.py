@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arrays import rev
 from tl_dpnp.runtime.call.group import Group
@@ -47,7 +47,7 @@ class InCOrder:
     def __repr__(self) -> str:
         return f"{self._kernel!r} in C order"
 
-    def __call__(self, /, *arguments: Any, group_size: GroupSize = None, **named: Any) -> None:
+    def __call__(self, /, *arguments: Any, group_size: LaunchSize = None, **named: Any) -> None:
         """Run the kernel as a call of it does, with the reverse of each array and of the arrays in groups.
 
         Raises what a call of the kernel raises, and `TLTypeError` for what `tl_dpnp.rev` does not take.
@@ -63,7 +63,7 @@ class InCOrder:
         given = self._signature.arranged(arguments, named)
         self._run(self._reversed(given, {}), given)
 
-    def submit(self, /, *arguments: Any, group_size: GroupSize = None, depends: Any = (), **named: Any) -> Any:
+    def submit(self, /, *arguments: Any, group_size: LaunchSize = None, depends: Any = (), **named: Any) -> Any:
         """Start the kernel as `Kernel.submit` does, with the reverse of each array and of the arrays in groups."""
         return self._kernel.submit(*self._reversed(arguments, named), group_size=group_size, depends=depends)
 

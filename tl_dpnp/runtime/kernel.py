@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import OverlapWarning, TLBindingError, TLError, TLTypeError, UnsupportedError
-from tl_dpnp.language.extents import Extents, GroupSize
+from tl_dpnp.language.extents import Extents, LaunchSize
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.runtime.c_order import InCOrder
 from tl_dpnp.runtime.call.arguments import BoundCall
@@ -73,6 +73,8 @@ class Kernel(Inspection):
         # Devices are asked for launches along one axis; where there may be more, `code` takes the extents as well.
         self._has_axes = program.usage.has_axes if has_axes is None else has_axes
         code = program
+        # What looks at repeated calls knows neither extents nor what addresses have to be.
+        self._is_followed = not (self._has_axes or program.interface.asserts_addresses)
         self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
         self._directs: list[Any] = []
@@ -84,7 +86,7 @@ class Kernel(Inspection):
             self._binding = Binding(code, self._platform.arrays, debug=options.debug)
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
-            if not self._has_axes:
+            if self._is_followed:
                 self._direct = self._platform.direct_calls()
                 self._directs.append(self._direct)
             overloads = Overloads(code, options, self._platform, queue)
@@ -151,12 +153,12 @@ class Kernel(Inspection):
                         return
             self._run(arguments, group_size, self._direct, arguments)
 
-    def _run(self, arguments: Sequence[Any], group_size: GroupSize, direct: Any, looks: tuple[Any, ...]) -> None:
+    def _run(self, arguments: Sequence[Any], group_size: LaunchSize, direct: Any, looks: tuple[Any, ...]) -> None:
         """Run a call; where it is repeated, functions of `direct` look at arguments like `looks`."""
         kernel, arguments, group_size = self._along_axes(arguments, group_size)
         launch, addresses, _arrays = kernel._launch(arguments, group_size)
         launch.run(arguments, addresses)
-        if group_size is None:
+        if group_size is None and self._is_followed:
             direct.notice(launch.binding, launch, looks)
 
     @functools.cached_property
@@ -166,7 +168,7 @@ class Kernel(Inspection):
         Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  On CUDA
         devices repeated calls cost no more than those with arrays that were reversed before.
         """
-        follows = TARGETS[self.options.target].follows_arrays and not self._has_axes
+        follows = TARGETS[self.options.target].follows_arrays and self._is_followed
         direct: Any = self._platform.direct_calls() if follows else None
         if direct is None:
             return InCOrder(self, self._program.signature, None, None)
@@ -175,7 +177,7 @@ class Kernel(Inspection):
                         lambda arguments, given: self._run(arguments, None, direct, given))
 
     def submit(
-        self, /, *given: Any, depends: Iterable[Any] = (), group_size: GroupSize = None, **named: Any
+        self, /, *given: Any, depends: Iterable[Any] = (), group_size: LaunchSize = None, **named: Any
     ) -> Any:
         """Start the kernel after the events in `depends` and return its `dpctl.SyclEvent`, or CUDA event, at once.
 
@@ -211,7 +213,7 @@ class Kernel(Inspection):
             raise
         return event
 
-    def _record(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
+    def _record(self, arguments: Sequence[Any], group_size: LaunchSize) -> None:
         recording = current_recording()
         assert recording is not None
         if self._reference is not None:
@@ -223,8 +225,8 @@ class Kernel(Inspection):
             recording.add(Step(self.name, launch.fixed(arguments, addresses, owners), self._platform))
 
     def _along_axes(
-        self, arguments: Sequence[Any], group_size: GroupSize
-    ) -> tuple[Kernel, Sequence[Any], GroupSize]:
+        self, arguments: Sequence[Any], group_size: LaunchSize
+    ) -> tuple[Kernel, Sequence[Any], LaunchSize]:
         """Return the kernel that runs a call, with the arguments and the number of work-groups that it takes."""
         if self._has_axes:
             extents = self._extents_of(arguments, group_size)
@@ -235,7 +237,7 @@ class Kernel(Inspection):
             return self, arguments, group_size[0]
         return self._for_axes._along_axes(arguments, group_size)
 
-    def _extents_of(self, arguments: Sequence[Any], group_size: GroupSize) -> Extents:
+    def _extents_of(self, arguments: Sequence[Any], group_size: LaunchSize) -> Extents:
         """Return the extents of a launch, from memory where the like was called before; scalars are looked at later."""
         try:
             key = (self._grid.key(arguments, self._grid.arrays(arguments)), group_size)
@@ -253,7 +255,7 @@ class Kernel(Inspection):
         """
         return Kernel(self._program, self.options, self._queue, has_axes=True)
 
-    def _launch(self, arguments: Sequence[Any], group_size: GroupSize) -> tuple[Launch, list[int], list[Any]]:
+    def _launch(self, arguments: Sequence[Any], group_size: LaunchSize) -> tuple[Launch, list[int], list[Any]]:
         """Return the launch for the arguments, from memory where the like was called before.
 
         With it come the arrays for the memrefs, which the caller keeps alive, and their addresses.
@@ -281,14 +283,14 @@ class Kernel(Inspection):
             self._look_for_overlap(arguments, group_size)
         return launch, addresses, arrays
 
-    def _look_for_overlap(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
+    def _look_for_overlap(self, arguments: Sequence[Any], group_size: LaunchSize) -> None:
         try:
             self._overlaps.look(self._binding.bind(arguments, group_size))
         except OverlapWarning:  # it was made an error, which the next call with these arrays shall give as well
             self._forget_launches()
             raise
 
-    def _prepare(self, arguments: Sequence[Any], group_size: GroupSize) -> Remembered:
+    def _prepare(self, arguments: Sequence[Any], group_size: LaunchSize) -> Remembered:
         call = self._binding.bind(arguments, group_size)
         binding, overloads = self._specialized(call)
         launch = overloads.launch(binding, call, self._queue_of(call))
@@ -335,7 +337,7 @@ class Kernel(Inspection):
     # --- tuning ----------------------------------------------------------------------------------------------------
 
     def tune(
-        self, /, *given: Any, budget: float = 10.0, progress: bool = True, group_size: GroupSize = None, **named: Any
+        self, /, *given: Any, budget: float = 10.0, progress: bool = True, group_size: LaunchSize = None, **named: Any
     ) -> TuningReport:
         """Search the schedules for those that run a call with these arguments fastest, and use them from now on.
 

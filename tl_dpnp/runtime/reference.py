@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
@@ -47,11 +47,11 @@ class ReferenceTarget:
     def _on_device(self) -> Binding:
         return Binding(self.program, platform_for("sycl").arrays, debug=self.debug)
 
-    def run(self, arguments: Sequence[Any], group_size: GroupSize) -> None:
+    def run(self, arguments: Sequence[Any], group_size: LaunchSize) -> None:
         """Run the program to its end; raises what binding the arguments and `interpret` raise."""
         self.prepared(arguments, group_size)()
 
-    def prepared(self, arguments: Sequence[Any], group_size: GroupSize) -> Callable[[], None]:
+    def prepared(self, arguments: Sequence[Any], group_size: LaunchSize) -> Callable[[], None]:
         """Return a function that runs the program with these arguments; raises what binding them raises."""
         on_host = any(map(_is_host, arguments)) and not any(map(_is_device, arguments))
         binding = self._on_host if on_host else self._on_device

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.language.assembly import Element, Indices, Memref, Result, Spelled
+from tl_dpnp.language.assembly import Alignment, Element, Indices, Memref, Result, Spelled
+from tl_dpnp.language.assertions import alignment_error
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Value, memref_type
 from tl_dpnp.language.rule_error import RuleError
@@ -21,18 +22,22 @@ from tl_dpnp.scalars import ScalarType
 if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
+#: The largest alignment in bytes that temporary memory may be asked for.
+MOST_ALIGNED = 128
+
 
 @dataclass(frozen=True)
 class Alloca(Spelled):
     """``alloca -> memref``: temporary memory of the work-group, freed at the end of the enclosing region."""
 
     spelling = "alloca -> {result.memref_type}"
-    newer_spelling = "alloca : {result.memref_type}"
+    newer_spelling = "alloca{alignment} : {result.memref_type}"
     example = "%m = alloca -> memref<f32x16x8>"
     collective = True
     pure = True
 
     result: Result
+    alignment: Alignment = None
 
     def errors(self) -> Iterator[RuleError]:
         type = self.result.type
@@ -55,6 +60,12 @@ class Alloca(Spelled):
                 "write constant sizes and strides; only views vary",
                 0,  # an alloca has no operands: the place of its type
             )
+        illegal = None if self.alignment is None else alignment_error(self.alignment, type)
+        if illegal is not None:
+            yield illegal
+        elif (self.alignment or 0) > MOST_ALIGNED:
+            yield RuleError(f"the alignment {self.alignment} of temporary memory is more than {MOST_ALIGNED} bytes",
+                            f"write alignment={MOST_ALIGNED}")
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return (group.memory.allocate(memref_type(self.result)),)
@@ -188,9 +199,9 @@ class Store(Spelled):
 class MemoryMethods(Building):
     """What a function builder has for instructions on memory."""
 
-    def alloca(self, type: MemrefType, *, name: str = "") -> Value:
-        """``alloca``"""
-        return self._add_value(Alloca(result=self._result(type, name)))
+    def alloca(self, type: MemrefType, *, alignment: Alignment = None, name: str = "") -> Value:
+        """``alloca``; `alignment` is in bytes."""
+        return self._add_value(Alloca(result=self._result(type, name), alignment=alignment))
 
     def lifetime_stop(self, source: Value) -> None:
         """``lifetime_stop``"""

@@ -12,6 +12,7 @@ import numpy as np
 
 from tl_dpnp.errors import Diagnostic, LayoutError, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language import ops
+from tl_dpnp.language.assertions import violation
 from tl_dpnp.language.interpreter.memory import Group, allocate_with, restride, shifted
 from tl_dpnp.language.interpreter.scalar import Array, Scalar, from_python, unpacked
 from tl_dpnp.language.types import GroupType, MemrefType
@@ -29,7 +30,20 @@ def bind(function: ops.Function, arguments: Sequence[object]) -> dict[str, Any]:
         raise TLBindingError(
             f"@{function.name} takes {len(function.parameters)} arguments, {len(arguments)} were given"
         )
-    return {p.name: _bind_one(p, argument) for p, argument in zip(function.parameters, arguments, strict=True)}
+    values = {p.name: _bind_one(p, argument) for p, argument in zip(function.parameters, arguments, strict=True)}
+    for assertion in function.assertions:
+        _check(assertion, next(p for p in function.parameters if p.name == assertion.parameter), values)
+    return values
+
+
+def _check(assertion: ops.Assertion, parameter: ops.Value, values: dict[str, Any]) -> None:
+    """Check sizes and strides; where arrays lie on the host says nothing of where they lie on a device."""
+    value = values[assertion.parameter]
+    for array in value.arrays if isinstance(value, Group) else [value]:
+        strides = [stride // array.itemsize for stride in array.strides]
+        broken = violation(assertion, array.shape, strides)
+        if broken is not None:
+            raise _refuse(TLBindingError, parameter, broken)
 
 
 def _bind_one(parameter: ops.Value, argument: Any) -> Any:

@@ -18,7 +18,8 @@ class MemrefDescriptor:
 
     `ahead` is the distance in bytes to the same memref of the next work-group, or None where the body does not know
     it, or where it is the same memory.  `step` is the distance in elements to that of the second work-group where two
-    run at once, and None where they share it.  Its address is a multiple of `alignment` bytes.
+    run at once, and None where they share it.  Its address is a multiple of `alignment` bytes.  Where the program says
+    more than its types, strides are multiples of `multiples`, in elements, and the alignment of views is looked for.
     """
 
     type: MemrefType
@@ -29,6 +30,7 @@ class MemrefDescriptor:
     ahead: Expression | None = None
     alignment: int = 1
     step: Expression | None = None
+    multiples: tuple[int, ...] = ()
 
     @property
     def can_be_fetched(self) -> bool:

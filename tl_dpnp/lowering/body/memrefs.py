@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, PRIVATE
 from tl_dpnp.language import ops
-from tl_dpnp.language.types import Size
+from tl_dpnp.language.types import MemrefType, Size
 from tl_dpnp.lowering.body.building import GROUP, GROUPS, MINIMUM, BodyBuilder, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor, prefer_static
 from tl_dpnp.lowering.body.tree import (
@@ -30,7 +31,11 @@ from tl_dpnp.scalars import INDEX, rounded_number
 if TYPE_CHECKING:
     from tl_dpnp.lowering.mappings.mapping import LoopMapping
 
-__all__ = ["MemrefWriter", "count", "length"]
+__all__ = ["MemrefWriter", "count", "length", "multiples_of"]
+
+
+#: What is known of strides where nothing is.
+_NONE: tuple[int, ...] = ()
 
 
 def length(table: Name) -> Name:
@@ -41,6 +46,13 @@ def length(table: Name) -> Name:
 def count(table: Name) -> Name:
     """Return the argument that is the number of elements of a group, for a program that asks for it."""
     return Name(f"{table.name}_count")
+
+
+def multiples_of(memref: MemrefType, assertion: ops.Assertion) -> tuple[int, ...]:
+    """Return what the strides of a memref are multiples of, in elements."""
+    asserted = (*assertion.stride_gcd, *(1 for _ in memref.strides))
+    # A mode of one element may have any stride; nothing is moved by it but what fuses it with others.
+    return tuple(number if stride is None else stride for number, stride in zip(asserted, memref.strides, strict=False))
 
 
 @dataclass(kw_only=True)
@@ -55,6 +67,7 @@ class MemrefWriter(BodyBuilder):
     memrefs: dict[str, MemrefDescriptor] = field(default_factory=dict)
     #: The table of addresses of each group, the offset of its elements, and where their sizes and strides are.
     groups: dict[str, tuple[Name, Expression, Name]] = field(default_factory=dict)
+    assertions: dict[str, ops.Assertion] = field(default_factory=dict)
     #: Whether two work-groups are done at once.
     jammed: bool = False
     #: The program's conditions and loops around the current position.
@@ -122,9 +135,16 @@ class MemrefWriter(BodyBuilder):
 
         sizes = tuple(resolve(entry) for entry in type_.shape)
         strides = tuple(resolve(entry) for entry in type_.strides)
-        self.memrefs[operation.result.name] = MemrefDescriptor(type_, GLOBAL, address, sizes, strides, ahead, step=step)
+        alignment, multiples = 1, _NONE
+        assertion = self.assertions.get(operation.source.name)
+        if assertion is not None:
+            shift = offset * type_.element.bytes if isinstance(offset, int) else type_.element.bytes
+            alignment, multiples = math.gcd(assertion.alignment or 1, shift), multiples_of(type_, assertion)
+        self.memrefs[operation.result.name] = MemrefDescriptor(
+            type_, GLOBAL, address, sizes, strides, ahead, alignment, step, multiples)
 
-    def alloca(self, result: ops.Value) -> None:
+    def alloca(self, operation: ops.Alloca) -> None:
+        result = operation.result
         type_ = ops.memref_type(result)
         space = PRIVATE if self.mapping.frame.is_alone else LOCAL
         sizes = tuple(size for size in type_.shape if size is not None)
@@ -133,17 +153,20 @@ class MemrefWriter(BodyBuilder):
         address = self.bind(address)
         step = self.local_memory // JAMMED // type_.element.bytes if self.jammed else None
         self.memrefs[result.name] = MemrefDescriptor(
-            type_, space, address, sizes, strides, alignment=alignment, step=step)
+            type_, space, address, sizes, strides, alignment=alignment, step=step,
+            multiples=() if operation.alignment is None else strides)
 
     def view(
         self, result: ops.Value, source: MemrefDescriptor, address: Expression, sizes: Sequence[Expression],
-        strides: Sequence[Expression], ahead: Expression | None, step: Expression | None = None,
+        strides: Sequence[Expression], ahead: Expression | None, step: Expression | None = None, alignment: int = 1,
+        multiples: tuple[int, ...] = (),
     ) -> None:
         """Define a view by what the body knows of it; what its type knows comes first."""
         type_ = ops.memref_type(result)
         shape, layout = prefer_static(type_.shape, sizes), prefer_static(type_.strides, strides)
         step = source.step if step is None else step
-        self.memrefs[result.name] = MemrefDescriptor(type_, source.space, address, shape, layout, ahead, step=step)
+        self.memrefs[result.name] = MemrefDescriptor(
+            type_, source.space, address, shape, layout, ahead, alignment, step, multiples)
 
     def subview(self, operation: ops.Subview) -> None:
         if self.placed_view(operation.result):
@@ -173,7 +196,16 @@ class MemrefWriter(BodyBuilder):
         if len(moves) == 1 and ahead is None:
             ahead = bytes_of(multiply(moves[0], self.groups_ahead), element)
         step = moves[0] if self.jammed and moves else None
-        self.view(operation.result, source, address, sizes, strides, ahead, step)
+        alignment, multiples = 1, _NONE
+        if source.multiples:
+            numbers = [*zip(source.multiples, terms, strict=True)]
+            alignment = math.gcd(source.alignment, *(
+                element.bytes * (offset if isinstance(offset, int) else 1) * (
+                    stride if isinstance(stride, int) else number) for number, (offset, stride) in numbers))
+            kept = [number for number, entry in zip(source.multiples, operation.slices, strict=True)
+                    if not entry.is_index]
+            multiples = tuple(kept)
+        self.view(operation.result, source, address, sizes, strides, ahead, step, alignment, multiples)
 
     def expand(self, operation: ops.Expand) -> None:
         source = self.memrefs[operation.source.name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tl_dpnp.errors import Span
@@ -19,7 +19,7 @@ from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, call
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.memrefs import MemrefWriter, count, length
+from tl_dpnp.lowering.body.memrefs import MemrefWriter, count, length, multiples_of
 from tl_dpnp.lowering.body.tree import (
     Argument,
     Body,
@@ -79,6 +79,7 @@ class BodyWriter(MemrefWriter):
 
     def write(self) -> Body:
         """Return the body."""
+        self.assertions.update((assertion.parameter, assertion) for assertion in self.function.assertions)
         for number, parameter in enumerate(self.function.parameters):
             self.parameter(number, parameter)
         for name in (GROUPS, CHUNK, BEYOND):
@@ -117,7 +118,10 @@ class BodyWriter(MemrefWriter):
                 address = self.argument(name)
                 sizes = self.dynamic(name, "size", memref.shape)
                 strides = self.dynamic(name, "stride", memref.strides)
-                self.memrefs[parameter.name] = MemrefDescriptor(memref, GLOBAL, address, sizes, strides)
+                assertion = self.assertions.get(parameter.name)
+                found = MemrefDescriptor(memref, GLOBAL, address, sizes, strides)
+                self.memrefs[parameter.name] = found if assertion is None else replace(
+                    found, alignment=assertion.alignment or 1, multiples=multiples_of(memref, assertion))
             case GroupType(memref, offset):
                 table = self.argument(name)
                 known = self.argument(f"{name}_offset") if offset is None else offset
@@ -168,8 +172,8 @@ class BodyWriter(MemrefWriter):
                 is_group = isinstance(source.type, GroupType)
                 size = count(self.groups[source.name][0]) if is_group else self.memrefs[source.name].sizes[mode]
                 self.values[result.name] = size
-            case ops.Alloca(result=result):
-                self.alloca(result)
+            case ops.Alloca():
+                self.alloca(operation)
             case ops.Expand():
                 self.expand(operation)
             case ops.Fuse():

@@ -74,7 +74,7 @@ class NestArguments:
     Without `ahead` a ``prefetch`` in a schedule has no effect.  `alignments` are what addresses are known to be
     multiples of, in bytes, where that is more than an element.  `scratch` points to the words of local memory that a
     packed product takes.  The `constant` buffers are expected to be the same memory in many calls, and nothing writes
-    to that memory between them.
+    to that memory between them.  `multiples` are what run-time strides are known to be multiples of, in elements.
     """
 
     pointers: Mapping[str, ir.Value]
@@ -84,6 +84,7 @@ class NestArguments:
     alignments: Mapping[str, int] = field(default_factory=dict)
     scratch: ir.Value | None = None
     constant: frozenset[str] = frozenset()
+    multiples: Mapping[str, int] = field(default_factory=dict)
 
 
 #: Bytes of the elements that are kept in all lanes of a vector.
@@ -454,14 +455,18 @@ class Memory:
         is_aligned = access.buffer.name in self.aligned
         given = ALIGNED if is_aligned else self.arguments.alignments.get(access.buffer.name, 1)
         known = math.gcd(given, offset.known * element)
-        if offset.strides and not is_aligned:
-            return least
+        multiples = self.arguments.multiples
+        for dimension, count in () if is_aligned else offset.strides:
+            known = math.gcd(known, count * multiples.get(dimension, 1) * element)
         for entry, stride in zip(access.indices, access.buffer.strides, strict=True):
             for name in entry:
                 if self.variables.is_running(name):
                     step = self.variables.multiples.get(name, 1)
-                    unknown = ALIGNED if is_aligned else 1
-                    known = math.gcd(known, step * (stride * element if isinstance(stride, int) else unknown))
+                    if isinstance(stride, int):
+                        unit = stride * element
+                    else:
+                        unit = ALIGNED if is_aligned else multiples.get(stride.name, 1) * element
+                    known = math.gcd(known, step * unit)
         return max(known, least)
 
     def advance(self, pointer: ir.Value, terms: list[tuple[ir.Value, ir.Value]]) -> ir.Value:

@@ -13,7 +13,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tl_dpnp.errors import LayoutError, TLBindingError, TLError, TLTypeError
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.assertions import violation
+from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arguments import (
     Argument,
@@ -25,7 +26,7 @@ from tl_dpnp.runtime.call.arguments import (
 )
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.call.group import Group
-from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides
+from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides, sizes_in_elements
 from tl_dpnp.runtime.call.overlap import overlap_of
 from tl_dpnp.runtime.call.pointers import are_pointers, pointers_argument
 from tl_dpnp.runtime.call.program import Program
@@ -52,8 +53,10 @@ class Binding:
         self._only_arrays = all(kind is MemrefType for kind in kinds)
         self._groups = [position for position, kind in enumerate(kinds) if kind is GroupType]
         self._holders = [(position, kind) for position, kind in enumerate(kinds) if kind in (MemrefType, GroupType)]
-        # Whether arrays overlap depends on where they are, and is checked under debug.
-        self._facts = kind.placed_facts if debug else kind.facts
+        positions = {parameter.name: position for position, parameter in enumerate(self.parameters)}
+        self._assertions = {positions[each.parameter]: each for each in program.interface.assertions}
+        # Whether arrays overlap depends on where they are, and is checked under debug; so do asserted alignments.
+        self._facts = kind.placed_facts if debug or program.interface.asserts_addresses else kind.facts
 
     # --- the quick way ---------------------------------------------------------------------------------------------
 
@@ -110,7 +113,7 @@ class Binding:
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
-    def bind(self, arguments: Sequence[Any], group_size: GroupSize = None) -> BoundCall:
+    def bind(self, arguments: Sequence[Any], group_size: LaunchSize = None) -> BoundCall:
         """Check the arguments, one for each parameter, and infer the extents of the launch.
 
         Raises `TLTypeError` for a wrong count, kind of argument or dtype, `TLBindingError` for wrong sizes,
@@ -145,7 +148,9 @@ class Binding:
         except NotAnArray as problem:
             raise self.error(TLTypeError, position, f"{name} takes an array of {memref.element.storage}, it was given "
                               f"{problem.what}", problem.hint) from None
-        return MemrefArgument(view, self._strides(position, memref, view, name), memref.element.per_byte)
+        strides = self._strides(position, memref, view, name)
+        self._check_assertion(position, memref, view, strides, name)
+        return MemrefArgument(view, strides, memref.element.per_byte)
 
     def _strides(self, position: int, memref: MemrefType, view: ArrayView, name: str) -> tuple[int, ...]:
         """Check one array against a memref type and return its strides as the kernel may use them."""
@@ -183,6 +188,18 @@ class Binding:
             hint = self._repeating(position, memref, shape, strides) or self._layout_hint(position, view)
             raise self.error(LayoutError, position, f"{name}: {memref} does not fit an array of shape {view.shape} "
                               f"and strides {view.strides} (in elements): {problem}", hint) from None
+
+    def _check_assertion(
+        self, position: int, memref: MemrefType, view: ArrayView, strides: Sequence[int], name: str
+    ) -> None:
+        """Check what the program asserts of an array."""
+        assertion = self._assertions.get(position)
+        if assertion is not None:
+            shape = sizes_in_elements(view.shape, memref.element.per_byte)
+            broken = violation(assertion, shape, strides, view.address)
+            if broken is not None:
+                raise self.error(TLBindingError, position, f"{name} breaks its attribute {broken}",
+                                 "pass an array that keeps this, or leave the attribute out")
 
     def _layout_hint(self, position: int, view: ArrayView) -> str | None:
         """Return how to make an array fit that does not."""
@@ -229,6 +246,8 @@ class Binding:
         match argument:
             case Group():
                 self._check_length(position, group, len(argument.views))
+                if position in self._assertions:
+                    self._elements(position, group, argument.views)
                 offset = self._offset(position, group, argument.offset)
                 if argument.known_tables(group.memref) is not None and position not in self.program.usage.written:
                     return GroupArgument(argument.views, (), offset, argument, per_byte)
@@ -243,6 +262,9 @@ class Binding:
                 return GroupArgument(views, self._elements(position, group, views),
                                      self._offset(position, group, 0), None, per_byte, self.kind.list_of is not None)
             case _ if are_pointers(self.kind, argument):
+                if position in self._assertions:
+                    raise self.error(TLTypeError, position, f"{parameter} has attributes, which cannot be checked for "
+                                     "arrays that the device alone knows", "pass a list of arrays")
                 pointers = pointers_argument(self, position, group, argument)
                 self._check_length(position, group, pointers.view.shape[0])
                 return pointers
@@ -273,6 +295,8 @@ class Binding:
             if strides is None:
                 strides = self._strides(position, group.memref, view, f"{self.parameters[position]}[{element}]")
                 seen[look] = strides
+            if position in self._assertions:
+                self._check_assertion(position, group.memref, view, strides, f"{self.parameters[position]}[{element}]")
             result.append(strides)
         return tuple(result)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.codec import Codec
-from tl_dpnp.language.ir import Value
+from tl_dpnp.language.ir import Assertion, Value
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.relations import Extent, Relation, Shapes
 
@@ -69,7 +69,13 @@ class Interface:
     defaults: tuple[tuple[str, bool | int | float | complex], ...]
     span: Span
     usage: Usage
+    assertions: tuple[Assertion, ...] = ()
+
+    @property
+    def asserts_addresses(self) -> bool:
+        """Whether arrays are taken at some addresses only."""
+        return any(assertion.alignment is not None for assertion in self.assertions)
 
 
 #: Writes and reads interfaces as plain data.
-INTERFACES = Codec((Interface, Usage, BatchMode, Relation, Extent, Value, MemrefType, GroupType, Span))
+INTERFACES = Codec((Interface, Assertion, Usage, BatchMode, Relation, Extent, Value, MemrefType, GroupType, Span))

@@ -7,13 +7,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.extents import LaunchSize
 
 __all__ = ["CallsByIdentity"]
 
 Call = TypeVar("Call")
 #: The identities of the arrays of a call, and the size of their groups.
-Key = tuple[GroupSize, ...]
+Key = tuple[LaunchSize, ...]
 
 
 class CallsByIdentity(Generic[Call]):
@@ -24,12 +24,12 @@ class CallsByIdentity(Generic[Call]):
     def __init__(self) -> None:
         self._calls: dict[Key, Call] = {}
 
-    def known(self, arrays: Sequence[Any], group_size: GroupSize) -> Call | None:
+    def known(self, arrays: Sequence[Any], group_size: LaunchSize) -> Call | None:
         """Return what is remembered of the call with these arrays."""
         return self._calls.get((group_size, *map(id, arrays)))
 
     def remember(
-        self, arrays: Sequence[Any], group_size: GroupSize, call_of: Callable[[list[weakref.ref[Any]]], Call]
+        self, arrays: Sequence[Any], group_size: LaunchSize, call_of: Callable[[list[weakref.ref[Any]]], Call]
     ) -> Call:
         """Remember a call, which has to hold the references to its arrays that it is made with."""
         key = (group_size, *map(id, arrays))

@@ -61,7 +61,8 @@ def analyse(function: ops.Function) -> Usage:
 
 def interface_of(function: ops.Function) -> Interface:
     """Return what calls have to know of `function`."""
-    return Interface(function.name, function.parameters, function.defaults, function.span, analyse(function))
+    return Interface(function.name, function.parameters, function.defaults, function.span, analyse(function),
+                     function.assertions)
 
 
 def _has_fixed_work(function: ops.Function) -> bool:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.runtime.call.recent import CallsByIdentity
 from tl_dpnp.runtime.platforms import Launch
 
@@ -38,12 +38,12 @@ class RecentCudaCalls(CallsByIdentity[_RecentCall]):
         super().__init__()
         self._looks_function = looks_function
 
-    def get(self, arrays: Sequence[Any], group_size: GroupSize) -> _RecentCall | None:
+    def get(self, arrays: Sequence[Any], group_size: LaunchSize) -> _RecentCall | None:
         """Return the call with these arrays if they are as they were."""
         call = self.known(arrays, group_size)
         return call if call is not None and call.looks == call.looks_of(arrays) else None
 
-    def put(self, arrays: Sequence[Any], group_size: GroupSize, launch: Launch) -> _RecentCall:
+    def put(self, arrays: Sequence[Any], group_size: LaunchSize, launch: Launch) -> _RecentCall:
         """Remember a call that passed all checks, until one of its arrays is gone."""
         looks_of = self._looks_function(arrays)
         looks = looks_of(arrays)

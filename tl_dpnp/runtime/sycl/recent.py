@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tl_dpnp.language.extents import GroupSize
+from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.runtime.call.recent import CallsByIdentity
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
@@ -40,7 +40,7 @@ class RecentCalls(CallsByIdentity[RecentCall]):
         super().__init__()
         self._written = tuple(written)
 
-    def get(self, arrays: Sequence[Any], group_size: GroupSize) -> RecentCall | None:
+    def get(self, arrays: Sequence[Any], group_size: LaunchSize) -> RecentCall | None:
         """Return the call with these arrays if they are as they were."""
         call = self.known(arrays, group_size)
         if call is None or call.layouts != [*map(_layout, arrays)]:
@@ -50,7 +50,7 @@ class RecentCalls(CallsByIdentity[RecentCall]):
                 return None
         return call
 
-    def put(self, arrays: Sequence[Any], group_size: GroupSize, launch: Launch) -> RecentCall:
+    def put(self, arrays: Sequence[Any], group_size: LaunchSize, launch: Launch) -> RecentCall:
         """Remember a call that passed all checks, until one of its arrays is gone."""
         return self.remember(arrays, group_size, functools.partial(
             RecentCall, launch, [*map(address_of, arrays)], [*map(_layout, arrays)]))
