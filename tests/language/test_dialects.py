@@ -239,7 +239,6 @@ def test_axes_of_a_launch(word, axis):
 
 
 LATER = [
-    "%r = associated %A : bool",
     "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>",
     "%r = expandc2r %A : memref<f32x2x4x4>",
 ]
@@ -445,3 +444,14 @@ def test_a_static_stride_of_a_mode_of_one_element_may_be_any():
 def test_alignments_that_temporary_memory_cannot_have(attribute, message):
     with pytest.raises(TLVerifyError, match=message):
         parse(f"func @f() {{ %t = alloca {{{attribute}}} : memref<f32x4,local> }}")
+
+
+def test_associated():
+    module = parse("func @f(%A: memref<f32x4>, %G: group<memref<f32x4> x ?>) { %a = associated %A : bool "
+                   "%g = associated %G : bool }")
+    assert [type(operation) for operation in module.functions[0].body] == [ops.Associated] * 2
+    assert parse(print_module(module)) == module
+    with pytest.raises(UnsupportedError, match="cannot say associated"):
+        print_module(module, "0.3")
+    with pytest.raises(TLVerifyError, match="associated asks for a memref or a group"):
+        parse("func @f(%a: f32) { %b = associated %a : bool }")

@@ -56,7 +56,7 @@ for _kind in ops.INSTRUCTIONS:
 
 #: What the language 0.4 has and this package does not yet.
 _LATER = re.compile(
-    r"associated|expandc2r|coopmatrix|cooperative_matrix_\w+|\.(?:rows|cols|both)_checked"
+    r"expandc2r|coopmatrix|cooperative_matrix_\w+|\.(?:rows|cols|both)_checked"
 )
 
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"

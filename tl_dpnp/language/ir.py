@@ -208,6 +208,11 @@ class Operation:
         """The memref or group whose memory the result refers to; None if the result refers to none, or to its own."""
         return None
 
+    @property
+    def asked(self) -> Value | None:
+        """The memref or group that the operation asks of whether there is one; None if it does not ask."""
+        return None
+
     @classmethod
     def result_count(cls) -> int | None:
         """Return how many results all operations of the class have; None if that varies."""

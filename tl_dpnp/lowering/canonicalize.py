@@ -142,6 +142,12 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
             return lhs if neutral.get(kind) == value else None
         case ops.Arith(kind=kind, lhs=ops.Constant(value=value, type=type_), rhs=rhs) if type_.is_integer:
             return rhs if {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(kind) == value else None
+        case ops.Arith(kind="and" | "or" as kind, lhs=lhs, rhs=rhs) if lhs.type == I1 and (
+            isinstance(lhs, ops.Constant) or isinstance(rhs, ops.Constant)
+        ):
+            known, other = (lhs, rhs) if isinstance(lhs, ops.Constant) else (rhs, lhs)
+            assert isinstance(known, ops.Constant)
+            return known if bool(known.value) == (kind == "or") else other
         case ops.Unary(kind=kind, operand=ops.Constant() as operand):
             given = semantics.from_python(operand.value, operand.type)
             return _constant(semantics.unary(kind, operand.type, given), operation.result)
@@ -157,6 +163,8 @@ def _value_of(operation: ops.Operation) -> ops.Operand | None:
         case ops.Compare(kind=kind, lhs=ops.Constant() as lhs, rhs=ops.Constant() as rhs):
             a, b = (semantics.from_python(c.value, c.type) for c in (lhs, rhs))
             return ops.Constant(bool(semantics.compare(kind, a, b)), I1)
+        case ops.Associated():  # the parameters that a call gives nothing for are gone (`presence.py`)
+            return ops.Constant(True, I1)
         case ops.SizeOf(known=size, result=result):
             return None if size is None else _constant(size, result)
         case _:

@@ -72,7 +72,8 @@ class InCOrder:
         arguments = list(self._signature.arranged(tuple(given), named))
         for position in self._positions:
             argument = arguments[position]
-            arguments[position] = self._reversed_group(argument) if isinstance(argument, Group) else rev(argument)
+            if argument is not None:  # which the kernel takes or refuses
+                arguments[position] = self._reversed_group(argument) if isinstance(argument, Group) else rev(argument)
         return tuple(arguments)
 
     def _reversed_group(self, group: Group) -> Group:

@@ -254,6 +254,9 @@ class Inspection:
         from tl_dpnp.runtime.export.export import export
 
         overloads = self._device_overloads("export")
+        if self._program.usage.asked:
+            raise UnsupportedError(f"export: @{self.name} asks whether it was given arrays, and exported kernels are "
+                                   "given all of them")
         described = _offline_device(device) if isinstance(device, str) else device or overloads.current_device()
         if described.family != self.options.target:
             raise UnsupportedError(f'export: {described} is no device for target="{self.options.target}"')

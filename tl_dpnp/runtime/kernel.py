@@ -70,6 +70,9 @@ class Kernel(Inspection):
         self, program: Program, options: KernelOptions, queue: Any = None, *, has_axes: bool | None = None
     ) -> None:
         overloads = specializations = None
+        given, asked = program, program.usage.asked
+        if asked:
+            program = program.without(frozenset())
         # Devices are asked for launches along one axis; where there may be more, `code` takes the extents as well.
         self._has_axes = program.usage.has_axes if has_axes is None else has_axes
         code = program
@@ -92,8 +95,10 @@ class Kernel(Inspection):
             overloads = Overloads(code, options, self._platform, queue)
             if options.specializes:
                 specializations = Specializations(code, options, self._platform, queue)
-        super().__init__(program, options, overloads, specializations)
+        super().__init__(given, options, overloads, specializations)
         follow_log()
+        self._asked = sorted(asked)
+        self._for_present: dict[tuple[int, ...], Kernel] = {}
         self._queue = queue
         self._memo: CallMemo[Remembered] = CallMemo()
         self._extents: CallMemo[Extents] = CallMemo()
@@ -142,7 +147,10 @@ class Kernel(Inspection):
         """Run a call that no function of `_direct` took as it was given."""
         group_size = named.pop("group_size", None)
         arguments = self._program.signature.arranged(given, named)
-        if current_recording() is not None:
+        kernel, present = self._with_present(arguments)
+        if kernel is not self:
+            kernel(*present, group_size=group_size)
+        elif current_recording() is not None:
             self._record(arguments, group_size)
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
@@ -168,7 +176,7 @@ class Kernel(Inspection):
         Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  On CUDA
         devices repeated calls cost no more than those with arrays that were reversed before.
         """
-        follows = TARGETS[self.options.target].follows_arrays and self._is_followed
+        follows = TARGETS[self.options.target].follows_arrays and self._is_followed and not self._asked
         direct: Any = self._platform.direct_calls() if follows else None
         if direct is None:
             return InCOrder(self, self._program.signature, None, None)
@@ -186,6 +194,9 @@ class Kernel(Inspection):
         this returns, so that it can raise.  Otherwise as calling the kernel.
         """
         arguments: Sequence[Any] = self._program.signature.arranged(given, named)
+        kernel, present = self._with_present(arguments)
+        if kernel is not self:
+            return kernel.submit(*present, depends=depends, group_size=group_size)
         try:
             events = list(depends)
         except TypeError:
@@ -223,6 +234,17 @@ class Kernel(Inspection):
             launch, addresses, arrays = kernel._launch(arguments, group_size)
             owners = kernel._binding.owners(arguments, arrays)
             recording.add(Step(self.name, launch.fixed(arguments, addresses, owners), self._platform))
+
+    def _with_present(self, arguments: Sequence[Any]) -> tuple[Kernel, Sequence[Any]]:
+        """Return the kernel of calls that give None for the same parameters, and the other arguments."""
+        absent = tuple(position for position in self._asked if arguments[position] is None)
+        if not absent:
+            return self, arguments
+        if absent not in self._for_present:
+            program = self._program.without({self.parameters[position].name for position in absent})
+            self._for_present[absent] = Kernel(program, self.options, self._queue)
+        return self._for_present[absent], [
+            argument for position, argument in enumerate(arguments) if position not in absent]
 
     def _along_axes(
         self, arguments: Sequence[Any], group_size: LaunchSize
@@ -366,6 +388,9 @@ class Kernel(Inspection):
         from tl_dpnp.runtime.tune.tuning import tune
 
         arguments: Sequence[Any] = self._program.signature.arranged(given, named)
+        kernel, present = self._with_present(arguments)
+        if kernel is not self:
+            return kernel.tune(*present, budget=budget, progress=progress, group_size=group_size)
         kernel, arguments, group_size = self._along_axes(arguments, group_size)
         call = kernel._binding.bind(arguments, group_size)
         if not call.groups:

@@ -12,9 +12,9 @@ from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spell
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import Slice, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
-from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, memref_operand
+from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, describe, memref_operand
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
-from tl_dpnp.scalars import INDEX, ScalarType
+from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import WorkGroup
@@ -61,6 +61,35 @@ class SizeOf(Spelled):
         source = group.value(self.source)
         size = len(source.arrays) if isinstance(source, group.memory.Group) else source.shape[self.mode]
         return (group.scalar.from_python(size, INDEX),)
+
+
+@dataclass(frozen=True)
+class Associated(Spelled):
+    """``associated %m : bool``: whether there is memory: false of a parameter for which a call gave None.
+
+    Source: language 0.4, sections "Associated" and "The call".
+    """
+
+    spelling = "associated {source} : {result.scalar_type}"
+    example = "%b = associated %m : bool"
+    is_newer = True
+    pure = True
+
+    source: Memref
+    result: Result
+
+    def result_type(self) -> ScalarType:
+        if not isinstance(self.source.type, MemrefType | GroupType):
+            message = f"associated asks for a memref or a group, not for {describe(self.source.type)}"
+            raise RuleError(message, "name a parameter that a call may leave out", 0)
+        return I1
+
+    @property
+    def asked(self) -> Value | None:
+        return self.source
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.scalar.from_python(group.values[self.source.name] is not None, I1),)
 
 
 @dataclass(frozen=True)
@@ -296,6 +325,10 @@ def _slice_size(entry: Slice, offset: int | None, size: Size, mode: int, positio
 
 class ViewMethods(Building):
     """What a function builder has for views."""
+
+    def associated(self, source: Value, *, name: str = "") -> Value:
+        """``associated``"""
+        return self._add_value(Associated(source=self._value(source), result=self._result(I1, name)))
 
     def size(self, source: Value, mode: int, *, name: str = "") -> Value:
         """``size``"""

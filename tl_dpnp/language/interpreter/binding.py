@@ -30,7 +30,9 @@ def bind(function: ops.Function, arguments: Sequence[object]) -> dict[str, Any]:
         raise TLBindingError(
             f"@{function.name} takes {len(function.parameters)} arguments, {len(arguments)} were given"
         )
-    values = {p.name: _bind_one(p, argument) for p, argument in zip(function.parameters, arguments, strict=True)}
+    asked = {operation.asked.name for operation in function.body.walk() if operation.asked is not None}
+    values = {p.name: None if argument is None and p.name in asked else _bind_one(p, argument)
+              for p, argument in zip(function.parameters, arguments, strict=True)}
     for assertion in function.assertions:
         _check(assertion, next(p for p in function.parameters if p.name == assertion.parameter), values)
     return values
@@ -39,7 +41,7 @@ def bind(function: ops.Function, arguments: Sequence[object]) -> dict[str, Any]:
 def _check(assertion: ops.Assertion, parameter: ops.Value, values: dict[str, Any]) -> None:
     """Check sizes and strides; where arrays lie on the host says nothing of where they lie on a device."""
     value = values[assertion.parameter]
-    for array in value.arrays if isinstance(value, Group) else [value]:
+    for array in () if value is None else value.arrays if isinstance(value, Group) else [value]:
         strides = [stride // array.itemsize for stride in array.strides]
         broken = violation(assertion, array.shape, strides)
         if broken is not None:

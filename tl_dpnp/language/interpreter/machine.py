@@ -168,7 +168,11 @@ class WorkGroup:
             case ops.Constant(value=value, type=scalar_type):
                 return scalar.from_python(value, scalar_type)
             case ops.Value(name=name):
-                return self.values[name]
+                value = self.values[name]
+                if value is None:
+                    raise Fault(f"there is no memory for {operand}: it was given None",
+                                f"use it where %b = associated {operand} : bool is true")
+                return value
 
     def index(self, operand: ops.Operand) -> int:
         """Return the value of an integer operand as a Python integer."""

@@ -44,7 +44,8 @@ class Usage:
     `open_modes` are the modes of memref parameters, by position and mode, which products of matrices run along and
     whose size or stride is known at run time only; `whole_modes` are those that anything but an index is used with.
     A function makes use of the place of work-groups along the `indexing_axes`, and `has_axes` if it knows others than
-    the first one.  It `has_fixed_work` if linear algebra is all that a work-group does, once and on sizes that do not
+    the first one.  It asks of the parameters at the positions `asked` whether there are arrays for them.  It
+    `has_fixed_work` if linear algebra is all that a work-group does, once and on sizes that do not
     vary.
     """
 
@@ -55,6 +56,7 @@ class Usage:
     batch_modes: tuple[BatchMode, ...]
     indexing_axes: frozenset[str]
     has_axes: bool
+    asked: frozenset[int]
     relations: tuple[Relation, ...]
     has_fixed_work: bool
     has_matrix_product: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -81,7 +81,7 @@ class Program:
             "defined": self.defined,
             "function": self.name,
             # Those of a specialization are not the text's.
-            "parameters": [str(parameter.type) for parameter in self.parameters],
+            "parameters": [f"{parameter}: {parameter.type}" for parameter in self.parameters],
         }
 
     @functools.cached_property
@@ -90,6 +90,12 @@ class Program:
         from tl_dpnp.lowering.grid import along_one_axis  # brings all instructions
 
         return Program(lambda: along_one_axis(self.function), self.text, self.defined)
+
+    def without(self, absent: Set[str]) -> Program:
+        """Return the program of calls that give None for some parameters, and arrays for all others; it lacks these."""
+        from tl_dpnp.lowering.presence import without  # as above
+
+        return Program(lambda: without(self.function, absent), self.text, self.defined)
 
     @functools.cached_property
     def signature(self) -> CallSignature:

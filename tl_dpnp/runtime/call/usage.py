@@ -50,10 +50,12 @@ def analyse(function: ops.Function) -> Usage:
             case _:
                 pass
     walk.region(function.body, scope, "always")
+    asked = {operation.asked.name for operation in function.body.walk() if operation.asked is not None}
     return Usage(frozenset(walk.written), frozenset(walk.read), frozenset(walk.open_modes),
                  frozenset(walk.whole_modes), tuple(dict.fromkeys(walk.batch_modes)), frozenset(walk.indexing_axes),
                  any(isinstance(operation, ops.LaunchPlace) and operation.axis != AXES[0]
                      for operation in function.body.walk()),
+                 frozenset(position for position, each in enumerate(function.parameters) if each.name in asked),
                  tuple(dict.fromkeys(walk.relations)), _has_fixed_work(function), any(
                      isinstance(operation, ops.Contraction) and operation.is_matrix_product
                      for operation in function.body.walk()))
