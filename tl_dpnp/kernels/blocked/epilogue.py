@@ -2,14 +2,14 @@
 
 The warps of a group exchange the sums of some columns at a time.  Then each lane has others than those it added up:
 32 neighbours of a column for the 32 lanes, or, of 16 bits, pairs of them where columns start at multiples of a word.
-What was in D before is loaded in the same order, several elements before the first is stored, since a load does not go
+What was in D before is loaded in the same order, several elements before they are stored, since a load does not go
 ahead of a store that may be to the same place.
 Source: PTX ISA 9.0, sections 9.7.9 (ld, st, cvt) and 9.7.13 (bar).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.rows import LANES
@@ -18,7 +18,7 @@ __all__ = ["Epilogue"]
 
 #: Bytes after which banks of shared memory repeat.
 _BANKS = 128
-#: Elements of a thread that are loaded from D together: more go to memory, for want of registers.
+#: Elements that a thread stores together, or twice as many as it does of 16 bits.
 _OLD = 8
 _HALVES = ("f16", "bf16")
 
@@ -45,7 +45,8 @@ class Epilogue:
     `vector` at a time.  Threads have their first column at one of `first_columns`: how many, and how far apart.
     `column_groups` are columns of a thread that blocks of a cluster share out.  A group has `memory` bytes for what it
     exchanges, `buffers` times; `synchronize` lets its threads wait for one another.  S is of the type `sum`, D of
-    `result`.
+    `result`.  So many `old` elements of D are on their way to a thread at a time: the loads queue behind the copies of
+    the next tile.
 
     Registers at the start: row, column and matrix of the part, om, on and og; the thread's first row and column in it,
     er and ec; the address of the group's memory, buffer; the warp's number in the group, member, if that has several.
@@ -64,6 +65,7 @@ class Epilogue:
     result: str
     rows_consecutive: bool
     has_clusters: bool
+    old: int
 
     def __post_init__(self) -> None:
         assert self.warps in (1, self.first_columns[0])
@@ -110,7 +112,7 @@ class Epilogue:
     def registers(self) -> str:
         """Declarations."""
         stored = "b16" if self.result in _HALVES else self.result
-        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; .reg .{stored} old<{2 * _OLD}>; .reg .b16 half, zero; "
+        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; .reg .{stored} old<{2 * self.old}>; .reg .b16 half, zero; "
                 ".reg .b32 buffer, member, into, from, fromp, rest, restp; .reg .b64 dp, dc, dr, ds, dq, dqp; "
                 ".reg .pred present, even0, even1; mov.b16 zero, 0;")
 
@@ -139,16 +141,27 @@ class Epilogue:
             ]
         own = [(place, column) for place, group in enumerate(self.column_groups) for column in group]
         chunks = [own[first : first + self.columns_at_once] for first in range(0, len(own), self.columns_at_once)]
-        for number, chunk in enumerate(chunks):
-            offset = number % self.buffers * self.columns_at_once * self.column_bytes
-            lines += self._chunk(number, chunk, offset, count // self.warps // columns)
+        offsets = [number % self.buffers * self.columns_at_once * self.column_bytes for number in range(len(chunks))]
+        batches = [(number, *batch) for number, (chunk, offset) in enumerate(zip(chunks, offsets, strict=True))
+                   for batch in self._batches(chunk, offset, count // self.warps // columns)]
+        ahead = self.old // (2 * self._most if self._in_pairs else self._most)
+        for index in range(min(ahead, len(batches))):
+            lines += self._old(index, ahead, *batches[index][1:])
+        for index, (number, parity, units) in enumerate(batches):
+            if index == 0 or batches[index - 1][0] != number:
+                lines += [*([] if self.buffers > 1 else [self.synchronize]),
+                          *self._writes(chunks[number], offsets[number]), self.synchronize]
+            lines += self._new(index, ahead, parity, units)
+            if index + ahead < len(batches):
+                lines += self._old(index + ahead, ahead, *batches[index + ahead][1:])
         # The next tile begins with the first buffer.
         return [*lines, self.synchronize] if len(chunks) % self.buffers else lines
 
-    def _chunk(self, label: int, own: Sequence[tuple[int, int]], offset: int, steps: int) -> list[str]:
-        """Exchange and store the sums of some of a thread's columns, with the numbers of their groups.
+    def _batches(self, own: Sequence[tuple[int, int]], offset: int, steps: int) -> Iterator[tuple[int, list[_Unit]]]:
+        """Yield what is loaded and stored together of some of a thread's columns, with the numbers of their groups.
 
-        Their place in the group's memory is `offset`; warps make so many steps for each.
+        Their place in the group's memory is `offset`; warps make so many steps for each.  Columns whose parity decides
+        whether they are stored in pairs are apart.
         """
         rows, columns = self._together
         sections: dict[int, list[_Unit]] = {}
@@ -158,20 +171,14 @@ class Epilogue:
                     source = offset + number * self.column_bytes + step * columns * self.pitch + row * self._size
                     section = sections.setdefault(column % 2 if self._in_pairs else 0, [])
                     section.append(_Unit(column + step * self._step, row, source, place))
-        lines = [] if self.buffers > 1 else [self.synchronize]
-        lines += self._writes(own, offset)
-        lines.append(self.synchronize)
         for parity, units in sections.items():
-            most = _OLD // 2 if self._in_pairs else _OLD
-            for first in range(0, len(units), most):
-                some = units[first : first + most]
-                name = f"{label}_{parity}_{first}"
-                if self._in_pairs:
-                    lines += [f"@!even{parity} bra SINGLE{name};", *self._elements(some, f"P{name}", in_pairs=True),
-                              f"bra STORED{name}; SINGLE{name}:", *self._elements(some, f"S{name}"), f"STORED{name}:"]
-                else:
-                    lines += self._elements(some, name)
-        return lines
+            for first in range(0, len(units), self._most):
+                yield parity, units[first : first + self._most]
+
+    @property
+    def _most(self) -> int:
+        """Units that are loaded and stored together."""
+        return _OLD // 4 if self._in_pairs else _OLD
 
     def _writes(self, own: Sequence[tuple[int, int]], offset: int) -> list[str]:
         """Write a thread's sums of some columns to shared memory."""
@@ -188,18 +195,40 @@ class Epilogue:
 
     # --- what a lane stores ------------------------------------------------------------------------------------------
 
-    def _elements(self, units: Sequence[_Unit], label: str, in_pairs: bool = False) -> list[str]:
-        """Store units, of two elements each for results of 16 bits, which lie together with `in_pairs`."""
-        loads, reads, stores = [], [], []
-        before: _Unit | None = None
-        for index, unit in enumerate(units):
-            # Found twice, which takes less than the registers that would keep it.
-            find = self._find(unit, before, in_pairs)
-            loads += [*find, *self._loads(index, unit, in_pairs)]
-            reads += self._reads(index, unit, in_pairs)
-            stores += [*find, *self._stores(index, unit, in_pairs)]
+    def _old(self, index: int, ahead: int, parity: int, units: Sequence[_Unit]) -> list[str]:
+        """Load what is in D, if it is added to."""
+        first = index % ahead * 2 * self._most
+        label = f"OLD{index}"
+        lines = [f"@!keep bra {label};"]
+        if self._in_pairs:
+            lines += [f"@!even{parity} bra SINGLE{label};", *self._all_loads(first, units, in_pairs=True),
+                      f"bra {label}; SINGLE{label}:"]
+        return [*lines, *self._all_loads(first, units), f"{label}:"]
+
+    def _all_loads(self, first: int, units: Sequence[_Unit], in_pairs: bool = False) -> list[str]:
+        lines, before = [], None
+        for number, unit in enumerate(units):
+            lines += [*self._find(unit, before, in_pairs), *self._loads(first + 2 * number, unit, in_pairs)]
             before = unit
-        return [f"@!keep bra NEW{label};", *loads, f"NEW{label}:", *reads, *stores]
+        return lines
+
+    def _new(self, index: int, ahead: int, parity: int, units: Sequence[_Unit]) -> list[str]:
+        """Store units, of two elements each for results of 16 bits, which may lie together."""
+        first = index % ahead * 2 * self._most
+        if not self._in_pairs:
+            return self._all_stores(first, units)
+        return [f"@!even{parity} bra SINGLE{index};", *self._all_stores(first, units, in_pairs=True),
+                f"bra STORED{index}; SINGLE{index}:", *self._all_stores(first, units), f"STORED{index}:"]
+
+    def _all_stores(self, first: int, units: Sequence[_Unit], in_pairs: bool = False) -> list[str]:
+        reads, stores, before = [], [], None
+        for number, unit in enumerate(units):
+            reads += self._reads(2 * number, unit, in_pairs)
+            # Found again, which takes less than the registers that would keep it.
+            stores += [*self._find(unit, before, in_pairs),
+                       *self._stores(2 * number, first + 2 * number, unit, in_pairs)]
+            before = unit
+        return [*reads, *stores]
 
     def _find(self, unit: _Unit, before: _Unit | None, in_pairs: bool) -> list[str]:
         """Find a unit's column, and whether it is there, where that is not known of the unit before."""
@@ -228,47 +257,48 @@ class Epilogue:
         find = f"setp.gt.and.s32 q, rest, {row}, present;"
         return find if self.rows_consecutive else f"{find} mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;"
 
-    def _loads(self, index: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _loads(self, first: int, unit: _Unit, in_pairs: bool) -> list[str]:
         """Load elements as they are stored."""
         kind = "b16" if self.result in _HALVES else self.result
         if in_pairs:
             place = f"[dc+{unit.row * 2}]"
             return [f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; "
-                    f"@q ld.global.v2.b16 {{old{2 * index}, old{2 * index + 1}}}, {place};",
-                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.b16 old{2 * index}, {place};"]
-        return [f"{self._row(row)} @q ld.global.{kind} old{2 * index + part}, {place};"
+                    f"@q ld.global.v2.b16 {{old{first}, old{first + 1}}}, {place};",
+                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.b16 old{first}, {place};"]
+        return [f"{self._row(row)} @q ld.global.{kind} old{first + part}, {place};"
                 for part, (row, place) in enumerate(self._parts(unit))]
 
-    def _reads(self, index: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _reads(self, first: int, unit: _Unit, in_pairs: bool) -> list[str]:
         """Read sums from shared memory."""
         if in_pairs:
-            return [f"ld.shared.v2.{self.sum} {{s{2 * index}, s{2 * index + 1}}}, [fromp+{unit.source}];"]
-        return [f"ld.shared.{self.sum} s{2 * index + part}, [from+{unit.source + part * LANES * self._size}];"
+            return [f"ld.shared.v2.{self.sum} {{s{first}, s{first + 1}}}, [fromp+{unit.source}];"]
+        return [f"ld.shared.{self.sum} s{first + part}, [from+{unit.source + part * LANES * self._size}];"
                 for part in range(len(self._parts(unit)))]
 
-    def _stores(self, index: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _stores(self, number: int, old: int, unit: _Unit, in_pairs: bool) -> list[str]:
         """Store elements."""
         if in_pairs:
             place = f"[dc+{unit.row * 2}]"
-            return [self._value(2 * index, "v"), self._value(2 * index + 1, "u"),
+            return [self._value(number, old, "v"), self._value(number + 1, old + 1, "u"),
                     f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}x2.f32 x, u, v; "
                     f"@q st.global.b32 {place}, x;",
                     f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}.f32 half, v; "
                     f"@q st.global.b16 {place}, half;"]
         lines = []
         for part, (row, place) in enumerate(self._parts(unit)):
-            lines += [self._row(row), self._value(2 * index + part, "v")]
+            lines += [self._row(row), self._value(number + part, old + part, "v")]
             lines.append(f"cvt.rn.{self.result}.f32 half, v; @q st.global.b16 {place}, half;"
                          if self.result in _HALVES else f"@q st.global.{self.result} {place}, v;")
         return lines
 
-    def _value(self, number: int, value: str) -> str:
+    def _value(self, number: int, old: int, value: str) -> str:
         """Compute an element of D from a sum and what was there before."""
         match self.result:
             case "f16":
-                old = f"cvt.f32.f16 o, old{number};"
+                widen = f"cvt.f32.f16 o, old{old};"
             case "bf16":
-                old = f"mov.b32 x, {{zero, old{number}}}; @keep mov.b32 o, x;"
+                widen = f"mov.b32 x, {{zero, old{old}}}; @keep mov.b32 o, x;"
             case _:
-                old = f"mov.{self.result} o, old{number};"
-        return f"mul.rn.{self.sum} {value}, s{number}, $5; @keep {old} @keep fma.rn.{self.sum} {value}, $6, o, {value};"
+                widen = f"mov.{self.result} o, old{old};"
+        return (f"mul.rn.{self.sum} {value}, s{number}, $5; "
+                f"@keep {widen} @keep fma.rn.{self.sum} {value}, $6, o, {value};")

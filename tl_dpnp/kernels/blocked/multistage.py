@@ -72,7 +72,7 @@ class MultistageProduct(BlockedProduct):
         return Epilogue(
             tile.rows, tuple(self.sums), tile.vector, tile.first_columns, self._column_groups, 1,
             self._stage // self.warps // 16 * 16, 1, "bar.warp.sync 0xffffffff;", self._sum, self.result,
-            self.rows_consecutive, self.has_clusters)
+            self.rows_consecutive, self.has_clusters, old=32 if tile.size == 4 else 16)
 
     @property
     def _body(self) -> list[str]:

@@ -99,7 +99,8 @@ class WarpgroupProduct(BlockedProduct):
         """Each warpgroup exchanges its sums, while panels of the next tile come."""
         return Epilogue(
             _GROUP_ROWS, tuple(self.sums), 1, (4, 2), self._column_groups, THREADS // LANES, _EXCHANGED, 2,
-            f"bar.sync barrier, {THREADS};", self._sum, self.result, self.rows_consecutive, self.has_clusters)
+            f"bar.sync barrier, {THREADS};", self._sum, self.result, self.rows_consecutive, self.has_clusters,
+            old=16)
 
     @property
     def sums(self) -> list[tuple[int, int]]:

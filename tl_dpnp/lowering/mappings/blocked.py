@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
+from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
@@ -63,7 +64,8 @@ class Blocked(Mapping):
         options = analysis.options
         if options.schedules or options.debug:
             return None
-        least = 0 if options.form == cls.form else LARGE if isinstance(other, Persistent) else _LEAST
+        is_small = isinstance(other, Persistent) and not _is_slow(other, analysis.function)
+        least = 0 if options.form == cls.form else LARGE if is_small else _LEAST
         return find_blocking(analysis.function, analysis.device, least, options.precision)
 
     def __str__(self) -> str:
@@ -125,6 +127,13 @@ class Blocked(Mapping):
         type_ = self.function.parameters[side.parameter].type
         assert isinstance(type_, MemrefType)
         return type_
+
+
+def _is_slow(staged: Persistent, function: ops.Function) -> bool:
+    """Whether register tiles of the staged form multiply elements of 16 bits, which are made f32 for each term."""
+    found = sole_product(function)
+    return found is not None and found.elements[0].name in _HALVES and any(
+        isinstance(product, RegisterProduct) for product in staged.products)
 
 
 def find_blocking(
