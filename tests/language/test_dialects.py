@@ -239,7 +239,6 @@ def test_axes_of_a_launch(word, axis):
 
 
 LATER = [
-    "%r = cooperative_matrix_load.n %A[%i, %i] : coopmatrix<f32x4x4,matrix_acc>",
     "%r = expandc2r %A : memref<f32x2x4x4>",
 ]
 

@@ -44,8 +44,21 @@ def spelled(kind):
     return [re.sub(rf"\b{kind.mnemonic}\.\w+", f"{kind.mnemonic}.{word}", example) for word in kind.kinds]
 
 
+def with_matrices(text):
+    """Yield programs around an instruction on cooperative matrices."""
+    for use in ("acc", "a"):
+        values = {"A": f"16x8,matrix_{use}", "B": "8x8,matrix_b", "C": "16x8,matrix_acc"}
+        matrices = " ".join(f"%{name} = constant 1.0 : coopmatrix<f32x{type}>" for name, type in values.items()
+                            if not text.startswith(f"%{name} ="))
+        number = "" if "(%i, %j, %v)" in text else ", %v: f32"
+        yield f"func @f(%M: memref<f32x64x64>, %x: index, %y: index{number}) {{ parallel {{ {matrices} {text} }} }}"
+
+
 def completed(text):
     """Yield programs around an instruction, with the types that its values may have."""
+    if "cooperative_matrix" in text:
+        yield from with_matrices(text)
+        return
     defined = re.match(r"(%\w+(?:, %\w+)*) =", text)
     names = sorted(set(re.findall(r"%[A-Za-z]\w*", text)) - set(defined[1].split(", ") if defined else ()))
     names = [name for name in names if not re.search(rf"for(each)? {name} =", text)]

@@ -23,6 +23,13 @@ OTHER_USES = {
     "language/hints.py": {"arith", "expand", "subgroup_size"},
     "language/instructions/atomics.py": {"load", "store", "add", "min", "max"},
     "language/instructions/subgroups.py": {"add", "min", "max"},
+    # The accesses of matrices are made of those of elements; the words are functions that components are combined by.
+    "language/instructions/matrix_accesses.py": {
+        "Load", "Store", "AtomicLoad", "AtomicStore", "AtomicAdd", "AtomicMax", "AtomicMin"},
+    "language/instructions/matrices.py": {"add", "max", "min", "mul"},
+    "language/interpreter/matrices.py": {"add", "max"},
+    "language/instructions/matrix_methods.py": {
+        kind.__name__ for kind in ops.INSTRUCTIONS if issubclass(kind, ops.CooperativeOperation)},
     "language/interpreter/memory.py": {"expand", "fuse", "subview"},
     "lowering/decomposition.py": {"Cumsum"},  # what it is lowered to stands there
     "language/interpreter/scalar.py": {"arith", *ops.Arith.aliases, *ops.Unary.aliases},

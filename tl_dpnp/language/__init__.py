@@ -9,18 +9,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tl_dpnp.language.builder import ALL, FunctionBuilder, build_module, group, memref
+    from tl_dpnp.language.builder import ALL, FunctionBuilder, build_module, coopmatrix, group, memref
     from tl_dpnp.language.parser import parse
     from tl_dpnp.language.printer import print_function, print_module, print_operation, print_region
-    from tl_dpnp.language.types import GroupType, MemrefType
+    from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType
     from tl_dpnp.language.verifier import verify
 
 __all__ = [
     "ALL",
+    "CooperativeMatrixType",
     "FunctionBuilder",
     "GroupType",
     "MemrefType",
     "build_module",
+    "coopmatrix",
     "group",
     "memref",
     "parse",
@@ -33,10 +35,12 @@ __all__ = [
 
 _MODULES = {
     "ALL": "builder",
+    "CooperativeMatrixType": "types",
     "FunctionBuilder": "builder",
     "GroupType": "types",
     "MemrefType": "types",
     "build_module": "builder",
+    "coopmatrix": "builder",
     "group": "builder",
     "memref": "builder",
     "parse": "parser",

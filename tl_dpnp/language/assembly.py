@@ -22,15 +22,16 @@ from tl_dpnp.language.constants import format_constant
 from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Slice, Value
 from tl_dpnp.language.rule_error import RuleError
-from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Type
 from tl_dpnp.scalars import I32
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
 
 __all__ = [
-    "LISTING", "SCOPES", "SEMANTICS", "Alignment", "Arguments", "Element", "Indices", "Kind", "Lane", "Memref",
-    "Mode", "Result", "Scope", "Semantics", "Sizes", "Slices", "Spelled", "Writing", "axis_errors", "operand_text",
+    "CHECKS", "DIRECTIONS", "LISTING", "SCOPES", "SEMANTICS", "Alignment", "Arguments", "Check", "Component",
+    "Direction", "Element", "Indices", "Kind", "Lane", "Matrix", "Memref", "Mode", "Number", "Result", "Scope",
+    "Semantics", "Sizes", "Slices", "Spelled", "Transpose", "Writing", "axis_errors", "operand_text",
 ]
 
 #: What fields are annotated with.  An `Operand` has the only type that is written, or that written for itself.
@@ -42,8 +43,13 @@ Indices = tuple[Operand, ...]
 #: Sizes; None for ``?``.
 Sizes = tuple[Constant | Value | None, ...]
 Slices = tuple[Slice, ...]
+#: A cooperative matrix, and a number of the component type of the first one, or of the result.
+Matrix = Value
+Component = Operand
 #: The number of a mode.
 Mode = int
+#: An integer that is written as such.
+Number = int
 #: A word of the class's `kinds`, written with a dot before it.
 Kind = str
 Result = Value
@@ -56,6 +62,13 @@ SCOPES = ("work_group", "cross_device", "device", "subgroup")
 SEMANTICS = ("relaxed", "acquire", "release", "acquire_release", "sequentially_consistent")
 Scope = str
 Semantics = str
+#: Whether a matrix in memory is transposed, and which of its indices may be outside of it; "" for none.
+Transpose = bool
+CHECKS = ("", "rows", "cols", "both")
+Check = str
+#: Along what a matrix is reduced: each row to one component, or each column.
+DIRECTIONS = ("row", "column")
+Direction = str
 
 #: The type that an annotation gives to operands, and its place; no place where another operand gives it.
 _Annotation = tuple[Type, Any]
@@ -90,6 +103,8 @@ class Writing:
         """Return a type.  Raises `UnsupportedError` for one that the dialect does not have."""
         if isinstance(type, GroupType) and type.length is not None:
             self.refuse(f"the length of {type}")
+        if isinstance(type, CooperativeMatrixType):
+            self.refuse(f"the type {type}")
         return str(type)
 
     def type_of(self, operand: Operand) -> str:
@@ -126,6 +141,11 @@ def _read_element(elaborator: Elaborator, node: ParseNode, annotation: _Annotati
     return elaborator.operand(node, type.element if isinstance(type, MemrefType) else type)
 
 
+def _read_component(elaborator: Elaborator, node: ParseNode, annotation: _Annotation | None) -> Operand:
+    type = POISON if annotation is None else annotation[0]
+    return elaborator.operand(node, type.component if isinstance(type, CooperativeMatrixType) else type)
+
+
 def _read_slices(elaborator: Elaborator, node: ParseNode, newer: bool) -> tuple[Slice, ...]:
     return () if node is None else tuple(elaborator.slice(child, zero_removes=newer) for child in node.children)
 
@@ -138,13 +158,15 @@ def _modifier(word: str, words: tuple[str, ...]) -> str:
 class _Role:
     """What an annotation of a field says: its rule of the grammar, its text, and how it is read.
 
-    What is `beside` the operands has its places in the text counted behind theirs.
+    What is `beside` the operands has its places in the text counted behind theirs; what is `like_result` takes the
+    annotation of the result, if one is written.
     """
 
     rule: str
     text: Callable[[Writing, Any], str]
     read: Callable[[Elaborator, Any, _Annotation | None], Any]
     beside: bool = False
+    like_result: bool = False
 
 
 _ROLES: Mapping[str, _Role] = {
@@ -154,6 +176,9 @@ _ROLES: Mapping[str, _Role] = {
                        lambda e, node, type: tuple(e.agreed(child, type) for child in node.children)),
     "Element": _Role("_identifier_or_constant", lambda w, operand: w.operand(operand), _read_element),
     "Memref": _Role("LOCAL_IDENTIFIER", lambda w, memref: str(memref), lambda e, node, type: e.memref(node, type)),
+    "Matrix": _Role("LOCAL_IDENTIFIER", lambda w, matrix: str(matrix), lambda e, node, _: e.matrix(node)),
+    "Component": _Role("_identifier_or_constant", lambda w, operand: w.operand(operand), _read_component,
+                       like_result=True),
     "Indices": _Role("[index_list]", lambda w, operands: w.listed(operands),
                      lambda e, node, _: () if node is None else tuple(map(e.index, node.children))),
     "Sizes": _Role("expand_shape",
@@ -167,6 +192,12 @@ _ROLES: Mapping[str, _Role] = {
                        lambda e, node, _: e.alignment(node), beside=True),
     "Axis": _Role("axis", lambda w, word: f".{word}", lambda e, node, _: e.word(node), beside=True),
     "Mode": _Role("INTEGER_CONSTANT", lambda w, mode: str(mode), lambda e, node, _: e.mode(node), beside=True),
+    "Number": _Role("INTEGER_CONSTANT", lambda w, number: str(number), lambda e, node, _: e.mode(node), beside=True),
+    "Transpose": _Role("[transpose]", lambda w, flag: ".t" if flag else "",
+                       lambda e, node, _: node is not None and e.word(node) == "t", beside=True),
+    "Check": _Role("[check]", lambda w, word: f".{word}_checked" if word else "",
+                   lambda e, node, _: "" if node is None else e.word(node).removesuffix("_checked"), beside=True),
+    "Direction": _Role("direction", lambda w, word: f".{word}", lambda e, node, _: e.word(node), beside=True),
     "Scope": _Role("[scope]", lambda w, word: _modifier(word, SCOPES),
                    lambda e, node, _: SCOPES[0] if node is None else e.word(node), beside=True),
     "Semantics": _Role("[semantics]", lambda w, word: _modifier(word, SEMANTICS),
@@ -221,7 +252,8 @@ def _parsed(kind: type[Spelled], spelling: str) -> _Form:
     ordered = sorted((name for name in roles if name in nodes), key=lambda name: roles[name].beside)
     implied = {f.name: f.default for f in fields(kind) if f.name in roles and f.name not in nodes}
     assert MISSING not in implied.values(), f"{spelling!r} leaves out what has no default"
-    reads = tuple((name, roles[name], nodes[name], types.get(name, types.get(first))) for name in ordered)
+    reads = tuple((name, roles[name], nodes[name], types.get(name, types.get(
+        "result" if roles[name].like_result else first))) for name in ordered)
     symbols: list[str] = []
     for text, (field, type_rule) in zip(pieces[::3], (*places, ("", None)), strict=True):
         symbols += (f'"{word}"' for word in re.findall(r"->|\.?\w+|\S", text))

@@ -26,6 +26,7 @@ from tl_dpnp.language.constants import convert
 from tl_dpnp.language.instructions.algebra import AlgebraMethods
 from tl_dpnp.language.instructions.atomics import AtomicMethods
 from tl_dpnp.language.instructions.control import Branch, ControlMethods
+from tl_dpnp.language.instructions.matrix_methods import MatrixMethods
 from tl_dpnp.language.instructions.memory import MemoryMethods
 from tl_dpnp.language.instructions.parallel import ParallelMethods
 from tl_dpnp.language.instructions.scalar import ScalarMethods
@@ -34,11 +35,25 @@ from tl_dpnp.language.instructions.views import ALL, ViewMethods
 from tl_dpnp.language.ir import Assertion, Function, Module, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.type_rules import check_type, describe
-from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import verify
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["ALL", "Branch", "FunctionBuilder", "build_module", "group", "memref"]
+__all__ = ["ALL", "Branch", "FunctionBuilder", "build_module", "coopmatrix", "group", "memref"]
+
+
+def coopmatrix(component: ScalarType, rows: int, columns: int, use: str) -> CooperativeMatrixType:
+    """Return the type of a cooperative matrix, whose use is ``matrix_a``, ``matrix_b`` or ``matrix_acc``.
+
+    Raises `TLVerifyError` for what there is no such type of.
+    """
+    with located():
+        if not isinstance(component, ScalarType):
+            raise RuleError(f"coopmatrix takes the type of a component and then sizes, it was given {component!r}",
+                            type_hint(component))
+        found = CooperativeMatrixType(component, operator.index(rows), operator.index(columns), use)
+        check_type(found)
+    return found
 
 
 def memref(element: ScalarType, *shape: Size, strides: Sequence[Size] | None = None) -> MemrefType:
@@ -84,7 +99,7 @@ def build_module(*builders: FunctionBuilder) -> Module:
 
 class FunctionBuilder(
     ScalarMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, ParallelMethods, SubgroupMethods,
-    AlgebraMethods,
+    MatrixMethods, AlgebraMethods,
 ):
     """Builds one function.
 
@@ -114,7 +129,7 @@ class FunctionBuilder(
         self.work_group_size = work_group_size
         self.subgroup_size = subgroup_size
         self._regions: list[list[Operation]] = [[]]
-        self._returned: list[tuple[ScalarType, ...]] = [()]  # for each open region, the types that its yield gives
+        self._returned: list[tuple[Type, ...]] = [()]  # for each open region, the types that its yield gives
         self._names = set(types)
         self._next = 0
         with located():

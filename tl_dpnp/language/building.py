@@ -20,7 +20,7 @@ from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.type_rules import describe
-from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Type
 from tl_dpnp.scalars import INDEX, SCALAR_TYPES, ScalarType
 
 __all__ = ["Argument", "Building", "Number", "caller", "located", "python_number", "type_hint"]
@@ -36,14 +36,16 @@ class Building:
     """The part of a function builder that the methods of all instructions share."""
 
     _regions: list[list[Operation]]
-    _returned: list[tuple[ScalarType, ...]]  # for each open region, the types that its yield gives
+    _returned: list[tuple[Type, ...]]  # for each open region, the types that its yield gives
     _names: set[str]
     _next: int
 
-    def _operand(self, argument: Argument, type: ScalarType) -> Operand:
+    def _operand(self, argument: Argument, type: Type) -> Operand:
         """Return a value as it is, a number as a constant of `type`."""
         if isinstance(argument, Value | Constant):
             return argument
+        if not isinstance(type, ScalarType):
+            raise self._error(f"{_shown(argument)} is no {type}", "give a value of that type")
         with located():
             return Constant(convert(python_number(argument), type), type, caller())
 
@@ -60,6 +62,17 @@ class Building:
                     return argument.type
                 raise self._error(f"a scalar is needed, but {argument} is {describe(argument.type)}", "load an element")
         raise self._error("no operand is a value, so that the type is unknown", "give the type: type=F32")
+
+    def _value_type(self, type: ScalarType | None, *arguments: Argument | None) -> ScalarType | CooperativeMatrixType:
+        """Return the type of the first operand that is a cooperative matrix, else what `_scalar_type` does."""
+        for argument in arguments:
+            if type is None and isinstance(argument, Value) and isinstance(argument.type, CooperativeMatrixType):
+                return argument.type
+        return self._scalar_type(type, *arguments)
+
+    def _checked_value_type(self, type: ScalarType | CooperativeMatrixType) -> ScalarType | CooperativeMatrixType:
+        """Return the type of a scalar or a cooperative matrix as it is, or raise as `_checked_type` does."""
+        return type if isinstance(type, CooperativeMatrixType) else self._checked_type(type)
 
     def _checked_type(self, type: ScalarType) -> ScalarType:
         """Return a scalar type as it is.  Raises `TLVerifyError` for anything else, with the one that was meant."""
@@ -117,7 +130,7 @@ class Building:
         return operation
 
     @contextmanager
-    def _region(self, types: tuple[ScalarType, ...] = ()) -> Iterator[list[Operation]]:
+    def _region(self, types: tuple[Type, ...] = ()) -> Iterator[list[Operation]]:
         """Collect the operations that are built inside the context; drop them if it ends in an exception."""
         body: list[Operation] = []
         self._regions.append(body)

@@ -24,7 +24,8 @@ __all__ = ["Definitions", "definition_text"]
 
 #: What a definition may consist of, by its first token: that token alone, or all up to the bracket that closes it.
 _SINGLE = frozenset(("SCALAR_TYPE", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "STRING"))
-_BRACKETS = {"MEMREF": ("LESSTHAN", "MORETHAN"), "GROUP": ("LESSTHAN", "MORETHAN"), "LSQB": ("LSQB", "RSQB"),
+_BRACKETS = {"MEMREF": ("LESSTHAN", "MORETHAN"), "GROUP": ("LESSTHAN", "MORETHAN"),
+             "COOPMATRIX": ("LESSTHAN", "MORETHAN"), "LSQB": ("LSQB", "RSQB"),
              "LBRACE": ("LBRACE", "RBRACE")}  # fmt: skip
 _NAME = re.compile(r"\$(?:[0-9]+|[A-Za-z][A-Za-z0-9_]*)")
 

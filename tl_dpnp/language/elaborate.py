@@ -37,7 +37,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.scopes import Entry, Scopes
 from tl_dpnp.language.source import Node, Source
 from tl_dpnp.language.type_rules import check_order, check_type, describe, same_type
-from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Size, Type
 from tl_dpnp.language.verifier import MAXIMUM_NESTING
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
 
@@ -185,6 +185,8 @@ class Elaborator:
                 return POISON
             case "memref_type":
                 return self._memref_type(node)
+            case "coopmatrix_type":
+                return self._matrix_type(node)
         element, *entries = node.children
         memref = self.type(element)
         if self._space(element) == "local":
@@ -245,6 +247,21 @@ class Elaborator:
             return POISON
         return type
 
+    def _matrix_type(self, tree: Tree[Token]) -> Type:
+        component, rows, columns, use = tree.children
+        broken, self._broken = self._broken, False
+        sizes = self._integer(rows), self._integer(columns)
+        invalid, self._broken = self._broken, broken
+        if invalid:
+            return POISON
+        type = CooperativeMatrixType(SCALAR_TYPES[str(component)], *sizes, self.word(use))
+        try:
+            check_type(type)
+        except RuleError as error:
+            self._report_rule(error, self.source.span(tree if error.operand is None else tree.children[error.operand]))
+            return POISON
+        return type
+
     def _size(self, node: Node | None) -> Size:
         assert isinstance(node, Token)
         return None if node.type == "DYNAMIC" else self._integer(node)
@@ -302,6 +319,15 @@ class Elaborator:
             return operand
         if operand.type is not POISON:
             self.report(f"{node} is a constant, no memref", self.source.span(node), "write the name of a memref")
+        return MISSING
+
+    def matrix(self, node: ParseNode) -> Value:
+        """Return a value that may be a cooperative matrix."""
+        operand = self._use(node)
+        if isinstance(operand, Value):
+            return operand
+        hint = "write the name of a cooperative matrix"
+        self.report(f"{node} is a constant, no cooperative matrix", self.source.span(node), hint)
         return MISSING
 
     def mode(self, node: Node | None) -> int:

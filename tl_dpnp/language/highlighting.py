@@ -37,7 +37,8 @@ _KINDS = {
     "DYNAMIC": Operator, "WHITE_SPACE": Whitespace, "COMMENT": Comment.Single,
 }
 #: Rules of the grammar whose words are parts of types.
-_TYPES = ("void_type", "memref_type", "address_space", "strided_layout", "group_type", "group_offset")
+_TYPES = ("void_type", "memref_type", "address_space", "strided_layout", "group_type", "group_offset",
+          "coopmatrix_type", "matrix_use")
 
 
 @functools.cache

@@ -37,6 +37,7 @@ FORMS: dict[str, str] = {
     "subgroup_size": "subgroup_size(number), or %n = subgroup_size : i32",
     "memref": "memref<f32x16x?> or memref<f32x16x8,strided<1,32>>",
     "group": "group<memref<f32x16x8>>, group<memref<f32x16x8> x ?> or group<memref<f32x16x8>, offset: 4>",
+    "coopmatrix": "coopmatrix<f32x16x8,matrix_acc>; or matrix_a, matrix_b",
     "strided": "strided<1,16>, one stride for each mode",
     "complex": "[1.0, -2.0], the real and the imaginary part, both constants",
 }
@@ -55,9 +56,7 @@ for _kind in ops.INSTRUCTIONS:
         _FAMILIES[_kind.mnemonic] = (*_FAMILIES.get(_kind.mnemonic, ()), *_kind.kinds)
 
 #: What the language 0.4 has and this package does not yet.
-_LATER = re.compile(
-    r"expandc2r|coopmatrix|cooperative_matrix_\w+|\.(?:rows|cols|both)_checked"
-)
+_LATER = re.compile("expandc2r")
 
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
 _NUMBER = "numbers are written 1, -2, 1.5, 1e3 or 0x1.8p3"

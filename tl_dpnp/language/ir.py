@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError
 from tl_dpnp.language.rule_error import RuleError
-from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.language.types import CooperativeMatrixType, MemrefType, Type
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 __all__ = [
-    "MISSING", "NO_SPAN", "POISON", "Assertion",
-    "Constant", "Function", "Module", "Operand", "Operation", "Region", "Slice",
-    "Value", "memref_type", "scalar_type",
+    "MISSING", "NO_SPAN", "POISON", "Assertion", "Constant", "Function", "Module", "Operand", "Operation", "Region",
+    "Slice", "Value", "matrix_type", "memref_type", "scalar_type",
 ]
 
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
@@ -191,6 +190,26 @@ class Operation:
         """The variables and carried values that a loop defines for its body."""
         return ()
 
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether cooperative matrices are among its operands, results or carried values: a sub-group does it."""
+        found: bool | None = self.__dict__.get("_is_cooperative")
+        if found is None:
+            values = (*self.operands, *self.results, *self.loop_variables)
+            found = any(isinstance(value.type, CooperativeMatrixType) for value in values)
+            self.__dict__["_is_cooperative"] = found
+        return found
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether a cooperative matrix that it gives is the same for all sub-groups, wherever it stands."""
+        return False
+
+    @property
+    def yielded(self) -> tuple[Value, ...] | None:
+        """Values of the types that its regions yield; None where they yield nothing."""
+        return None
+
     # --- effects -----------------------------------------------------------------------------------------------------
 
     @property
@@ -345,4 +364,10 @@ def memref_type(value: Value) -> MemrefType:
 def scalar_type(operand: Operand) -> ScalarType:
     """Return the type of `operand`, which the verifier has proved to be a scalar."""
     assert isinstance(operand.type, ScalarType), operand
+    return operand.type
+
+
+def matrix_type(operand: Operand) -> CooperativeMatrixType:
+    """Return the type of `operand`, which the verifier has proved to be a cooperative matrix."""
+    assert isinstance(operand.type, CooperativeMatrixType), operand
     return operand.type

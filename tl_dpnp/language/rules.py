@@ -13,7 +13,7 @@ from tl_dpnp.language.constants import convert
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.type_rules import cast_line, describe, same_type
-from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.language.types import CooperativeMatrixType, MemrefType, Type
 from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["cast_hint", "kind_errors", "operand_name", "operation_errors", "scalar_errors"]
@@ -112,6 +112,8 @@ def operand_name(operand: Operand) -> str:
 
 
 def cast_hint(operand: Operand, type: Type) -> str:
+    if isinstance(type, CooperativeMatrixType) or isinstance(operand.type, CooperativeMatrixType):
+        return f"use a value of type {type}"
     if not isinstance(operand, Value):
         return f"annotate it with {type}"
     if isinstance(operand.type, MemrefType) and operand.type.element == type:

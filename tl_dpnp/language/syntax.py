@@ -225,7 +225,8 @@ class _Recovery:
 _SUMMARIES: tuple[tuple[set[str], str], ...] = (
     ({"LOCAL_IDENTIFIER", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or constant"),
     ({"INTEGER_CONSTANT", "FLOATING_CONSTANT", "BOOLEAN_CONSTANT", "LSQB"}, "a value or constant"),
-    ({"VOID", "SCALAR_TYPE", "MEMREF", "GROUP"}, "a type"),
+    ({"VOID", "SCALAR_TYPE", "MEMREF", "GROUP", "COOPMATRIX"}, "a type"),
+    ({"SCALAR_TYPE", "COOPMATRIX"}, "a scalar type such as f32 or a coopmatrix type"),
     ({"MEMREF", "GROUP"}, "a memref or group type"),
     ({"FLOATING_CONSTANT", "INTEGER_CONSTANT"}, "a number"),
     ({"LOCAL_IDENTIFIER", "INTEGER_CONSTANT"}, "a value or an integer"),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tl_dpnp.language.constants import LARGEST_INTEGER
 from tl_dpnp.language.ir import POISON, Constant, Operand, Operation, Value
 from tl_dpnp.language.rule_error import RuleError, counted
-from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
+from tl_dpnp.language.types import MATRIX_USES, CooperativeMatrixType, GroupType, MemrefType, Size, Type
 from tl_dpnp.scalars import INDEX, ScalarType
 
 __all__ = [
@@ -38,6 +38,8 @@ def same_type(a: Type, b: Type) -> bool:
 
 def describe(type: Type) -> str:
     """Return a noun phrase for a type: ``a scalar of type f32``, ``a memref<f32x4>``."""
+    if isinstance(type, CooperativeMatrixType):
+        return f"a cooperative matrix of type {type}"
     return f"a scalar of type {type}" if isinstance(type, ScalarType) else f"a {type}"
 
 
@@ -54,9 +56,14 @@ def check_type(type: Type) -> None:
 
     Raises `RuleError` for more than `MAXIMUM_ORDER` modes, a static size or stride below 1, a layout of another order
     than the shape, a stride below the extent of the mode before it, for an extent beyond 63 bits, and for integers
-    below 8 bits that do not fill whole bytes; its `operand` counts the sizes and, behind them, the strides.
+    below 8 bits that do not fill whole bytes; its `operand` counts the sizes and, behind them, the strides.  Of a
+    cooperative matrix, it raises for components that are no numbers of whole bytes, for a number of rows that is no
+    power of two, no columns, and for what is no use.
     """
     match type:
+        case CooperativeMatrixType():
+            _check_matrix(type)
+            return
         case GroupType(memref=memref, offset=offset, length=length):
             check_type(memref)
             if length is not None and length < 1:
@@ -99,6 +106,25 @@ def check_type(type: Type) -> None:
             raise RuleError("the memref spans more than 2^63 - 1 bytes", "write smaller sizes and strides")
     if type.element.is_subbyte:
         _check_whole_bytes(type)
+
+
+def _check_matrix(type: CooperativeMatrixType) -> None:
+    """Check the type of a cooperative matrix; `operand` counts its component, rows, columns and use."""
+    component, (rows, columns) = type.component, type.shape
+    if component.is_boolean or component.is_subbyte:
+        raise RuleError(f"a cooperative matrix has numbers of at least 8 bits as components, not {component}",
+                        f"write {'i8' if component.is_boolean else component.in_registers}", 0)
+    if rows < 1 or rows & (rows - 1):
+        near = 1 << max(0, rows.bit_length() - 1)
+        raise RuleError(f"a cooperative matrix has {rows} rows, which is no power of two",
+                        f"write {near} or {2 * near}" if rows > 0 else "write 1, 2, 4, 8 and so on", 1)
+    if columns < 1:
+        raise RuleError(f"a cooperative matrix has {counted(columns, 'column')}", "write at least 1", 2)
+    if type.use not in MATRIX_USES:
+        raise RuleError(f"there is no use {type.use!r} of cooperative matrices",
+                        f"there are {', '.join(MATRIX_USES)}", 3)
+    if rows * columns * component.bytes > LARGEST_INTEGER:
+        raise RuleError("the cooperative matrix has more than 2^63 - 1 bytes", "write fewer rows and columns")
 
 
 def _check_whole_bytes(type: MemrefType) -> None:

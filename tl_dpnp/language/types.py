@@ -1,6 +1,6 @@
-"""The types of the tensor language: scalars, memrefs and groups.
+"""The types of the tensor language: scalars, memrefs, groups and cooperative matrices.
 
-Source: tensor language reference, section "Types".
+Source: tensor language reference, section "Types"; language 0.4, section "Cooperative matrices".
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["DYNAMIC", "GroupType", "MemrefType", "Size", "Type", "canonical_strides"]
+__all__ = [
+    "DYNAMIC", "MATRIX_USES", "CooperativeMatrixType", "GroupType", "MemrefType", "Size", "Type", "canonical_strides",
+]
 
 #: A mode size, stride or offset: a constant, or `DYNAMIC` where it is known only at run time (written ``?``).
 Size = int | None
 DYNAMIC: None = None
+#: What a cooperative matrix is in products: the first factor, the second, or what is added and results.
+MATRIX_USES = ("matrix_a", "matrix_b", "matrix_acc")
 
 
 def canonical_strides(shape: tuple[Size, ...], first: Size = 1) -> tuple[Size, ...]:
@@ -83,4 +87,22 @@ class GroupType:
         return f"group<{self.memref}{length}{offset}>"
 
 
-Type = ScalarType | MemrefType | GroupType
+@dataclass(frozen=True)
+class CooperativeMatrixType:
+    """A matrix of `rows` × `columns` components that a sub-group holds together; `use` is one of `MATRIX_USES`."""
+
+    component: ScalarType
+    rows: int
+    columns: int
+    use: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return self.rows, self.columns
+
+    def __str__(self) -> str:
+        return f"coopmatrix<{self.component}x{self.rows}x{self.columns},{self.use}>"
+
+
+Type = ScalarType | MemrefType | GroupType | CooperativeMatrixType

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
 from tl_dpnp.language.assertions import assertion_errors
-from tl_dpnp.language.instructions.control import For, If, Yield
+from tl_dpnp.language.instructions.control import If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
 from tl_dpnp.language.instructions.parallel import size_errors
 from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Constant, Function, Module, Operation, Region, Value
@@ -24,6 +24,7 @@ from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.type_rules import cast_line, check_type, has_poison, same_type
+from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["MAXIMUM_NESTING", "find_errors", "sort_diagnostics", "verify"]
@@ -147,6 +148,10 @@ class _Verifier:
             except RuleError as error:
                 message = f"{parameter} has the type {parameter.type}: {error.message}"
                 self.diagnostics.append(self.diagnostic(message, parameter.span, error.hint))
+            if isinstance(parameter.type, CooperativeMatrixType):
+                message = f"the parameter {parameter} is a cooperative matrix, which sub-groups hold while they run"
+                hint = f"write a memref of {parameter.type.component}, and load it inside parallel {{ ... }}"
+                self.diagnostics.append(self.diagnostic(message, parameter.span, hint))
         places = self.operand_spans.get(id(function), (function.span, function.span))
         for message, hint, position in _attribute_errors(function):
             self.diagnostics.append(self.diagnostic(message, places[position], hint))
@@ -227,11 +232,11 @@ class _Verifier:
             self.operation(operation, region, shared)
             if isinstance(operation, Yield):
                 self.check_yield(operation, owner, operation is last)
-        if isinstance(owner, If | For) and _returns(owner) and not any(isinstance(o, Yield) for o in region):
+        if owner is not None and _returns(owner) and not any(isinstance(o, Yield) for o in region):
             which = f"the body of a {owner.mnemonic}"
             if isinstance(owner, If):
                 which = f"the {'else' if region is owner.otherwise else 'then'} region of an if"
-            types = ", ".join(str(value.type) for value in owner.outputs)
+            types = ", ".join(str(value.type) for value in owner.yielded or ())
             self.report(
                 owner,
                 f"{which} that returns values does not end in a yield",
@@ -240,18 +245,21 @@ class _Verifier:
 
     def check_place(self, operation: Operation, shared: Operation | None) -> None:
         """Check that the work-items that an operation is for come to it."""
+        among = operation.among
+        if operation.is_cooperative and not isinstance(operation, Yield):
+            among = None if operation.is_constant and shared is None else "sub-group"
         if shared is None:
-            if operation.among == "sub-group":
+            if among == "sub-group":
                 message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"
                 self.report(operation, message, "put it into parallel { ... } or a foreach_tile")
             return
         where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
-        if operation.among in shared.together:
+        if among in shared.together:
             return
         if operation.collective:
             hint = f"move it out of the {shared.mnemonic}, or use a for loop"
             self.report(operation, f"the collective instruction {operation.mnemonic} stands {where}", hint, None, notes)
-        elif operation.among is not None:
+        elif among is not None:
             message = (f"the sub-group instruction {operation.mnemonic} stands {where}, whose iterations belong to "
                        "single work-items")
             self.report(operation, message, "use parallel { ... } or a foreach_tile", None, notes)
@@ -269,7 +277,7 @@ class _Verifier:
             self.check_lifetime_stop(operation, bindings[0], region)
         if isinstance(operation, If) and _returns(operation) and operation.otherwise is None:
             self.report(operation, "an if that returns values has no else", "add else { ... yield ... }")
-        inner = shared or (operation if operation.shared else None)
+        inner = operation if operation.shared else shared
         for nested in operation.regions:
             self.scopes.append({})
             for variable in operation.loop_variables:
@@ -300,21 +308,21 @@ class _Verifier:
             memory.stopped = operation.span
 
     def check_yield(self, operation: Yield, owner: Operation | None, is_last: bool) -> None:
-        if not isinstance(owner, If | For):
+        outputs = None if owner is None else owner.yielded
+        if owner is None or outputs is None:
             where = "a function" if owner is None else f"a {owner.mnemonic}"
             self.report(operation, f"yield stands in the body of {where}", "a yield ends a region of an if")
             return
         if not is_last:
             self.report(operation, "yield is not the last instruction of its region", "move it to the end")
             return
-        outputs = owner.outputs
         if any(value is MISSING for value in (*operation.values, *outputs)):
             return
         if len(operation.values) != len(outputs):
-            name = "if" if isinstance(owner, If) else "for"
             self.report(
                 operation,
-                f"yield gives {counted(len(operation.values), 'value')}, but its {name} returns {len(outputs)}",
+                f"yield gives {counted(len(operation.values), 'value')}, but its {owner.mnemonic} returns "
+                f"{len(outputs)}",
                 f"write yield with {counted(len(outputs), 'value')}"
                 if outputs
                 else "write yield alone, or leave it out",
@@ -332,9 +340,9 @@ class _Verifier:
                 self.report(operation, message, hint, position)
 
 
-def _returns(operation: If | For) -> bool:
-    """Return whether an if or a for returns values, and the source names all of them."""
-    return bool(operation.outputs) and all(value is not MISSING for value in operation.outputs)
+def _returns(operation: Operation) -> bool:
+    """Return whether the regions of an operation yield values, and the source names all of them."""
+    return bool(operation.yielded) and all(value is not MISSING for value in operation.yielded or ())
 
 
 def _attribute_errors(function: Function) -> Iterator[tuple[str, str, int]]:

@@ -36,6 +36,9 @@ def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, 
         yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
     for operation in function.body.walk():
         where = f"instruction {operation.mnemonic}"
+        if operation.is_cooperative:
+            yield (f"{where} computes with cooperative matrices, and kernels for {device.name} do not",
+                   operation.span, 'use target="reference", or linear algebra on memrefs')
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
         if isinstance(operation, ops.LinearAlgebra) and operation.atomic:
             yield from _atomic_update(where, operation, device)

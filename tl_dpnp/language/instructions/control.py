@@ -17,7 +17,7 @@ from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Region, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import scalar_errors
-from tl_dpnp.language.types import Type
+from tl_dpnp.language.types import CooperativeMatrixType, Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:
@@ -91,6 +91,10 @@ class If(Operation):
         return self.outputs
 
     @property
+    def yielded(self) -> tuple[Value, ...]:
+        return self.outputs
+
+    @property
     def regions(self) -> tuple[Region, ...]:
         return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
 
@@ -156,6 +160,10 @@ class For(Operation):
     @property
     def regions(self) -> tuple[Region, ...]:
         return (self.body,)
+
+    @property
+    def yielded(self) -> tuple[Value, ...]:
+        return self.outputs
 
     @property
     def loop_variables(self) -> tuple[Value, ...]:
@@ -225,8 +233,9 @@ class For(Operation):
             )
             return
         for place, (value, first, output) in enumerate(zip(self.carried, self.initial, self.outputs, strict=True), 3):
-            if not isinstance(output.type, ScalarType):
-                yield RuleError(f"a for carries scalars, not a {output.type}", "carry scalars", place)
+            if not isinstance(output.type, ScalarType | CooperativeMatrixType):
+                message = f"a for carries scalars and cooperative matrices, not a {output.type}"
+                yield RuleError(message, "carry scalars", place)
             elif value.type != output.type:
                 yield RuleError(f"{value} has type {value.type}, but its result has type {output.type}")
             else:
@@ -444,7 +453,7 @@ class ControlMethods(Building):
 
         It gives the loop: its `variable`, the `carried` values, and `outputs`, of use behind it.
         """
-        types = tuple(scalar_type(value) for value in initial)
+        types = tuple(value.type for value in initial)
         bounds = [self._operand(bound, type) for bound in (start, stop, step)]
         carried, outputs = (tuple(self._result(type, "") for type in types) for _ in range(2))
         loop = self._check(For(variable=self._result(type, name), start=bounds[0], stop=bounds[1], step=bounds[2],
@@ -484,7 +493,7 @@ class ControlMethods(Building):
         self._regions[-1].append(replace(loop, body=Region(tuple(body))))
 
     @contextmanager
-    def if_(self, condition: Argument, *types: ScalarType, names: Sequence[str] = ()) -> Iterator[Branch]:
+    def if_(self, condition: Argument, *types: Type, names: Sequence[str] = ()) -> Iterator[Branch]:
         """``if``, as a context; with `types`, it returns values, and both its regions end in `yield_`."""
         padded = [*names, *[""] * (len(types) - len(names))]
         outputs = tuple(self._result(type, name) for type, name in zip(types, padded, strict=True))
@@ -501,7 +510,7 @@ class ControlMethods(Building):
         last = self._regions[-1][-1] if self._regions[-1] else None
         if not isinstance(last, If) or last.otherwise is not None:
             raise self._error("else_ does not follow an if_", "open it right behind the with block of if_")
-        with self._region(tuple(scalar_type(value) for value in last.outputs)) as body:
+        with self._region(tuple(value.type for value in last.outputs)) as body:
             yield
         self._regions[-1][-1] = replace(last, otherwise=Region(tuple(body)))
 

@@ -16,8 +16,10 @@ from tl_dpnp.language.assembly import Result, Spelled, Writing, axis_errors
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.instructions.control import loop_errors, read_ranges
+from tl_dpnp.language.instructions.matrices import OwnComponent
 from tl_dpnp.language.ir import MISSING, Function, Operand, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import I32, INDEX, ScalarType
 
 if TYPE_CHECKING:
@@ -57,9 +59,22 @@ def work_items_of(function: Function) -> WorkItems:
 
 
 def size_errors(function: Function) -> Iterator[tuple[Operation, RuleError]]:
-    """Yield the tiles that are not shared evenly by the work-items of a sub-group, with what is wrong."""
+    """Yield what does not fit the work-items of a sub-group, with what is wrong.
+
+    That is tiles which they do not share evenly, and cooperative matrices.
+    """
     lanes = function.subgroup_size
+    if lanes is not None and lanes > 0 and lanes & (lanes - 1):
+        first = next((each for each in function.body.walk() if each.is_cooperative), None)
+        if first is not None:
+            yield first, RuleError(f"sub-groups of {lanes} work-items hold no cooperative matrices",
+                                   "write a power of two for subgroup_size")
+            return
     for each in function.body.walk():
+        if isinstance(each, OwnComponent) and isinstance(each.A.type, CooperativeMatrixType) and (
+            lanes is None or lanes > 0
+        ):
+            yield from ((each, error) for error in each.size_errors(work_items_of(function).lanes))
         if isinstance(each, ForeachTile) and lanes is not None and lanes > 0 and each.tiles and each.tiles[0] % lanes:
             message = f"the first size {each.tiles[0]} of the tile is no multiple of the sub-group size {lanes}"
             yield each, RuleError(message, f"write {-(-each.tiles[0] // lanes) * lanes}, or change subgroup_size",

@@ -9,22 +9,24 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled, axis_errors
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.extents import AXES, Axis
-from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Value, scalar_type
+from tl_dpnp.language.instructions.componentwise import matrix_errors, on_components
+from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Value, matrix_type, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
+from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseTree
-    from tl_dpnp.language.interpreter.machine import WorkGroup
+    from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 #: Binary arithmetic: name → the kinds of scalar that it accepts.
 ARITHMETIC: dict[str, tuple[str, ...]] = {
@@ -110,6 +112,8 @@ MATHEMATICS: dict[str, MathFunction] = {
 #: Functions that the dialect 0.4 spells alone, and those of which it has a variant that may lose accuracy.
 _ALONE = ("exp", "log", "exp2", "log2", "sin", "cos", "abs", "min", "max")
 _NATIVE = {f"native_{kind}": MATHEMATICS[kind] for kind in ("exp", "log", "exp2", "log2", "sin", "cos")}
+#: Functions that are computed of cooperative matrices.
+_OF_MATRICES = ("abs", "min", "max")
 #: Comparisons: name → the word that stands for ``cmp.<name>`` in the dialect 0.4, which annotates the result.
 COMPARISONS: dict[str, str] = {
     "eq": "equal", "ne": "not_equal", "gt": "greater_than", "ge": "greater_than_equal", "lt": "less_than",
@@ -124,9 +128,45 @@ def _named(kinds: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ScalarOperation(Spelled):
-    """Base of the instructions that compute a scalar of scalars and do nothing else, on each lane of vectors alike."""
+    """Base of the instructions that compute a scalar of scalars and do nothing else, on each lane of vectors alike.
+
+    Those that are `on_matrices` compute cooperative matrices as well, component by component; such a one `converts`
+    components, and keeps the use of its operand if it `keeps_use`.
+    """
 
     pure = True
+    on_matrices: ClassVar[bool] = True
+    converts: ClassVar[bool] = False
+    keeps_use: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        kind: str = getattr(self, "kind", self.mnemonic)
+        return kind
+
+    def rules(self) -> Iterator[RuleError]:
+        """Yield an error for every rule that the operation breaks on scalars."""
+        yield from ()
+
+    def errors(self) -> Iterator[RuleError]:
+        if not self.is_cooperative or not self.on_matrices:
+            yield from self.rules()
+            return
+        errors = list(matrix_errors(self, self.name, converts=self.converts, keeps_use=self.keeps_use))
+        yield from errors or on_components(self).rules()
+
+    def steps(self, group: WorkGroup) -> Steps:
+        """Compute a cooperative matrix."""
+        operands = [operand for operand in self.operands if isinstance(operand, Value)]
+        matrices = {operand.name: group.value(operand) for operand in operands}
+        single = on_components(self)
+
+        def computed(_: list[Any]) -> list[Any]:
+            return [group.matrices.componentwise(matrix_type(self.results[0]), matrices,
+                                                 lambda values: single.execute(group.with_values(values))[0])]
+
+        return tuple((yield group.meeting(self, None, computed)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +174,7 @@ class Arith(ScalarOperation):
     """``arith.<kind> a, b : type`` — both operands and the result have one scalar type; `kind` is in `ARITHMETIC`."""
 
     spelling = "arith{kind} {lhs}, {rhs} : {result.scalar_type}"
-    newer_spelling = "{kind} {lhs}, {rhs} : {result.scalar_type}"
+    newer_spelling = "{kind} {lhs}, {rhs} : {result._value_type}"
     example = "%c = arith.add %a, %b : f32"
     kinds = tuple(ARITHMETIC)
     words = _named(ARITHMETIC)
@@ -144,7 +184,7 @@ class Arith(ScalarOperation):
     rhs: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         yield from kind_errors(f"arith.{self.kind}", self.result.type, ARITHMETIC.get(self.kind))
         yield from scalar_errors((self.lhs, self.rhs), self.result.type, first=0)
         divisor = self.rhs
@@ -163,7 +203,7 @@ class Unary(ScalarOperation):
     """``arith.neg``, ``arith.not`` and ``arith.conj``; `kind` is in `UNARY`."""
 
     spelling = "arith{kind} {operand} : {result.scalar_type}"
-    newer_spelling = "{kind} {operand} : {result.scalar_type}"
+    newer_spelling = "{kind} {operand} : {result._value_type}"
     example = "%b = arith.neg %a : f32"
     kinds = tuple(UNARY)
     words = _named(UNARY)
@@ -172,7 +212,7 @@ class Unary(ScalarOperation):
     operand: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         yield from kind_errors(f"arith.{self.kind}", self.result.type, UNARY.get(self.kind))
         yield from scalar_errors((self.operand,), self.result.type, first=0)
 
@@ -188,7 +228,7 @@ class Math(ScalarOperation):
     """
 
     spelling = "math{kind} {arguments} : {result.scalar_type}"
-    newer_spelling = "{kind} {arguments} : {result.scalar_type}"
+    newer_spelling = "{kind} {arguments} : {result._value_type}"
     example = "%b = math.exp %a : f32"
     kinds = tuple(MATHEMATICS)
     words = _named((*_ALONE, *_NATIVE))
@@ -203,6 +243,14 @@ class Math(ScalarOperation):
         return self.kind.removeprefix("native_")
 
     def errors(self) -> Iterator[RuleError]:
+        if self.is_cooperative and self.kind not in _OF_MATRICES:
+            matrix = next(each for each in (*self.arguments, self.result) if not isinstance(each.type, ScalarType))
+            yield RuleError(f"{self.kind} works on scalars, not on {describe(matrix.type)}",
+                            "compute it of each component with cooperative_matrix_apply")
+            return
+        yield from super().errors()
+
+    def rules(self) -> Iterator[RuleError]:
         given, function = len(self.arguments), (MATHEMATICS | _NATIVE).get(self.kind)
         count = given if function is None else function.operands
         yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
@@ -221,14 +269,16 @@ class Cast(ScalarOperation):
     """``cast a : from -> to``; a cast to i1 asks whether the value differs from zero."""
 
     spelling = "cast {operand} : {operand.scalar_type} -> {result.scalar_type}"
-    newer_spelling = "cast {operand} : {result.scalar_type}"
+    newer_spelling = "cast {operand} : {result._value_type}"
     example = "%b = cast %a : i32 -> f32"
     takes_subbyte = True
+    converts = True
+    keeps_use = False
 
     operand: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         source, target = self.operand.type, self.result.type
         if not isinstance(source, ScalarType) or not isinstance(target, ScalarType):
             yield RuleError(f"cast works on scalars, not on {describe(source)}", None, 0)
@@ -250,13 +300,15 @@ class Bitcast(ScalarOperation):
     """
 
     spelling = "bitcast {operand} : {operand.scalar_type} -> {result.scalar_type}"
-    newer_spelling = "bitcast {operand} : {result.scalar_type}"
+    newer_spelling = "bitcast {operand} : {result._value_type}"
     example = "%b = bitcast %a : f32 -> i32"
+    converts = True
+    keeps_use = False
 
     operand: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         source, target = self.operand.type, self.result.type
         if not isinstance(source, ScalarType) or not isinstance(target, ScalarType):
             yield RuleError(f"bitcast works on scalars, not on {describe(source)}", None, 0)
@@ -290,11 +342,12 @@ class Part(ScalarOperation):
 
     #: 0 for the real part and 1 for the imaginary one.
     part: ClassVar[int]
+    converts = True
 
     operand: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         source, target = self.operand.type, self.result.type
         if not isinstance(source, ScalarType):
             yield RuleError(f"{self.mnemonic} works on scalars, not on {describe(source)}", None, 0)
@@ -313,7 +366,7 @@ class Re(Part):
     """``re a : from -> to``; `to` is the type of the part."""
 
     spelling = "re {operand} : {operand.scalar_type} -> {result.scalar_type}"
-    newer_spelling = "re {operand} : {result.scalar_type}"
+    newer_spelling = "re {operand} : {result._value_type}"
     example = "%b = re %a : c32 -> f32"
     part = 0
 
@@ -323,7 +376,7 @@ class Im(Part):
     """``im a : from -> to``; `to` is the type of the part."""
 
     spelling = "im {operand} : {operand.scalar_type} -> {result.scalar_type}"
-    newer_spelling = "im {operand} : {result.scalar_type}"
+    newer_spelling = "im {operand} : {result._value_type}"
     example = "%b = im %a : c32 -> f32"
     part = 1
 
@@ -335,12 +388,13 @@ class Cmplx(ScalarOperation):
     spelling = "cmplx {real}, {imaginary} : {real.scalar_type} -> {result.scalar_type}"
     newer_spelling = "cmplx {real}, {imaginary} : {result.scalar_type}"
     example = "%c = cmplx %a, %b : f32 -> c32"
+    on_matrices = False
 
     real: Operand
     imaginary: Operand
     result: Result
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         target = self.result.type
         if not isinstance(target, ScalarType) or not target.is_complex:
             yield RuleError(f"cmplx makes complex numbers, not {describe(target)}", "use c32 or c64")
@@ -362,6 +416,7 @@ class Compare(ScalarOperation):
     newer_example = "%c = less_than %a, %b : bool"
     kinds = tuple(COMPARISONS)
     words = COMPARISONS
+    on_matrices = False
 
     kind: Kind
     lhs: Operand
@@ -384,7 +439,7 @@ class Compare(ScalarOperation):
     def result_type(self) -> ScalarType:
         return I1
 
-    def errors(self) -> Iterator[RuleError]:
+    def rules(self) -> Iterator[RuleError]:
         type = self.lhs.type
         if self.kind not in COMPARISONS:
             yield RuleError(f"there is no instruction cmp.{self.kind}")
@@ -450,11 +505,11 @@ class ScalarMethods(Building):
         self, kind: str, lhs: Argument, rhs: Argument | None = None, *, type: ScalarType | None = None, name: str = ""
     ) -> Value:
         """``arith.<kind>``, binary or unary; `type` is needed where no operand is a value."""
-        scalar = self._scalar_type(type, lhs, rhs)
-        left, result = self._operand(lhs, scalar), self._result(scalar, name)
+        value_type = self._value_type(type, lhs, rhs)
+        left, result = self._operand(lhs, value_type), self._result(value_type, name)
         if rhs is None:
             return self._add_value(Unary(kind=kind, operand=left, result=result))
-        return self._add_value(Arith(kind=kind, lhs=left, rhs=self._operand(rhs, scalar), result=result))
+        return self._add_value(Arith(kind=kind, lhs=left, rhs=self._operand(rhs, value_type), result=result))
 
     def add(self, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.add``"""
@@ -482,9 +537,9 @@ class ScalarMethods(Building):
 
     def math(self, kind: str, *arguments: Argument, type: ScalarType | None = None, name: str = "") -> Value:
         """``math.<kind>``; `type` is needed where no operand is a value."""
-        scalar = self._scalar_type(type, *arguments)
-        values = tuple(self._operand(argument, scalar) for argument in arguments)
-        return self._add_value(Math(kind=kind, arguments=values, result=self._result(scalar, name)))
+        value_type = self._value_type(type, *arguments)
+        values = tuple(self._operand(argument, value_type) for argument in arguments)
+        return self._add_value(Math(kind=kind, arguments=values, result=self._result(value_type, name)))
 
     def cmp(self, kind: str, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``cmp.<kind>``; `type` is needed where no operand is a value."""
@@ -492,17 +547,21 @@ class ScalarMethods(Building):
         left, right = self._operand(lhs, scalar), self._operand(rhs, scalar)
         return self._add_value(Compare(kind=kind, lhs=left, rhs=right, result=self._result(I1, name)))
 
-    def cast(self, operand: Argument, type: ScalarType, *, source: ScalarType | None = None, name: str = "") -> Value:
+    def cast(
+        self, operand: Argument, type: ScalarType | CooperativeMatrixType, *, source: ScalarType | None = None,
+        name: str = "",
+    ) -> Value:
         """``cast`` to `type`; `source` is the type of the operand, needed where that is a number."""
-        value = self._operand(operand, self._scalar_type(source, operand))
-        return self._add_value(Cast(operand=value, result=self._result(self._checked_type(type), name)))
+        value = self._operand(operand, self._value_type(source, operand))
+        return self._add_value(Cast(operand=value, result=self._result(self._checked_value_type(type), name)))
 
     def bitcast(
-        self, operand: Argument, type: ScalarType, *, source: ScalarType | None = None, name: str = ""
+        self, operand: Argument, type: ScalarType | CooperativeMatrixType, *, source: ScalarType | None = None,
+        name: str = "",
     ) -> Value:
         """``bitcast`` to `type`; `source` is the type of the operand, needed where that is a number."""
-        value = self._operand(operand, self._scalar_type(source, operand))
-        return self._add_value(Bitcast(operand=value, result=self._result(self._checked_type(type), name)))
+        value = self._operand(operand, self._value_type(source, operand))
+        return self._add_value(Bitcast(operand=value, result=self._result(self._checked_value_type(type), name)))
 
     def conj(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.conj``"""
@@ -523,8 +582,9 @@ class ScalarMethods(Building):
         return self._add_value(Cmplx(real=first, imaginary=second, result=self._result(whole, name)))
 
     def _part(self, kind: builtins.type[Part], operand: Argument, type: ScalarType | None, name: str) -> Value:
-        scalar = self._scalar_type(type, operand)
-        return self._add_value(kind(operand=self._operand(operand, scalar), result=self._result(scalar.part, name)))
+        whole = self._value_type(type, operand)
+        part = whole.part if isinstance(whole, ScalarType) else replace(whole, component=whole.component.part)
+        return self._add_value(kind(operand=self._operand(operand, whole), result=self._result(part, name)))
 
     def group_id(self, axis: Axis = AXES[0], *, name: str = "") -> Value:
         """``group_id``"""

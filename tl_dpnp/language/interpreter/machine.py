@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.extents import Extents, group_name, place_of
-from tl_dpnp.language.interpreter import algebra, memory, scalar, work_items
+from tl_dpnp.language.interpreter import algebra, matrices, memory, scalar, work_items
 from tl_dpnp.language.interpreter.binding import bind
 from tl_dpnp.language.interpreter.fault import Fault
 
@@ -23,11 +23,15 @@ Trace = Callable[[int, ops.Operation, tuple[Any, ...]], None]
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a work-item waits at: an instruction, the numbers of the iterations of the loops around it, its value."""
+    """What a work-item waits at: an instruction, the numbers of the iterations of the loops around it, its value.
+
+    All that meet go on with what `together` makes of their values, once; without it, with the values.
+    """
 
     operation: ops.Operation
     iterations: tuple[int, ...]
     value: Any = None
+    together: Callable[[list[Any]], list[Any]] | None = None
 
 
 #: What runs operations: it yields where a work-item waits, is sent the values of all that waited, and returns results.
@@ -95,12 +99,13 @@ class _Launch:
 class WorkGroup:
     """One work-group, or one of its work-items: its number and the values of all visible names, none of which shadow.
 
-    What instructions are made of is at hand in `scalar`, `memory` and `algebra`; they raise `fault`.
+    What instructions are made of is at hand in `scalar`, `memory`, `algebra` and `matrices`; they raise `fault`.
     """
 
     scalar: ClassVar[ModuleType] = scalar
     memory: ClassVar[ModuleType] = memory
     algebra: ClassVar[ModuleType] = algebra
+    matrices: ClassVar[ModuleType] = matrices
     fault: ClassVar[type[Fault]] = Fault
 
     launch: _Launch
@@ -138,7 +143,8 @@ class WorkGroup:
                 return operation.execute(self)
             try:
                 self.launch.count_step()
-                results = (yield from operation.steps(self)) if operation.waits else operation.execute(self)
+                meets = operation.waits or operation.is_cooperative
+                results = (yield from operation.steps(self)) if meets else operation.execute(self)
             except Fault as fault:
                 name = group_name(self.group, self.launch.extents)
                 raise fault.locate(operation.span, name, self.launch.source) from None
@@ -148,9 +154,15 @@ class WorkGroup:
                 self.launch.trace(self.group, operation, results)
         return ()
 
-    def meeting(self, operation: ops.Operation, value: Any = None) -> Meeting:
+    def meeting(
+        self, operation: ops.Operation, value: Any = None, together: Callable[[list[Any]], list[Any]] | None = None
+    ) -> Meeting:
         """Return what a work-item waits at that comes to an instruction with a value."""
-        return Meeting(operation, tuple(self.iterations), value)
+        return Meeting(operation, tuple(self.iterations), value, together)
+
+    def with_values(self, values: dict[str, Any]) -> WorkGroup:
+        """Return the same work-item with other values."""
+        return replace(self, values=values)
 
     def run_together(
         self, body: ops.Region, subgroups: Iterable[int], variables: Iterable[tuple[ops.Value, int]] = ()

@@ -71,4 +71,11 @@ def _values(members: list[Place], items: Mapping[Place, Steps], waiting: Mapping
             continue
         items[at].throw(Fault(f"not all work-items come to this {first.operation.mnemonic}: work-item {lane} of "
                               f"sub-group {subgroup} {what}", _HINT))
-    return [waiting[place].value for place in members]
+    values = [waiting[place].value for place in members]
+    if first.together is None:
+        return values
+    try:
+        return first.together(values)
+    except Fault as fault:
+        items[at].throw(fault)
+        raise

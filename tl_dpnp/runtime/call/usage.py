@@ -123,6 +123,11 @@ class _Walk:
                     self._write(written, scope)
                 for read in operation.reads:
                     self._read(read, scope)
+            case ops.CooperativeAccess():  # of many elements from the indices on
+                for written in operation.writes:
+                    self._write(written, scope)
+                for read in operation.reads:
+                    self._read(read, scope)
             case ops.Store(target=target, indices=indices):
                 self._index(target, indices, scope, reach, operation.span)
                 self._write(target, scope)
