@@ -104,6 +104,15 @@ def test_arithmetic_is_done_by_component():
     np.testing.assert_array_equal(found, 3 * abs(-expected))
 
 
+def test_sub_groups_compute_matrices_of_their_own():
+    x = whole(1, 4, 6)
+    body = ("%s = subgroup_linear_id : i32 %i = cast %s : index %w = constant 3 : index %o = mul %i, %w : index "
+            f"%A = cooperative_matrix_load %x[0, %o] : {matrix(4, 3)} %B = add %A, %A : {matrix(4, 3)} "
+            "cooperative_matrix_store %B, %x[0, %o]")
+    (found,) = compute(body, x, attributes="attributes{work_group_size=[4, 2], subgroup_size=4}")
+    np.testing.assert_array_equal(found, 2 * x)
+
+
 def test_parts_and_casts_of_components():
     z = np.asfortranarray(whole(1, 2, 3) + 1j * whole(2, 2, 3)).astype("c8", order="F")
     body = (f"%A = cooperative_matrix_load %x[0, 0] : {matrix(2, 3, component='c32')} "

@@ -201,6 +201,11 @@ class Operation:
         return found
 
     @property
+    def done_among(self) -> str | None:
+        """The work-items among which it is done: a sub-group where it is cooperative, else those of `among`."""
+        return "sub-group" if self.is_cooperative else self.among
+
+    @property
     def is_constant(self) -> bool:
         """Whether a cooperative matrix that it gives is the same for all sub-groups, wherever it stands."""
         return False

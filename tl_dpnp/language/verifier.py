@@ -245,9 +245,9 @@ class _Verifier:
 
     def check_place(self, operation: Operation, shared: Operation | None) -> None:
         """Check that the work-items that an operation is for come to it."""
-        among = operation.among
-        if operation.is_cooperative and not isinstance(operation, Yield):
-            among = None if operation.is_constant and shared is None else "sub-group"
+        among = operation.done_among
+        if isinstance(operation, Yield) or (shared is None and operation.is_constant):
+            among = None
         if shared is None:
             if among == "sub-group":
                 message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"

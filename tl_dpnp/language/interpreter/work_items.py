@@ -47,7 +47,7 @@ def _met(items: Mapping[Place, Steps], waiting: Mapping[Place, Meeting]) -> dict
     going: dict[Place, list[Any] | None] = {}
     for subgroup in dict.fromkeys(subgroup for _, subgroup in waiting):
         members = [place for place in items if place[1] == subgroup]
-        if any(waiting[place].operation.among == "sub-group" for place in members if place in waiting):
+        if any(waiting[place].operation.done_among == "sub-group" for place in members if place in waiting):
             going.update(dict.fromkeys(members, _values(members, items, waiting)))
     if not going and waiting:
         going.update(dict.fromkeys(items, _values(list(items), items, waiting)))
