@@ -26,6 +26,7 @@ USES = {
     "arithmetic": ("", "%a = arith.add V, V : T", (2, 1)),
     "branch": ("%c: i1", "if %c -> (T) { yield V : T } else { yield V : T }", (2, 1)),
     "inside a loop": ("", "for %i = 0, 4 {\nforeach %j = 0, 4 {\n%a = arith.neg V : T\n}\n}", (4, 1)),
+    "cooperative matrix": ("", "parallel { %a = constant V : coopmatrix<Tx4x4,matrix_a> }", (2, 12)),
     "linear algebra": ("%A: memref<Tx4>", "axpby.n 1, %A, 0, %A : T, memref<Tx4>, T, memref<Tx4>", (1, 9)),
 }
 
@@ -148,10 +149,3 @@ def test_atomic_updates_of_32_bits_need_nothing() -> None:
     text = "func @f(%A: memref<T>) { axpby.n.atomic 1, %A, 3, %A : E, memref<T>, E, memref<T> }"
     for element in ("i8", "f16", "f32", "i32", "u32"):
         lowered(text.replace("T", element).replace("E", element), replace(GPU, has_atomic64=False))
-
-
-@pytest.mark.parametrize("device", [CPU, GPU, H200], ids=lambda device: device.name)
-def test_cooperative_matrices(device: Device) -> None:
-    text = ("func @f(%M: memref<f32x8x8>) { parallel {\n"
-            "%A = cooperative_matrix_load %M[0, 0] : coopmatrix<f32x4x4,matrix_a> } }")
-    assert "instruction cooperative_matrix_load computes with cooperative matrices" in refused(text, device, (2, 1))

@@ -9,14 +9,15 @@ part (Karrenberg and Hack, "Whole-function vectorization", 2011: masks).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from tl_dpnp.language import ops
-from tl_dpnp.language.builder import FunctionBuilder, memref
+from tl_dpnp.language.builder import ALL, FunctionBuilder, memref
 from tl_dpnp.language.building import Argument, Number
-from tl_dpnp.language.types import MemrefType
+from tl_dpnp.language.types import CooperativeMatrixType, MemrefType, Type
+from tl_dpnp.lowering import matrices
 from tl_dpnp.lowering.rewrite import map_operation
 from tl_dpnp.scalars import I1, I8, I32, INDEX, ScalarType
 
@@ -26,13 +27,29 @@ __all__ = ["Phases", "memory_type"]
 _Remade = Callable[[], ops.Operand]
 
 
-def memory_type(type: ScalarType, items: ops.WorkItems) -> MemrefType:
-    """Return the type of a temporary that has an element for each work-item."""
+def memory_type(type: Type, items: ops.WorkItems) -> MemrefType:
+    """Return the type of a temporary that has an element for each work-item, or a matrix for each sub-group."""
+    if isinstance(type, CooperativeMatrixType):
+        return memref(type.component, *type.shape, items.rows * items.columns)
+    assert isinstance(type, ScalarType), type
     return memref(I8 if type == I1 else type, items.lanes, items.rows * items.columns)
+
+
+def may_share(type: CooperativeMatrixType, other: CooperativeMatrixType) -> bool:
+    """Return whether two cooperative matrices may have the same memory, one after the other."""
+    return (type.component, type.shape) == (other.component, other.shape)
+
+
+def _used(operation: ops.Operation) -> Iterator[ops.Value]:
+    """Yield the values that are used in an operation and in its regions."""
+    for each in (operation, *(inner for region in operation.regions for inner in region.walk())):
+        yield from (operand for operand in each.operands if isinstance(operand, ops.Value))
 
 
 def _waits(operation: ops.Operation) -> bool:
     """Return whether work-items wait for one another in an operation of a region that each runs for itself."""
+    if operation.is_cooperative:
+        return True
     if operation.regions:
         return any(_waits(inner) for region in operation.regions for inner in region)
     return operation.waits
@@ -56,16 +73,20 @@ class Phases:
 
     `memory` has the temporaries to use, by their numbers; without it all are made up, to find those that are `read`,
     whose types that has.  `extents` are the ranges of the loops of a phase, whose first is that of the work-items in a
-    sub-group.
+    sub-group.  Where `is_joint`, phases are for sub-groups, one after another, and the whole work-group takes part in
+    each: what cooperative matrices are lowered to stands there.  `matrices` has the numbers of their temporaries.
     """
 
     def __init__(self, b: FunctionBuilder, items: ops.WorkItems, memory: dict[int, ops.Value] | None = None) -> None:
         self.b, self.items = b, items
         self.is_trial, self.memory = memory is None, memory or {}
-        self.read: dict[int, ScalarType] = {}
+        self.read: dict[int, Type] = {}
         self.extents: Sequence[Argument] = (items.lanes, items.rows * items.columns)
-        self.indices: tuple[ops.Value, ...] = ()
-        self.subgroup: Callable[[], ops.Value] = lambda: self.indices[1]
+        self.indices: tuple[ops.Operand, ...] = ()
+        self.is_joint = False
+        self.matrices: dict[str, int] = {}
+        self.dying: set[str] = set()  # those that nobody uses behind the instruction that is written
+        self.subgroup: Callable[[], ops.Operand] = lambda: self.indices[1]
         self.mask: _Remade | None = None
         self.phase: ExitStack | None = None
         self.here: dict[str, ops.Operand] = {}  # values of the phase, by their names in the program
@@ -80,7 +101,13 @@ class Phases:
         """Begin a phase, if none has begun, for the work-items that take part."""
         if self.phase is None:
             self.phase = ExitStack()
-            self.indices = self.phase.enter_context(self.b.foreach_modes([0] * len(self.extents), self.extents))
+            if self.is_joint:
+                number: ops.Operand = ops.Constant(0, INDEX)
+                if self.items.rows * self.items.columns > 1:
+                    number = self.phase.enter_context(self.b.for_(0, self.items.rows * self.items.columns))
+                self.indices = ops.Constant(0, INDEX), number
+            else:
+                self.indices = self.phase.enter_context(self.b.foreach_modes([0] * len(self.extents), self.extents))
             if self.mask is not None:
                 self.phase.enter_context(self.b.if_(self.mask()))
 
@@ -89,6 +116,12 @@ class Phases:
         if self.phase is not None:
             self.phase.close()
         self.phase, self.here = None, {}
+
+    def begin(self, is_joint: bool) -> None:
+        """Have what is written next in a phase for sub-groups or for work-items."""
+        if self.is_joint != is_joint:
+            self.end()
+            self.is_joint = is_joint
 
     @contextmanager
     def apart(self, mask: _Remade | None = None) -> Iterator[None]:
@@ -118,8 +151,8 @@ class Phases:
         """Return whether operands are the same for all work-items by where they are defined."""
         return not any(isinstance(operand, ops.Value) and operand.name in self.known for operand in operands)
 
-    def temporary(self, type: ScalarType) -> int:
-        """Return the number of a new temporary, which has an element for each work-item."""
+    def temporary(self, type: Type) -> int:
+        """Return the number of a new temporary, which has an element for each work-item, or a matrix."""
         self.count += 1
         if self.is_trial:
             self.memory[self.count] = ops.Value("", memory_type(type, self.items))
@@ -141,6 +174,9 @@ class Phases:
 
     def define(self, value: ops.Value, number: int) -> None:
         """Make a value of the program stand for what a temporary has."""
+        if isinstance(value.type, CooperativeMatrixType):
+            self.matrices[value.name] = number
+            return
         self.known[value.name] = partial(self.kept, number, ops.scalar_type(value))
 
     def remember(self, value: ops.Value, found: ops.Operand) -> None:
@@ -150,10 +186,86 @@ class Phases:
         self.keep(number, found)
         self.define(value, number)
 
+    # --- matrices ----------------------------------------------------------------------------------------------------
+
+    def matrix(self, value: ops.Value) -> ops.Value:
+        """Return a view of a cooperative matrix of the sub-group."""
+        return self.stored_matrix(self.matrices[value.name], ops.matrix_type(value))
+
+    def made(self, value: ops.Value, *over: ops.Operand) -> ops.Value:
+        """Return a view of the memory of a new cooperative matrix, that of one of others which is not used any more."""
+        if value.name not in self.matrices:
+            own = ops.matrix_type(value)
+            taken = next((self.matrices[each.name] for each in over if isinstance(each, ops.Value)
+                          and each.name in self.dying and may_share(own, ops.matrix_type(each))), None)
+            self.matrices[value.name] = self.temporary(own) if taken is None else taken
+        return self.matrix(value)
+
+    def shares(self, value: ops.Value, other: ops.Value) -> bool:
+        """Return whether two cooperative matrices have the same memory."""
+        return self.matrices[value.name] == self.matrices[other.name]
+
+    def stored_matrix(self, number: int, type: CooperativeMatrixType) -> ops.Value:
+        """Return a view of the matrix of the sub-group that a temporary has."""
+        self.enter()
+        self.read[number] = type
+        return self.b.subview(self.memory[number], ALL, ALL, self.indices[1])
+
+    def pass_on(self, values: Sequence[ops.Operand], numbers: Sequence[int]) -> None:
+        """Store values in temporaries, all of which are read before."""
+        scalars, moved = [], []
+        for value, number in zip(values, numbers, strict=True):
+            if isinstance(value, ops.Value) and isinstance(value.type, CooperativeMatrixType):
+                if self.matrices[value.name] != number:
+                    moved.append((self.matrices[value.name], number, value.type))
+            else:
+                scalars.append((value, number))
+        if moved:
+            self.begin(is_joint=True)
+            targets = {number for _, number, _ in moved}
+            for place, (source, number, type) in enumerate(moved):
+                if source in targets:  # which may be written before it is read
+                    between = self.temporary(type)
+                    matrices.copy(self, self.stored_matrix(source, type), self.stored_matrix(between, type))
+                    moved[place] = between, number, type
+            for source, number, type in moved:
+                matrices.copy(self, self.stored_matrix(source, type), self.stored_matrix(number, type))
+        if scalars:
+            self.begin(is_joint=False)
+            found = [(self.use(value), number) for value, number in scalars]
+            for operand, number in found:
+                self.keep(number, operand)
+
+    def cooperate(self, operation: ops.Operation) -> None:
+        """Write an instruction on cooperative matrices."""
+        if isinstance(operation, ops.CooperativeMatrixExtract):
+            self.begin(is_joint=False)
+            self.remember(operation.result, matrices.extract(self, operation))
+            return
+        self.begin(is_joint=True)
+        if isinstance(operation, ops.CooperativeMatrixInsert):
+            source, target = self.matrix(operation.A), self.made(operation.result, operation.A)
+            if not self.shares(operation.result, operation.A):
+                matrices.copy(self, source, target)
+            self.begin(is_joint=False)
+            matrices.insert(self, operation)
+            return
+        matrices.write(self, operation)
+
     # --- regions -----------------------------------------------------------------------------------------------------
 
-    def write(self, operation: ops.Parallel | ops.ForeachTile) -> None:
-        """Write a region that work-items run; names in it are unique in the function."""
+    def write(
+        self, operation: ops.Parallel | ops.ForeachTile, constants: Mapping[str, ops.CooperativeMatrixConstruct]
+    ) -> None:
+        """Write a region that work-items run; names in it are unique in the function.
+
+        `constants` are the cooperative matrices that are filled outside of regions, by their names.
+        """
+        used = {operand.name for inner in operation.body.walk() for operand in inner.operands
+                if isinstance(operand, ops.Value) and operand.name in constants}
+        for constant in sorted(used):
+            self.begin(is_joint=True)
+            matrices.construct(self, constants[constant])
         for inner in operation.body.walk():
             name = next((result.name for result in inner.results), "")
             if isinstance(inner, ops.WorkItemPlace):
@@ -175,7 +287,7 @@ class Phases:
                  for size, value in zip(operation.tiles, operation.firsts, strict=True)]
         counts = [_trips(b, *bounds) for bounds in zip(operation.starts, operation.stops, sizes, strict=True)]
 
-        def define(tile_of: Callable[[int], ops.Value]) -> None:
+        def define(tile_of: Callable[[int], ops.Operand]) -> None:
             for mode, (first, extent) in enumerate(zip(operation.firsts, operation.extents, strict=True)):
                 self.known[first.name] = partial(self.first_of, operation, mode, tile_of)
                 self.known[extent.name] = partial(self.extent_of, operation, mode)
@@ -197,7 +309,7 @@ class Phases:
             with self.apart(lambda: b.cmp("lt", number(), total)):
                 self.region(operation.body)
 
-    def first_of(self, operation: ops.ForeachTile, mode: int, tile_of: Callable[[int], ops.Value]) -> ops.Value:
+    def first_of(self, operation: ops.ForeachTile, mode: int, tile_of: Callable[[int], ops.Operand]) -> ops.Value:
         """Return the first index of a tile, whose number along each mode is given."""
         b, start = self.b, self.b.cast(operation.starts[mode], INDEX)
         first = b.add(start, b.mul(tile_of(mode), operation.tiles[mode]))
@@ -223,19 +335,30 @@ class Phases:
                 found = ops.Constant(0, INDEX)
         return self.b.cast(found, type)
 
-    def region(self, region: ops.Region, outputs: Sequence[int] = ()) -> None:
-        """Write the operations of a region; what it yields goes to the temporaries `outputs`."""
-        for operation in region:
+    def region(self, region: ops.Region, outputs: Sequence[int] = (), carried: Sequence[ops.Value] = ()) -> None:
+        """Write the operations of a region; what it yields goes to the temporaries `outputs`.
+
+        `carried` are values that only the region uses, beside those that it defines.
+        """
+        last = {operand.name: place for place, operation in enumerate(region) for operand in _used(operation)}
+        own = {value.name for value in (*carried, *(result for operation in region for result in operation.results))}
+        for place, operation in enumerate(region):
+            self.dying = {name for name in own if last.get(name) == place}
             match operation:
                 case ops.Yield(values=values):
-                    for number, value in zip(outputs, [self.use(value) for value in values], strict=True):
-                        self.keep(number, value)
+                    self.pass_on(values, outputs)
+                case ops.CooperativeMatrixPrefetch():
+                    pass  # a hint
+                case ops.If() | ops.For() if _waits(operation):
+                    self.begin(is_joint=False)
+                    if isinstance(operation, ops.If):
+                        self.branch(operation)
+                    else:
+                        self.loop(operation)
+                case _ if operation.is_cooperative:
+                    self.cooperate(operation)
                 case _ if not _waits(operation):
                     self.copy(operation)
-                case ops.If():
-                    self.branch(operation)
-                case ops.For():
-                    self.loop(operation)
                 case ops.SubgroupExchange():
                     self.exchange(operation)
                 case _:  # a barrier
@@ -248,6 +371,7 @@ class Phases:
         """Write an operation in which nobody waits."""
         if any(result.name in self.places for result in operation.results):
             return
+        self.begin(is_joint=False)
         self.enter()
         self.b.append(self.mapped(operation))
         for result in operation.results:
@@ -272,6 +396,7 @@ class Phases:
 
     def exchange(self, operation: ops.SubgroupExchange) -> None:
         """Write a sub-group instruction: all store their values in one phase and read them in the next."""
+        self.begin(is_joint=False)
         type = ops.scalar_type(operation.operand)
         number = self.temporary(type)
         self.keep(number, self.use(operation.operand))
@@ -311,7 +436,7 @@ class Phases:
 
     def branch(self, operation: ops.If) -> None:
         """Write an ``if`` in which work-items wait."""
-        outputs = [self.temporary(ops.scalar_type(value)) for value in operation.outputs]
+        outputs = [self.temporary(value.type) for value in operation.outputs]
         if self.are_uniform(operation.condition):
             self.end()
             with self.b.if_(self.uniform(operation.condition)), self.apart():
@@ -342,9 +467,9 @@ class Phases:
 
     def loop(self, operation: ops.For) -> None:
         """Write a ``for`` in which work-items wait."""
-        carried = [self.temporary(ops.scalar_type(value)) for value in operation.carried]
-        for number, initial in zip(carried, operation.initial, strict=True):
-            self.keep(number, self.use(initial))
+        carried = [self.temporary(value.type) for value in operation.carried]
+        self.pass_on(operation.initial, carried)
+        self.begin(is_joint=False)
         for value, number in zip((*operation.carried, *operation.outputs), (*carried, *carried), strict=True):
             self.define(value, number)
         bounds = operation.start, operation.stop, operation.step
@@ -353,7 +478,7 @@ class Phases:
         if self.are_uniform(*bounds):
             with self.b.for_(*map(self.uniform, bounds), type=type) as variable, self.apart():
                 self.shared[operation.variable.name] = variable
-                self.region(operation.body, carried)
+                self.region(operation.body, carried, operation.carried)
             return
         trips, most = self.trips(bounds)
         with (
@@ -362,7 +487,7 @@ class Phases:
         ):
             self.known[operation.variable.name] = lambda: self.b.add(
                 self.use(operation.start), self.b.mul(self.b.cast(iteration, type), self.use(operation.step)))
-            self.region(operation.body, carried)
+            self.region(operation.body, carried, operation.carried)
 
     def trips(self, bounds: tuple[ops.Operand, ops.Operand, ops.Operand]) -> tuple[int, ops.Value]:
         """Write how many iterations a loop has: for each work-item in a temporary, and the largest of them."""
@@ -393,7 +518,7 @@ def _left(b: FunctionBuilder, number: ops.Value, sizes: Sequence[ops.Value]) -> 
     return number
 
 
-def _flat(b: FunctionBuilder, indices: Sequence[ops.Value], sizes: Sequence[ops.Value]) -> ops.Value:
+def _flat(b: FunctionBuilder, indices: Sequence[ops.Operand], sizes: Sequence[ops.Value]) -> ops.Operand:
     """Return the number of a tuple of indices, the first of which runs fastest."""
     *rest, number = indices
     for index, size in zip(reversed(rest), reversed(sizes[:-1]), strict=True):

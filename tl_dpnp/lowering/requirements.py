@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tl_dpnp.errors import Diagnostic, Span, UnsupportedError
 from tl_dpnp.language import ops
-from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType
 from tl_dpnp.scalars import C64, F16, F64, ScalarType
 from tl_dpnp.target.device import Device
 
@@ -36,13 +36,10 @@ def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, 
         yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
     for operation in function.body.walk():
         where = f"instruction {operation.mnemonic}"
-        if operation.is_cooperative:
-            yield (f"{where} computes with cooperative matrices, and kernels for {device.name} do not",
-                   operation.span, 'use target="reference", or linear algebra on memrefs')
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
         if isinstance(operation, ops.LinearAlgebra) and operation.atomic:
             yield from _atomic_update(where, operation, device)
-        if isinstance(operation, ops.AtomicAccess):
+        if isinstance(operation, ops.AtomicAccess | ops.MatrixAtomicAccess):
             yield from _atomic_access(where, operation, device)
 
 
@@ -61,7 +58,9 @@ def _atomic_update(where: str, operation: ops.LinearAlgebra, device: Device) -> 
                "operations of 64 bits", operation.span, _NO_ATOMICS)
 
 
-def _atomic_access(where: str, operation: ops.AtomicAccess, device: Device) -> Iterator[tuple[str, Span, str]]:
+def _atomic_access(
+    where: str, operation: ops.AtomicAccess | ops.MatrixAtomicAccess, device: Device
+) -> Iterator[tuple[str, Span, str]]:
     """Yield what a device lacks for an atomic access."""
     memref, bits = operation.memref, ops.memref_type(operation.memref).element.part.bits
     if bits == 64 and not device.has_atomic64:
@@ -93,4 +92,6 @@ def _element(type_: object) -> ScalarType | None:
             return type_
         case MemrefType(element=element) | GroupType(memref=MemrefType(element=element)):
             return element
+        case CooperativeMatrixType(component=component):
+            return component
     return None

@@ -6,7 +6,7 @@ The work-items that a program sees are indices of loops, whichever work-items a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 
 from tl_dpnp.errors import Span
@@ -18,11 +18,14 @@ from tl_dpnp.scalars import INDEX
 
 __all__ = ["has_work_items", "spread_work_items"]
 
+#: Cooperative matrices that are filled with constants, by name.
+_Constants = Mapping[str, ops.CooperativeMatrixConstruct]
+
 
 def has_work_items(function: ops.Function) -> bool:
     """Return whether a function has instructions about work-items."""
     kinds = (ops.Parallel, ops.ForeachTile, ops.WorkItemCount)
-    return any(isinstance(operation, kinds) for operation in function.body.walk())
+    return any(isinstance(operation, kinds) or operation.is_cooperative for operation in function.body.walk())
 
 
 def spread_work_items(function: ops.Function) -> ops.Function:
@@ -30,34 +33,40 @@ def spread_work_items(function: ops.Function) -> ops.Function:
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
         taken.update(value.name for value in (*operation.results, *operation.loop_variables))
-    return replace_body(function, _spread(function.body, ops.work_items_of(function), taken))
+    constants = {operation.result.name: operation for operation in function.body.walk()
+                 if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant}
+    return replace_body(function, _spread(function.body, ops.work_items_of(function), taken, constants))
 
 
-def _spread(region: ops.Region, items: ops.WorkItems, taken: Collection[str]) -> Iterator[ops.Operation]:
+def _spread(
+    region: ops.Region, items: ops.WorkItems, taken: Collection[str], constants: _Constants
+) -> Iterator[ops.Operation]:
     for operation in region:
+        if isinstance(operation, ops.CooperativeMatrixConstruct):
+            continue  # the regions that use it fill one of their own
         if isinstance(operation, ops.WorkItemCount):
             number = ops.Constant(operation.number(items), INDEX)
             yield ops.Cast(operand=number, result=operation.result, span=operation.span)
             continue
-        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, items, taken)))
+        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, items, taken, constants)))
                                              for inner in operation.regions])
         if isinstance(operation, ops.Parallel | ops.ForeachTile):
             own = {inner.span for inner in operation.body.walk()}
-            yield from _placed(_written(operation, items, taken), operation.span, own)
+            yield from _placed(_written(operation, items, taken, constants), operation.span, own)
         else:
             yield operation
 
 
 def _written(
-    operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, taken: Collection[str]
+    operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, taken: Collection[str], constants: _Constants
 ) -> ops.Region:
     """Return what takes the place of a region; what it keeps in memory shows in a first attempt."""
     # Parameters of these names keep the builder from giving them to other values.
     trial = Phases(FunctionBuilder("work_items", dict.fromkeys(taken, INDEX)), items)
-    trial.write(operation)
+    trial.write(operation, constants)
     b = FunctionBuilder("work_items", dict.fromkeys(taken, INDEX))
     memory = {number: b.alloca(memory_type(type, items)) for number, type in sorted(trial.read.items())}
-    Phases(b, items, memory).write(operation)
+    Phases(b, items, memory).write(operation, constants)
     return b.function().body
 
 
