@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tl_dpnp.language import ops, parse
+from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.language.verifier import find_errors
 from tl_dpnp.lowering.canonicalize import canonicalize
 
@@ -56,3 +58,19 @@ def test_places_are_those_of_what_was_written():
     assert lines[ops.Alloca] == lines[ops.Foreach] == 2
     loads = [each for each in function.body.walk() if isinstance(each, ops.Load)]
     assert [each.span.line for each in loads] == [5, *[2] * 16]
+
+
+def test_tiles_of_several_sub_groups_use_matrices_that_are_filled_before():
+    matrix = "coopmatrix<f32x4x2,matrix_acc>"
+    (function,) = parse(f"""func @f(%z: memref<f32x8x8>) attributes{{subgroup_size=4, work_group_size=[4, 2]}} {{
+        %one = constant 1.0 : {matrix}
+        foreach_tile (%i, %j) = (0, 0), (8, 8) as (%m, %n) <= (4, 2) {{
+            %two = for %k = 0, 2 init(%c=%one) -> ({matrix}) {{ %d = add %c, %one : {matrix} yield (%d) }}
+            cooperative_matrix_store %two, %z[%i, %j]
+        }}
+    }}""")
+    canonical = canonicalize(function)
+    assert not find_errors(ops.Module((canonical,)))
+    found = np.zeros((8, 8), "f4", order="F")
+    interpret(canonical, (found,))
+    np.testing.assert_array_equal(found, 3)

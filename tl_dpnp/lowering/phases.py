@@ -266,6 +266,7 @@ class Phases:
         for constant in sorted(used):
             self.begin(is_joint=True)
             matrices.construct(self, constants[constant])
+        self.end()
         for inner in operation.body.walk():
             name = next((result.name for result in inner.results), "")
             if isinstance(inner, ops.WorkItemPlace):
