@@ -144,15 +144,15 @@ def _kept(functions: list[Any]) -> Iterator[str]:
         plans = [s.plan for s in function._plans]
         yield "kept a plan" if plans else "kept no plan"
         yield from itertools.repeat("calls by a plan", sum(plan.calls for plan in plans))
-        yield from itertools.repeat("plans run as a whole by machine code", len(function._recent.short))
 
 
 @contextlib.contextmanager
 def _counted(labels: Counter[str]) -> Iterator[None]:
-    """Count kernels that were compiled, and those that were there, and calls that were traced."""
-    from tl_dpnp.graph import fused, kernels
+    """Count kernels that were compiled, and those that were there, calls that were traced, and plans that machine code
+    runs as a whole, with the modules that have one."""
+    from tl_dpnp.graph import fused, kernels, short_plans
 
-    prepare, traced = kernels.KernelRequest.prepared, fused.FusedFunction._trace_call
+    prepare, traced, shorten = kernels.KernelRequest.prepared, fused.FusedFunction._trace_call, short_plans.short_plan
 
     def counting(request: Any, queue: Any) -> Any:
         prepared = prepare(request, queue)
@@ -165,8 +165,16 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
         labels["calls traced"] += 1
         return traced(*arguments)
 
+    def shortening(*arguments: Any) -> Any:
+        found = shorten(*arguments)
+        if found is not None:
+            labels["plans run as a whole by machine code"] += 1
+            labels["modules with such plans"] = 1
+        return found
+
     with mock.patch.object(kernels.KernelRequest, "prepared", counting), \
-            mock.patch.object(fused.FusedFunction, "_trace_call", tracing):
+            mock.patch.object(fused.FusedFunction, "_trace_call", tracing), \
+            mock.patch.object(short_plans, "short_plan", shortening):
         yield
 
 

@@ -377,7 +377,9 @@ SimpleNamespace(r={arr}, me=STATE); {*ITEMS}; (x for x in [{arr}, {num}]); Froze
 """
 
 NEW_ARRAYS = """
-{arr}; {arr}; {arr}, {arr}; {arr}, {arr}, {arr}
+{arr} * {num}; {arr} + {num}; {arr} - {avar}, {arr} * {num}; dpnp.clip({arr} @ {avar}, -4, 4); {arr} + {avar}, {arr}, a
+[{arr} * {num}, {num}]; {'x': {arr} + {num}, 'n': {num}}; Pair({arr} - {num}, {num}); Data({num}, {arr} * {num})
+[[{arr} - {num}], ({num}, {avar})]; SimpleNamespace(r={arr} * {num}, me=STATE); Frozen({num}, {arr} + {num})
 """
 
 CHANGES = """

@@ -69,7 +69,8 @@ class _Writer:
         #: How deep expressions are taken to be where they begin.
         self.depth = 0
         if is_short:
-            self.arguments, self.statements, self.results = self.arguments[: 2 + seed % 3], [0, 0, 1, 2], NEW_ARRAYS
+            self.arguments = self.arguments[: (2, 3, 4, 6)[seed % 4]]
+            self.statements, self.results = [0, 0, 0, 1, 2], NEW_ARRAYS
             self.depth = 1
         self.scope: dict[str, list[str]] = {}
         self.count = 0
@@ -271,7 +272,8 @@ def _using(array: str, rng: random.Random) -> str:
 def random_module(seed: int, is_short: bool = False) -> str:
     """Return the text of the module of a seed: the first that is Python of those drawn.
 
-    A short one has few statements in `f`, whose calls give arrays and numbers only, and which returns new arrays.
+    A short one has few statements in `f`, whose calls give few arguments, some of them objects, and which returns new
+    arrays, by themselves or in objects.
     """
     writer = _Writer(seed, is_short)
     while True:
