@@ -117,6 +117,20 @@ def test_another_variant_is_compiled_when_a_call_needs_it(compilations):
     assert compilations == ["subgroup", None, "blocked"]
 
 
+@pytest.mark.parametrize(("element", "sizes", "form"), [
+    ("bf16", (107, 170, 104), "blocked"), ("bf16", (66, 68, 67), "staged"), ("f32", (89, 102, 78), "staged"),
+])
+def test_elements_of_16_bits_are_not_multiplied_in_registers_where_products_are_large(
+    compilations, element, sizes, form
+):
+    """Register tiles make each of them f32 for each term; small ones run on tensor cores in the staged form, too."""
+    m, n, k = sizes
+    kernel = tl_dpnp.compile(source(element, element, "n.t", sizes=sizes, batched="ABC"), target="cuda", cache=False)
+    none = dict.fromkeys("ABC", 0)
+    call = bound(kernel, {"A": (m, k), "B": (n, k), "C": (m, n)}, none, none, 4)
+    assert kernel.prepare(call, cuda_device(0)).form == form
+
+
 @pytest.mark.parametrize("name", ["what tensor maps take", "an address", "a stride"])
 def test_a_form_that_was_asked_for_is_compiled_for_calls_that_it_takes(compilations, name):
     kernel = tl_dpnp.compile(source("f16", "f32", batched="ABC"), target="cuda", form="tiled", cache=False)
