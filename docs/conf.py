@@ -24,12 +24,12 @@ extensions = [
 
 #: The pages by the captions of the side bar.
 PAGES = {
-    "Using it": ["docs/installing", "docs/coming_from", "docs/calling", "docs/fusion", "docs/pytorch", "docs/export",
-                 "docs/gallery/index"],
+    "Using it": ["docs/installing", "docs/coming_from", "docs/calling", "docs/fusion", "docs/pytorch",
+                 "docs/distributed", "docs/export", "docs/gallery/index"],
     "The language": ["docs/language", "docs/instructions", "docs/glossary", "editors/README"],
     "Speed": ["docs/benchmarks", "docs/schedules", "docs/tuning", "docs/amx", "docs/xmx", "docs/cuda"],
     "Reference": ["docs/api", "docs/settings", "docs/cache", "docs/debugging"],
-    "The project": ["docs/architecture", "CONTRIBUTING", "asv_bench/README", "CHANGELOG"],
+    "The project": ["docs/architecture", "CONTRIBUTING", "docs/stability", "asv_bench/README", "CHANGELOG"],
 }
 #: Titles in the side bar of pages whose own is another page's as well.
 TITLES = {"asv_bench/README": "Running the benchmarks"}
