@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 MOST_MEMORY = 1500 << 20
 #: Seconds for a worker to start, and those that a parent waits longer than the worker's own watchdog.
 STARTING, GRACE = 180.0, 15.0
+#: The most that limits of time grow by where other programs want the cores as well.
+MOST_CROWDED = 10.0
 #: Characters of a worker's standard error that are shown, from its end.
 SHOWN = 6000
 
@@ -62,9 +64,10 @@ class Worker:
             self._start()
         assert self._connection is not None
         self._errors.truncate(0)
+        limit = self._limit * crowding()
         try:
-            self._connection.send((kind, case))
-            if not self._connection.poll(self._limit + GRACE):
+            self._connection.send((kind, case, limit))
+            if not self._connection.poll(limit + GRACE):
                 return self._lost(hung=True)
             verdict, memory = self._connection.recv()
         except (EOFError, OSError):
@@ -87,7 +90,7 @@ class Worker:
 
     def _start(self) -> None:
         self._connection, other = Pipe()
-        code = f"from {__name__} import serve; serve({self._module!r}, {other.fileno()}, {self._limit})"
+        code = f"from {__name__} import serve; serve({self._module!r}, {other.fileno()})"
         cache = {"TL_DPNP_CACHE_DIR": str(Path(self._folder.name) / "cache")}
         self._process = subprocess.Popen(
             [self._python, "-X", "faulthandler", "-c", code], stdin=subprocess.DEVNULL, stdout=self._errors,
@@ -112,7 +115,7 @@ class Worker:
         self._end()
         text = self._text()
         if hung or text.startswith("Timeout (") or "\nTimeout (" in text:
-            why = f"hung: no end after {self._limit:g} s"
+            why = f"hung: no end after {self._limit:g} s, times the processes for each core"
         elif status is not None and status < 0:
             why = f"died: signal {-status} ({signal.Signals(-status).name})"
         else:
@@ -134,7 +137,12 @@ class Worker:
             self._connection = None
 
 
-def serve(module: str, descriptor: int, limit: float) -> None:
+def crowding() -> float:
+    """Return how many processes there are for each core, at least 1: a case takes so many times as long."""
+    return min(MOST_CROWDED, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
+
+
+def serve(module: str, descriptor: int) -> None:
     """Answer each case with its verdict and the memory of the process, until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     connection = Connection(descriptor)
@@ -142,7 +150,7 @@ def serve(module: str, descriptor: int, limit: float) -> None:
     connection.send("ready")
     while True:
         try:
-            kind, case = connection.recv()
+            kind, case, limit = connection.recv()
         except EOFError:
             break
         start = time.process_time()
