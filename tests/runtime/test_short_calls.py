@@ -471,7 +471,7 @@ def test_calls_that_become_long_go_to_opencl(on_opencl):
     for _ in range(4):
         kernel(x, 1)
     assert len(on_opencl) == 2
-    record = next(iter(kernel._memo._launches.values())).launch.short._made.record
+    record = next(iter(kernel._memo._kept.values())).launch.short._made.record
     record.longest = 1
     function = kernel._direct.functions
     kernel._direct.functions = ()  # the other function has a record of its own
