@@ -17,6 +17,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.complex_numbers import part_of
 from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
 from tl_dpnp.kernels.llvm import (
+    GLOBAL,
     I8,
     I32,
     MOST_LANES,
@@ -157,9 +158,10 @@ class Memory:
         shared = access.buffer.element in (F32, F64) and self.shares_broadcasts(access.buffer.element.bytes, width)
         block = self.block(access, width)
         widest, extent = max(width, self.vector_width), self.extent(access)
-        pattern = load_pattern(offsets, widest, extent, shared=shared, block=block)
+        overlaps = self.overlaps(access)
+        pattern = load_pattern(offsets, widest, extent, shared=shared, block=block, overlaps=overlaps)
         if block and sum(chunk.width for chunk in pattern.chunks) > widest:
-            block, pattern = frozenset(), load_pattern(offsets, widest, extent, shared=shared)
+            block, pattern = frozenset(), load_pattern(offsets, widest, extent, shared=shared, overlaps=overlaps)
         values = [self.chunk(access, chunk) for chunk in pattern.chunks]
         alike = {lanes(value.type) for value in values}
         if len(alike) == 1 and alike != {1}:
@@ -347,7 +349,7 @@ class Memory:
                           self.alignment(access, offsets[0]), first_lanes(self.active_lanes, width))
             self.changed(access)
             return
-        for start, chunk in store_runs(offsets[left_out:]):
+        for start, chunk in store_runs(offsets[left_out:], overlaps=self.overlaps(access)):
             part, first = value, left_out + start
             if chunk.width == 1 < width:
                 part = get_lane(self.builder, value, first)
@@ -356,6 +358,15 @@ class Memory:
             pointer = self.pointer(access, chunk.start)
             store_element(self.builder, element, part, pointer, self.alignment(access, chunk.start))
         self.changed(access)
+
+    def overlaps(self, access: Access) -> bool:
+        """Whether chunks of neighbours may overlap: not in temporaries, which are soon read again.
+
+        Processors hand on what a store has not written yet only to loads that lie within it.  And LLVM's back end for
+        x86 (14 to 18) moves a load of the upper half of a vector behind later stores: where chunks overlap, its other
+        passes make such loads of what a loop copies between temporaries.
+        """
+        return access.buffer.scope != "global" or self.arguments.pointers[access.buffer.name].type.addrspace == GLOBAL
 
     def changed(self, access: Access) -> None:
         """Forget what was loaded from memory that may be that of an access."""

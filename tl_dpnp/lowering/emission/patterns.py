@@ -48,7 +48,7 @@ class Pattern(NamedTuple):
 @lru_cache(maxsize=4096)  # accesses of unrolled loops are much alike
 def load_pattern(
     offsets: tuple[Offset, ...], width: int, extent: int | None, *, shared: bool = False,
-    block: frozenset[Offset] = frozenset(),
+    block: frozenset[Offset] = frozenset(), overlaps: bool = True,
 ) -> Pattern:
     """Return how to load a vector whose lanes are at `offsets`.
 
@@ -56,6 +56,7 @@ def load_pattern(
     where that is not known, or where the address changes from one access to the next.  Where other vectors have each
     element in all lanes, elements are `shared`: two of them are then mixed from those.  All elements of a `block` may
     be loaded; where a few neighbours do not have all lanes, the whole block is, so that others take theirs from it.
+    Chunks that are cut from neighbours overlap if they may.
     """
     elements = sorted(set(offsets))
     if block:
@@ -67,14 +68,14 @@ def load_pattern(
         windows = sorted({_window(offset.known, width, extent) for offset in elements})
         if extent >= width and len(windows) <= SHUFFLE_OPERANDS:
             return _pattern(offsets, [Chunk(Offset((), start), width) for start in windows])
-    return _pattern(offsets, [chunk for run in runs for chunk in _chunks(run, width)])
+    return _pattern(offsets, [chunk for run in runs for chunk in _chunks(run, width, overlaps)])
 
 
-def store_runs(offsets: Sequence[Offset]) -> list[tuple[int, Chunk]]:
+def store_runs(offsets: Sequence[Offset], *, overlaps: bool = True) -> list[tuple[int, Chunk]]:
     """Return the chunks to store, each with the lane that it starts from.
 
-    A run of lanes that are neighbours in memory is stored as one chunk, or as two that overlap.  Lanes at the end that
-    are the same element are stored once.
+    A run of lanes that are neighbours in memory is stored as one chunk, or as two that overlap, or as several if they
+    must not.  Lanes at the end that are the same element are stored once.
     """
     lanes = len(offsets)
     while len(offsets) > 1 and offsets[-1] == offsets[-2]:
@@ -84,7 +85,7 @@ def store_runs(offsets: Sequence[Offset]) -> list[tuple[int, Chunk]]:
     for lane in range(1, len(offsets) + 1):
         if lane < len(offsets) and offsets[lane] == offsets[lane - 1].next(1):
             continue
-        for chunk in _chunks(offsets[first:lane], lanes):
+        for chunk in _chunks(offsets[first:lane], lanes, overlaps):
             result.append((first + chunk.start.known - offsets[first].known, chunk))
         first = lane
     return result
@@ -111,14 +112,16 @@ def _runs(elements: Sequence[Offset]) -> list[list[Offset]]:
     return runs
 
 
-def _chunks(run: Sequence[Offset], width: int) -> list[Chunk]:
-    """Cover a run of neighbours by chunks; the last one may overlap the one before."""
+def _chunks(run: Sequence[Offset], width: int, overlaps: bool = True) -> list[Chunk]:
+    """Cover a run of neighbours by chunks; if `overlaps`, the last one may begin in the one before."""
     length = len(run)
     width = min(width, 1 << (length.bit_length() - 1))
-    starts = [*range(0, length - width + 1, width)]
-    if length % width:
-        starts.append(length - width)
-    return [Chunk(run[start], width) for start in starts]
+    whole = [Chunk(run[start], width) for start in range(0, length - width + 1, width)]
+    if length % width == 0:
+        return whole
+    if overlaps:
+        return [*whole, Chunk(run[length - width], width)]
+    return [*whole, *_chunks(run[length // width * width:], width, overlaps)]
 
 
 def _chunks_of_block(elements: Sequence[Offset], block: Sequence[Offset], width: int) -> list[Chunk]:
