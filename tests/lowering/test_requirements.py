@@ -26,7 +26,6 @@ USES = {
     "arithmetic": ("", "%a = arith.add V, V : T", (2, 1)),
     "branch": ("%c: i1", "if %c -> (T) { yield V : T } else { yield V : T }", (2, 1)),
     "inside a loop": ("", "for %i = 0, 4 {\nforeach %j = 0, 4 {\n%a = arith.neg V : T\n}\n}", (4, 1)),
-    "cooperative matrix": ("", "parallel { %a = constant V : coopmatrix<Tx4x4,matrix_a> }", (2, 12)),
     "linear algebra": ("%A: memref<Tx4>", "axpby.n 1, %A, 0, %A : T, memref<Tx4>, T, memref<Tx4>", (1, 9)),
 }
 
@@ -36,13 +35,14 @@ def lowered(text: str, device: Device, form: str | None = None) -> None:
     lower(function, device, LoweringOptions(form))  # type: ignore[arg-type]
 
 
-def refused(text: str, device: Device, place: tuple[int, int]) -> str:
+def refused(text: str, device: Device, place: tuple[int, int], form: str | None = None) -> str:
     """Return the message and the hint of the error, which must point at `place`."""
     (function,) = parse(text)
+    options = LoweringOptions(form)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError) as raised:
-        lower(function, device, LoweringOptions())
+        lower(function, device, options)
     with pytest.raises(UnsupportedError):
-        tunables(function, device, LoweringOptions())
+        tunables(function, device, options)
     (diagnostic,) = raised.value.diagnostics
     assert diagnostic.span is not None
     assert (diagnostic.span.line, diagnostic.span.column) == place
@@ -149,3 +149,26 @@ def test_atomic_updates_of_32_bits_need_nothing() -> None:
     text = "func @f(%A: memref<T>) { axpby.n.atomic 1, %A, 3, %A : E, memref<T>, E, memref<T> }"
     for element in ("i8", "f16", "f32", "i32", "u32"):
         lowered(text.replace("T", element).replace("E", element), replace(GPU, has_atomic64=False))
+
+
+MATRIX = """func @f(%M: memref<f32x8x8>) { parallel {
+%A = cooperative_matrix_load %M[0, 0] : coopmatrix<f32x4x4,matrix_a> } }"""
+
+
+@pytest.mark.parametrize(("device", "form"), [(CPU, "subgroup"), (GPU, None), (H200, None)])
+def test_cooperative_matrices_that_work_items_would_share(device: Device, form: str | None) -> None:
+    message = refused(MATRIX, device, (2, 1), form)
+    assert "instruction cooperative_matrix_load computes with cooperative matrices" in message
+    assert "in the sub-group form do not" in message
+
+
+@pytest.mark.parametrize("form", [None, "vector"])
+def test_cooperative_matrices_of_one_work_item(form: str | None) -> None:
+    lowered(MATRIX, CPU, form)
+
+
+@pytest.mark.parametrize(("type_", "missing"), [("f64", "has_fp64"), ("f16", "has_fp16")])
+def test_components_of_cooperative_matrices(type_: str, missing: str) -> None:
+    text = f"func @f() {{ parallel {{\n%a = constant 1 : coopmatrix<{type_}x4x4,matrix_a> }} }}"
+    lowered(text, CPU)
+    refused(text, replace(CPU, **{missing: False}), (2, 1))
