@@ -192,7 +192,7 @@ def test_the_signature_is_that_of_calls():
         "D: 'memref<f32x16x16x?>', *, group_size: 'int | tuple[int, int, int] | None' = None) -> None")
     assert signature.bind(1.0, "A", C="C", B="B", D="D").args == (1.0, "A", "B", "C", "D")
     assert [*inspect.signature(scaling()).bind(x=1).arguments] == ["x"]
-    assert [*inspect.signature(tl_dpnp.Kernel).parameters] == ["program", "options", "queue"]
+    assert [*inspect.signature(tl_dpnp.Kernel).parameters] == ["program", "options", "queue", "has_axes"]
 
 
 @TARGETS
