@@ -118,7 +118,9 @@ def test_work_items_meet_in_all_ways():
             seen.add(type(operation))
             meetings |= {(type(operation), type(inner).__bases__[0]) for region in operation.regions
                          for inner in region if isinstance(inner, ops.SubgroupExchange)}
-    wanted = [kind for kind in ops.INSTRUCTIONS if kind.among == "sub-group" or "sub-group" in kind.together]
+    # Cooperative matrices are not drawn yet.
+    wanted = [kind for kind in ops.INSTRUCTIONS if not kind.__name__.startswith("CooperativeMatrix")
+              and (kind.among == "sub-group" or "sub-group" in kind.together)]
     assert len(wanted) == 15
     assert seen >= {*wanted, ops.NumSubgroups, ops.SubgroupSize, ops.Barrier}
     assert {(ops.For, ops.SubgroupReduce), (ops.If, ops.SubgroupExclusiveScan)} <= meetings
