@@ -74,7 +74,7 @@ def analyse(function: ops.Function, device: Device, options: LoweringOptions) ->
     Raises UnsupportedError for types that the target or the device does not compute with and for temporaries that do
     not fit.
     """
-    check_requirements(function, device, options.form)
+    check_requirements(function, device)
     canonical = canonicalize(function)
     placements = place_temporaries(canonical, device.local_memory)
     temporaries = local_memory_of(list(placements.values()))

@@ -21,28 +21,21 @@ _NO_ATOMICS = "use elements of 32 bits; or leave .atomic away if no two work-gro
 _NO_ATOMIC_PRODUCTS = "use a beta of a real type; or leave .atomic away if no two work-groups write to the same element"
 
 
-def check_requirements(function: ops.Function, device: Device, form: str | None = None) -> None:
+def check_requirements(function: ops.Function, device: Device) -> None:
     """Raise UnsupportedError, with its place, at the first parameter or instruction that needs what a device lacks.
 
-    That is complex numbers, f64, f16 and atomic updates of numbers of 64 bits on some, and cooperative matrices
-    wherever work-items share them: on devices that are no CPUs, and where the user asks for the sub-group form.
+    That is complex numbers, f64, f16 and atomic updates of numbers of 64 bits on some.
     """
-    shares = not device.is_cpu or form == "subgroup"
-    for message, span, hint in _unmet(function, device, shares):
+    for message, span, hint in _unmet(function, device):
         raise UnsupportedError(message, [] if span == ops.NO_SPAN else [Diagnostic(message, span, hint)])
 
 
-def _unmet(function: ops.Function, device: Device, shares: bool) -> Iterator[tuple[str, Span, str]]:
+def _unmet(function: ops.Function, device: Device) -> Iterator[tuple[str, Span, str]]:
     """Yield what is missing, where it is needed, and what to write instead."""
     for parameter in function.parameters:
         yield from _types(f"@{function.name}", (parameter,), parameter.span, device)
     for operation in function.body.walk():
         where = f"instruction {operation.mnemonic}"
-        if operation.is_cooperative and shares:
-            # In the sub-group form Intel's runtime for CPUs (2024.2) stores to wrong addresses with AVX2; other
-            # devices were not there to try it on.
-            yield (f"{where} computes with cooperative matrices, and kernels for {device.name} in the sub-group form "
-                   "do not", operation.span, 'use form="vector" on a CPU, target="reference", or linear algebra')
         yield from _types(where, (*operation.operands, *operation.results), operation.span, device)
         if isinstance(operation, ops.LinearAlgebra) and operation.atomic:
             yield from _atomic_update(where, operation, device)
