@@ -85,7 +85,8 @@ def _refuse_matrices(function: ops.Function, device: Device) -> None:
             message = (f"instruction {operation.mnemonic} computes with cooperative matrices, and kernels for "
                        f"{device.name} in the sub-group form do not")
             raise UnsupportedError(message, [Diagnostic(
-                message, operation.span, 'use form="vector" on a CPU, target="reference", or linear algebra')])
+                message, operation.span, 'use target="reference" or linear algebra; on a CPU, a function without '
+                'work_group_size and subgroup_size runs in the vector form')])
 
 
 def _subgroup_size(analysis: Analysis) -> int:
