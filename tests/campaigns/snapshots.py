@@ -40,7 +40,7 @@ class Snapshot:
         if kind.__name__ == "FusedFunction":
             value, kind = value.function, types.FunctionType
         if isinstance(value, _PLAIN):
-            return kind.__name__, _number(value) if isinstance(value, float | np.floating) else repr(value)
+            return kind.__name__, _number(value) if isinstance(value, float | complex | np.inexact) else repr(value)
         if isinstance(value, enum.Enum):
             return kind.__name__, value.name
         if isinstance(value, types.ModuleType | types.BuiltinFunctionType | np.ufunc):
@@ -106,17 +106,15 @@ class Snapshot:
 
 
 def _number(value: Any) -> Any:
-    return np.float64(value)
+    return np.complex128(value) if isinstance(value, complex | np.complexfloating) else np.float64(value)
 
 
 def difference(plain: Any, fused: Any, where: str = "") -> str:
     """Return the first difference of two states in words, nothing if there is none."""
     if isinstance(plain, np.ndarray) and isinstance(fused, np.ndarray):
         return _of_arrays(plain, fused, where)
-    if isinstance(plain, np.floating) and isinstance(fused, np.floating):
-        # The sign of a NaN means nothing, and it is that of whatever operand the processor took it from.
-        signs = bool(np.isnan(plain)) or np.signbit(plain) == np.signbit(fused)
-        same = _close(np.asarray(plain), np.asarray(fused)) and signs
+    if isinstance(plain, np.inexact) and isinstance(fused, np.inexact):
+        same = type(plain) is type(fused) and _close(np.asarray(plain), np.asarray(fused)) and _same_signs(plain, fused)
         return "" if same else f"{where}: {fused!r} for {plain!r}"
     if isinstance(plain, list | tuple) and type(plain) is type(fused) and len(plain) == len(fused) \
             and plain[:1] + fused[:1] not in (("raised", "returned"), ("returned", "raised")):
@@ -127,6 +125,18 @@ def difference(plain: Any, fused: Any, where: str = "") -> str:
                 return found
         return ""
     return "" if type(plain) is type(fused) and plain == fused else f"{where}: {_short(fused)} for {_short(plain)}"
+
+
+def _same_signs(plain: Any, fused: Any) -> bool:
+    """Return whether signs agree that a program can tell apart.
+
+    The sign of a NaN means nothing, and it is that of whatever operand the processor took it from.  One part of a
+    complex number may be the rounding of what cancelled, as large as the other part lets it be; nor does its sign then.
+    """
+    if isinstance(plain, np.complexfloating):
+        pairs = [(a, b) for a, b in ((plain.real, fused.real), (plain.imag, fused.imag)) if a == 0 == b or np.isinf(a)]
+        return all(np.isnan(a) or np.signbit(a) == np.signbit(b) for a, b in pairs)
+    return bool(np.isnan(plain)) or bool(np.signbit(plain) == np.signbit(fused))
 
 
 def _short(value: Any) -> str:

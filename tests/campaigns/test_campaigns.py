@@ -152,6 +152,12 @@ def test_a_seed_is_drawn_and_printed(capsys: pytest.CaptureFixture, monkeypatch:
     (np.float32(np.nan), np.float32(-np.nan), True),
     (np.float64(0.0), np.float64(-0.0), False),
     (np.float64(1.0), np.float64(np.nan), False),
+    (np.complex128(complex(1.0, -0.02661288)), np.complex128(complex(1.0, -0.02661289)), True),  # it was a complex64
+    (np.complex128(complex(1.0, -1e-9)), np.complex128(complex(1.0, 1e-9)), True),
+    (np.complex128(complex(1.0, 0.0)), np.complex128(complex(1.0, -0.0)), False),
+    (np.complex128(complex(1.0, np.inf)), np.complex128(complex(1.0, -np.inf)), False),
+    (np.complex128(complex(1.0, 2.0)), np.complex128(complex(1.0, 2.1)), False),
+    (np.complex128(1.0), np.float64(1.0), False),
 ])
 def test_scalars_are_compared_with_their_signs_but_for_nan(plain: Any, fused: Any, is_same: bool) -> None:
     assert (difference(plain, fused) == "") == is_same
