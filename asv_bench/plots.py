@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +52,48 @@ def _best(measurements: list[Measurement], name: str) -> float:
     return max(m.facts[name] for m in measurements)
 
 
-def _axes(title: str) -> tuple[Any, Any]:
+def _axes(title: str, rows: int = 2, height: float = 8.0) -> tuple[Any, Any]:
+    """Return a figure with axes below one another: as wide as the text of a page, so that labels keep their size."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5.4), layout="constrained")
+    figure, axes = pyplot.subplots(rows, 1, figsize=(8, height), layout="constrained")
     figure.suptitle(title)
     return figure, axes
+
+
+def _legend(figure: Any, *axes: Any) -> None:
+    """Say what the markers are below the axes, where that hides none."""
+    known = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=len(_STYLES))
+
+
+def overview(rows: list[render.Won]) -> Any:
+    """Draw how many times as fast as libraries each section is, on a logarithmic axis."""
+    figure, axis = _axes("Times as fast as a library, geometric means", 1, 1.6 + 0.3 * len(rows))
+    for peer, (colour, marker) in _STYLES.items():
+        known = [(won.means[peer], number) for number, won in enumerate(rows) if peer in won.means]
+        if known:
+            axis.plot(*zip(*known, strict=True), marker, color=colour, label=f"as {peer}", markersize=7)
+    axis.axvline(1, color="black", linewidth=1)
+    axis.set_yticks(range(len(rows)), [won.title for won in rows])
+    axis.set(xscale="log", xlabel="times as fast")
+    axis.invert_yaxis()
+    _ticks(axis.xaxis)
+    axis.grid(True, alpha=0.25)
+    _legend(figure, axis)
+    return figure
+
+
+def _ticks(axis: Any) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 of each decade, in plain numbers, which leaves them room."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def roofline(report: Report) -> Any:
@@ -83,8 +117,8 @@ def roofline(report: Report) -> Any:
                 axis.scatter([intensity[case] for case in speeds], list(speeds.values()), 28, color=colour,
                              marker=marker, label=peer, alpha=0.85, zorder=3)
         axis.set(xscale="log", yscale="log", title=element, xlabel="operations per byte", ylabel="GF/s")
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_major_formatter("{x:g}")
+        _ticks(axis.xaxis)
+        _ticks(axis.yaxis)
         axis.grid(True, which="both", alpha=0.25)
         axis.legend(loc="lower right")
     return figure
@@ -107,7 +141,7 @@ def by_shape(report: Report) -> Any:
         axis.set(title=element, ylabel="of the FMA peak" if of_peak else report.unit)
         axis.set_ylim(bottom=0, top=1.05 if of_peak else None)
         axis.grid(True, alpha=0.25)
-        axis.legend(loc="lower right" if of_peak else "upper left")
+    _legend(figure, *axes)
     return figure
 
 
@@ -133,16 +167,20 @@ _FIGURES = {
 }
 
 
-def _figure(report: Report, images: Path) -> str:
-    """Draw the figure of a report as PNG and SVG; returns the Markdown that shows it."""
+def _figure(name: str, title: str, draw: Callable[[], Any], images: Path) -> str:
+    """Draw a figure as PNG and SVG; returns the Markdown that shows it."""
     from matplotlib import pyplot, rc_context
 
-    with rc_context({"svg.hashsalt": report.section}):  # the same numbers give the same file
-        figure = _FIGURES[report.section](report)
-        figure.savefig(images / f"{report.section}.png", dpi=110)
-        figure.savefig(images / f"{report.section}.svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": name}):  # the same numbers give the same file
+        figure = draw()
+        figure.savefig(images / f"{name}.png", dpi=110)
+        figure.savefig(images / f"{name}.svg", metadata={"Date": None})
         pyplot.close(figure)
-    return f"![{report.title}](images/{report.section}.png)\n\nThe same as [SVG](images/{report.section}.svg)."
+    return f"![{title}](images/{name}.png)\n\nThe same as [SVG](images/{name}.svg)."
+
+
+def _section_figure(report: Report, images: Path) -> str:
+    return _figure(report.section, report.title, lambda: _FIGURES[report.section](report), images)
 
 
 def _machine(reports: list[Report]) -> str:
@@ -157,12 +195,16 @@ def write(reports: list[Report], folder: Path) -> Path:
     """Write the page and its figures below `folder`; returns the page's path."""
     images = folder / "images"
     images.mkdir(parents=True, exist_ok=True)
-    parts = [_TITLE, *filter(None, [render.opening(reports)]), _INTRODUCTION.strip(), _machine(reports)]
+    parts = [_TITLE]
+    if rows := render.won(reports):
+        parts += [_figure("overview", "Times as fast as a library", lambda: overview(rows), images),
+                  render.opening(reports)]
+    parts += [_INTRODUCTION.strip(), _machine(reports)]
     for report in reports:
         text = render.markdown(report)
         if report.section in _FIGURES:
             head, _, table = text.rpartition("\n\n| case |")
-            text = f"{head}\n\n{_figure(report, images)}\n\n| case |{table}"
+            text = f"{head}\n\n{_section_figure(report, images)}\n\n| case |{table}"
         parts.append(text)
     page = folder / "benchmarks.md"
     lines = "\n\n".join(parts).splitlines()

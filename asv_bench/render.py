@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .benchmarks.results import Measurement, Report
 from .benchmarks.timing import geometric_mean
 
-__all__ = ["header", "line", "markdown", "opening", "summary"]
+__all__ = ["Won", "header", "line", "markdown", "opening", "summary", "won"]
 
 #: The libraries that sections compare with.
 _LIBRARIES = {"numpy": "NumPy", "dpnp": "dpnp"}
@@ -52,18 +54,35 @@ def header(report: Report) -> str:
             "Ratios are times of the peer over those of tl_dpnp in the same rounds: median [quartiles].")
 
 
-def opening(reports: list[Report]) -> str:
-    """Return what is won and what is lost, on one screen: a line for each section with a library beside us."""
-    rows, missed = [], []
+class Won(NamedTuple):
+    """Of a section: geometric means of how many times as fast as libraries, and how many cases are slower than one."""
+
+    title: str
+    means: dict[str, float]
+    slower: int
+    cases: int
+
+
+def won(reports: list[Report]) -> list[Won]:
+    """Return what is won and what is lost in each section with a library beside us."""
+    found = []
     for report in reports:
         ratios = {peer: [m.ratios[peer].median for m in report.measurements if peer in m.ratios] for peer in _LIBRARIES}
-        if any(ratios.values()):
-            means = [f"{geometric_mean(found):.2f}" if found else "" for found in ratios.values()]
-            cases = {m.case for m in report.measurements if any(peer in m.ratios for peer in ratios)}
-            slower = {m.case for m in report.measurements for peer in ratios
-                      if peer in m.ratios and m.ratios[peer].median < 1}
-            rows.append([report.title, *means, f"{len(slower)} of {len(cases)}"])
-        missed += [f"{report.title}: {v.what}: {v.target}, found {v.value:.3g}" for v in report.verdicts if not v.met]
+        cases = {m.case for m in report.measurements if any(peer in m.ratios for peer in ratios)}
+        slower = {m.case for m in report.measurements for peer in ratios
+                  if peer in m.ratios and m.ratios[peer].median < 1}
+        if cases:
+            means = {peer: geometric_mean(values) for peer, values in ratios.items() if values}
+            found.append(Won(report.title, means, len(slower), len(cases)))
+    return found
+
+
+def opening(reports: list[Report]) -> str:
+    """Return that on one screen, a line for each section, and the targets that were missed."""
+    missed = [f"{report.title}: {v.what}: {v.target}, found {v.value:.3g}"
+              for report in reports for v in report.verdicts if not v.met]
+    rows = [[w.title, *(f"{w.means[peer]:.2f}" if peer in w.means else "" for peer in _LIBRARIES),
+             f"{w.slower} of {w.cases}"] for w in won(reports)]
     if not rows:
         return ""
     rows = [["times as fast, geometric mean", *(f"as {name}" for name in _LIBRARIES.values()), "cases slower"],

@@ -75,12 +75,13 @@ def test_the_page_and_its_figures(tmp_path):
 
     page = write([canned("memory", "roofline"), canned("cache-resident", "FMA peak")], tmp_path)
     text = page.read_text()
-    for section in ("memory", "cache-resident"):
+    for section in ("overview", "memory", "cache-resident"):
         assert (tmp_path / "images" / f"{section}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / "images" / f"{section}.svg").read_text()
         assert f"(images/{section}.png)" in text
     assert "Slower than the peer: f32 4x4x4 (numpy 0.90)" in text
     opening, _, _ = text.partition("## How it was measured")
+    assert "(images/overview.png)" in opening
     head, _, *rows = [line for line in opening.splitlines() if line.startswith("|")]
     assert head == "| times as fast, geometric mean | as NumPy | as dpnp | cases slower |"
     assert rows == [f"| Section {name} | 0.90 |  | 3 of 3 |" for name in ("memory", "cache-resident")]
