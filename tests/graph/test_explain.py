@@ -79,6 +79,9 @@ def test_it_is_also_data_and_a_picture():
     picture = ElementTree.fromstring(explanation.svg())
     frames = [e for e in picture.iter("{http://www.w3.org/2000/svg}rect") if e.get("stroke-dasharray")]
     assert len(frames) == len(explanation.kernels)
+    captions = [e for e in picture.iter("{http://www.w3.org/2000/svg}text") if e.text.startswith("@")]
+    for frame, caption in zip(frames, captions, strict=True):  # DejaVu Sans, a wide font, takes 6.2 for a character
+        assert int(caption.get("x")) + 6.2 * len(caption.text) <= int(frame.get("x")) + int(frame.get("width"))
 
 
 def test_a_method_and_what_is_no_function():

@@ -29,6 +29,8 @@ from tl_dpnp.graph.trace import Trace
 __all__ = ["draw"]
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 150, 34, 18, 26, 24
+#: A character's width at the font size of 11, of wide fonts without serifs.
+_CHARACTER = 6.6
 _COLORS = ("#dbeafe", "#dcfce7", "#fef9c3", "#fae8ff", "#ffedd5", "#e0f2fe")
 
 
@@ -127,12 +129,13 @@ def _draw_kernel(
                 picture.line(start, places[node])
     for root, array in zip(region.roots, region.outputs, strict=True):
         slots[array.slot] = places.get(root, (first, top))
-    width = _GAP_X + columns * (_WIDTH + _GAP_X)
+    caption = f"@{step.report.kernel.name}, {region.groups} work-groups"
+    width = max(_GAP_X + columns * (_WIDTH + _GAP_X), 20 + round(_CHARACTER * len(caption)))
     height = 30 + len(rows) * (_HEIGHT + _GAP_Y)
     picture.frames.append(
         f'<rect x="{first}" y="{top}" width="{width}" height="{height}" rx="10" fill="{color}" fill-opacity="0.35" '
         f'stroke="#2563eb" stroke-dasharray="5,3"/><text x="{first + 10}" y="{top + 17}" fill="#1d4ed8">'
-        f"@{escape(step.report.kernel.name)}, {region.groups} work-groups</text>"
+        f"{escape(caption)}</text>"
     )
     picture.width, picture.height = max(picture.width, first + width + _MARGIN), max(picture.height, top + height + 24)
     return first + width + 2 * _GAP_X, top + height + _GAP_Y
