@@ -1,9 +1,10 @@
-"""A batch divided over the processes of a Dask cluster, by `map_blocks` and by `apply_gufunc`.
+"""A batch divided over the processes of a Dask cluster: by `map_blocks`, and by `apply_gufunc`.
 
 The kernel travels in the tasks, as its source and options; with a disk cache that the workers share, one of them
 compiles it and the others read it.  Prints the efficiency: the time here over the time on n workers, times n.
 """
 
+import argparse
 import sys
 import time
 
@@ -26,7 +27,7 @@ func @products(%A: memref<f32x16x16x?>, %B: memref<f32x16x16>, %C: memref<f32x16
   gemm.n.n 1.0, %B, %a, 0.0, %c : f32, memref<f32x16x16>, memref<f32x16x16>, f32, memref<f32x16x16>
 }
 """
-BATCH, WORKERS = 4_000, 2
+WORKERS = 2
 
 
 def products(A, B, kernel):
@@ -50,9 +51,12 @@ def timed(function):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch", type=int, default=4_000)
+    batch = parser.parse_args().batch
     random = np.random.default_rng(0)
     # Small integers, whose sums f32 has exactly: the results are the same in any order.
-    A = random.integers(-4, 5, (BATCH, 16, 16)).astype("f4")
+    A = random.integers(-4, 5, (batch, 16, 16)).astype("f4")
     B = random.integers(-4, 5, (16, 16)).astype("f4")
     kernel = tl_dpnp.compile(SOURCE)
     here, alone = timed(lambda: products(A, B, kernel))
@@ -61,13 +65,14 @@ def main():
     with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}), \
             LocalCluster(n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, \
             Client(cluster) as client:
-        chunked = client.persist(da.from_array(A, chunks=(BATCH // WORKERS, 16, 16)))
+        chunked = client.persist(da.from_array(A, chunks=(-(-batch // WORKERS), 16, 16)))
         blocks = chunked.map_blocks(products, B, kernel, dtype="f4", meta=np.empty((0, 0, 0), "f4"))
         by_blocks, together = timed(lambda: client.persist(blocks).compute())
         gufunc = da.apply_gufunc(products, "(i,k),(k,j)->(i,j)", chunked, B, kernel=kernel, output_dtypes="f4")
         assert (by_blocks == here).all()
         assert (gufunc.compute() == here).all()
-    print(f"checked: {WORKERS} workers, map_blocks and apply_gufunc, all bits agree with one process")
+    print(f"checked: {batch} matrices on {WORKERS} workers, by map_blocks and apply_gufunc")
+    print("all bits agree with one process")
     print(f"here {alone * 1e3:.1f} ms, workers {together * 1e3:.1f} ms, copies between processes included: efficiency "
           f"{alone / (together * WORKERS):.2f}")
 

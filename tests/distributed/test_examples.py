@@ -20,13 +20,21 @@ def run(*command):
     return result.stdout
 
 
-def test_dask_on_two_workers():
+#: The second of two shares is smaller than the first.
+ODD = 4_001
+
+
+@pytest.mark.parametrize("batch", [4_000, ODD])
+def test_dask_on_two_workers(batch):
     pytest.importorskip("dask.array")
     pytest.importorskip("distributed")
-    assert "2 workers" in run(sys.executable, ROOT / "examples" / "dask_batch.py")
+    assert f"{batch} matrices on 2 workers" in run(
+        sys.executable, ROOT / "examples" / "dask_batch.py", "--batch", batch)
 
 
-def test_mpi_on_two_ranks():
+@pytest.mark.parametrize("batch", [4_000, ODD, 1])
+def test_mpi_on_two_ranks(batch):
+    """Of one matrix, the second rank has none."""
     pytest.importorskip("mpi4py")
     beside = pathlib.Path(sys.executable).parent
     mpiexec = shutil.which("mpiexec", path=f"{beside}:{os.environ['PATH']}")
@@ -34,4 +42,9 @@ def test_mpi_on_two_ranks():
         pytest.skip("there is no mpiexec")
     root = ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in subprocess.run(
         [mpiexec, "--version"], capture_output=True, text=True, check=False).stdout else []
-    assert "2 ranks" in run(mpiexec, *root, "-n", "2", sys.executable, ROOT / "examples" / "mpi_batch.py")
+    assert f"{batch} matrices on 2 ranks" in run(
+        mpiexec, *root, "-n", "2", sys.executable, ROOT / "examples" / "mpi_batch.py", "--batch", batch)
+
+
+def test_two_queues():
+    assert "2 queues" in run(sys.executable, ROOT / "examples" / "several_queues.py", "--batch", ODD)
