@@ -142,7 +142,7 @@ $(VENV)/.installed-bench: $(SOURCES) | $(VENV)/.installed
 	@$(PIP) --quiet --editable '.[bench]'
 	@touch $@
 
-$(VENV)/.installed-docs: $(SOURCES) | $(VENV)/.installed
-	@echo "Installing Sphinx"
-	@$(PIP) --quiet --editable '.[docs]'
+$(VENV)/.installed-docs: $(SOURCES) requirements-distributed.txt | $(VENV)/.installed
+	@echo "Installing Sphinx, and Dask and MPI for the gallery"
+	@$(PIP) --quiet --editable '.[docs]' --requirement requirements-distributed.txt
 	@touch $@

@@ -58,6 +58,8 @@ autodoc_class_signature = "separated"
 
 html_theme = "furo"
 html_title = "tl_dpnp"
+html_static_path = ["sphinx_parts/site.css"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 copybutton_exclude = ".linenos, .gp, .go"
