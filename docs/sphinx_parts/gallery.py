@@ -145,8 +145,11 @@ def run(example: Example, folder: Path) -> Example:
 
 
 def _done(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, text=True, capture_output=True, timeout=600,
-                          check=False)
+    try:
+        return subprocess.run(command, cwd=folder, env=ENVIRONMENT, text=True, capture_output=True, timeout=600,
+                              check=False)
+    except FileNotFoundError as error:
+        return subprocess.CompletedProcess(command, 127, "", str(error))
 
 
 def _program(example: Example, output: str) -> Example:
