@@ -1,0 +1,58 @@
+"""What is refused in some mappings although the pages accept it, with the reasons: the rest of the table runs.
+
+The run fails where one of these is not refused, as it fails where something else is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.conformance.pages import COMPLEX
+from tests.conformance.programs import Case
+
+#: All mappings, the interpreter included: what the verifier refuses.
+EVERYWHERE = ("interpreter", "vector", "subgroup", "cuda")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Cases that are refused in some mappings, with an error that `error` is found in; `reason` is for the table."""
+
+    mappings: tuple[str, ...]
+    of: Callable[[Case], bool]
+    error: str
+    reason: str
+
+    def explains(self, failure: str) -> bool:
+        """Return whether this is the error."""
+        return re.search(self.error, failure) is not None
+
+
+def _words(pattern: str) -> Callable[[Case], bool]:
+    return lambda case: re.fullmatch(pattern, case.word) is not None
+
+
+def _is_complex(case: Case) -> bool:
+    return bool(set(case.types) & set(COMPLEX))
+
+
+#: The first that is of a case counts.
+REFUSALS = (
+    Refusal(EVERYWHERE, lambda case: _is_complex(case) and case.word.removeprefix("native_") in ("abs", "exp", "exp2"),
+            "has type|works on floats", "not of complex numbers yet"),
+    Refusal(EVERYWHERE, _words("expandc2r"), "unknown word", "not there yet"),
+    Refusal(EVERYWHERE, lambda case: case.entry.harness == "iterations", "stands inside a foreach",
+            "not in `foreach` yet, only in `parallel` and `foreach_tile`"),
+    Refusal(("vector", "subgroup", "cuda"), lambda case: ".cross_device" in case.spelling,
+            "has the scope .cross_device", "kernels are atomic within one device"),
+    Refusal(("cuda",), _is_complex, "complex numbers", "no complex numbers yet"),
+    Refusal(("subgroup", "cuda"), lambda case: case.entry.harness.startswith("matrix "), "cooperative matrices",
+            "not tried on GPUs; wrong with one runtime for CPUs"),
+)
+
+
+def refusal(case: Case, mapping: str) -> Refusal | None:
+    """Return why a case that the pages accept is refused in a mapping, None if it runs."""
+    return next((each for each in REFUSALS if mapping in each.mappings and each.of(case)), None)
