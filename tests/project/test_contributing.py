@@ -269,7 +269,7 @@ for name, shapes in {}.items():
 @pytest.mark.slow
 def test_a_function_without_a_builtin_is_refused(tmp_path):
     name, hunks = next(iter(files_of(DIFFS[2]).items()))
-    assert name.endswith("scalar.py")
+    assert name.endswith("mathematics.py")
     run(tmp_path, [f"--- a/{name}\n+++ b/{name}\n{hunks}"], NO_BUILTIN)
 
 

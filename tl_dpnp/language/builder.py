@@ -26,6 +26,7 @@ from tl_dpnp.language.constants import convert
 from tl_dpnp.language.instructions.algebra import AlgebraMethods
 from tl_dpnp.language.instructions.atomics import AtomicMethods
 from tl_dpnp.language.instructions.control import Branch, ControlMethods
+from tl_dpnp.language.instructions.mathematics import MathMethods
 from tl_dpnp.language.instructions.matrix_methods import MatrixMethods
 from tl_dpnp.language.instructions.memory import MemoryMethods
 from tl_dpnp.language.instructions.parallel import ParallelMethods
@@ -98,8 +99,8 @@ def build_module(*builders: FunctionBuilder) -> Module:
 
 
 class FunctionBuilder(
-    ScalarMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, ParallelMethods, SubgroupMethods,
-    MatrixMethods, AlgebraMethods,
+    ScalarMethods, MathMethods, MemoryMethods, AtomicMethods, ViewMethods, ControlMethods, ParallelMethods,
+    SubgroupMethods, MatrixMethods, AlgebraMethods,
 ):
     """Builds one function.
 

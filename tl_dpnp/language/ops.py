@@ -3,6 +3,7 @@
 from tl_dpnp.language.instructions.algebra import *
 from tl_dpnp.language.instructions.atomics import *
 from tl_dpnp.language.instructions.control import *
+from tl_dpnp.language.instructions.mathematics import *
 from tl_dpnp.language.instructions.matrices import *
 from tl_dpnp.language.instructions.matrix_accesses import *
 from tl_dpnp.language.instructions.matrix_apply import *

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import SCOPES, SEMANTICS, Element, Indices, Memref, Result, Scope, Semantics, Spelled
 from tl_dpnp.language.building import Argument, Building
-from tl_dpnp.language.instructions.scalar import MATHEMATICS
+from tl_dpnp.language.instructions.mathematics import MATHEMATICS
 from tl_dpnp.language.ir import Value, memref_type
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors

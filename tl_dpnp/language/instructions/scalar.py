@@ -1,24 +1,21 @@
-"""Scalar instructions: arithmetic, mathematics, comparisons, casts, and the place in the launch.
+"""Scalar instructions: arithmetic, comparisons, casts, and the place in the launch.
 
-Source: tensor language reference, sections "Arithmetic", "Cast", "Comparison", "Group id" and "Group size"; the
-mathematics is this project's extension.
+Source: tensor language reference, sections "Arithmetic", "Cast", "Comparison", "Group id" and "Group size".
 """
 
 from __future__ import annotations
 
 import builtins
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tl_dpnp.language.assembly import Arguments, Kind, Result, Spelled, axis_errors
+from tl_dpnp.language.assembly import Kind, Result, Spelled, axis_errors
 from tl_dpnp.language.building import Argument, Building
 from tl_dpnp.language.extents import AXES, Axis
 from tl_dpnp.language.instructions.componentwise import matrix_errors, on_components
 from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Value, matrix_type, scalar_type
-from tl_dpnp.language.rule_error import RuleError, counted
+from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType
@@ -41,79 +38,6 @@ UNARY: dict[str, tuple[str, ...]] = {
     "not": ("signed", "unsigned", "boolean"),
     "conj": ("complex",),
 }
-
-
-class MathFunction(NamedTuple):
-    """A function of ``math``: the number of its operands, the kinds of scalar that it accepts, and its meaning.
-
-    `meaning` takes NumPy, which this module does not import, and operands in f64, and its result is rounded to the
-    type; if `is_exact`, it takes operands of the type and stays in it.
-    """
-
-    operands: int
-    kinds: tuple[str, ...]
-    meaning: Callable[..., Any]
-    is_exact: bool = False
-
-
-_FLOATS, _REALS = ("float",), ("signed", "unsigned", "float")
-
-
-def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a · b + c, exact before its rounding to f64."""
-    plain = a * b + c
-    exact = all(map(math.isfinite, (a, b, c)))
-    if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
-        return plain  # carries NaN, infinities and the sign of zero
-    try:
-        return np.float64(float(total))
-    except OverflowError:
-        return np.float64(math.inf if total > 0 else -math.inf)
-
-
-#: Scalar mathematics (an extension), with the names and the special values of C (ISO C, annex F.10): min and max of a
-#: number and NaN give the number; rint rounds halves to even.
-MATHEMATICS: dict[str, MathFunction] = {
-    "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
-    "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
-    "exp2": MathFunction(1, _FLOATS, lambda np, x: np.exp2(x)),
-    "log2": MathFunction(1, _FLOATS, lambda np, x: np.log2(x)),
-    "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
-    "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
-    "sin": MathFunction(1, _FLOATS, lambda np, x: np.sin(x)),
-    "cos": MathFunction(1, _FLOATS, lambda np, x: np.cos(x)),
-    "tanh": MathFunction(1, _FLOATS, lambda np, x: np.tanh(x)),
-    "expm1": MathFunction(1, _FLOATS, lambda np, x: np.expm1(x)),
-    "log1p": MathFunction(1, _FLOATS, lambda np, x: np.log1p(x)),
-    "log10": MathFunction(1, _FLOATS, lambda np, x: np.log10(x)),
-    "cbrt": MathFunction(1, _FLOATS, lambda np, x: np.cbrt(x)),
-    "erf": MathFunction(1, _FLOATS, lambda np, x: np.float64(math.erf(x))),
-    "tan": MathFunction(1, _FLOATS, lambda np, x: np.tan(x)),
-    "asin": MathFunction(1, _FLOATS, lambda np, x: np.arcsin(x)),
-    "acos": MathFunction(1, _FLOATS, lambda np, x: np.arccos(x)),
-    "atan": MathFunction(1, _FLOATS, lambda np, x: np.arctan(x)),
-    "atan2": MathFunction(2, _FLOATS, lambda np, y, x: np.arctan2(y, x)),
-    "sinh": MathFunction(1, _FLOATS, lambda np, x: np.sinh(x)),
-    "cosh": MathFunction(1, _FLOATS, lambda np, x: np.cosh(x)),
-    "asinh": MathFunction(1, _FLOATS, lambda np, x: np.arcsinh(x)),
-    "acosh": MathFunction(1, _FLOATS, lambda np, x: np.arccosh(x)),
-    "atanh": MathFunction(1, _FLOATS, lambda np, x: np.arctanh(x)),
-    "hypot": MathFunction(2, _FLOATS, lambda np, x, y: np.hypot(x, y)),
-    "floor": MathFunction(1, _FLOATS, lambda np, x: np.floor(x), is_exact=True),
-    "ceil": MathFunction(1, _FLOATS, lambda np, x: np.ceil(x), is_exact=True),
-    "trunc": MathFunction(1, _FLOATS, lambda np, x: np.trunc(x), is_exact=True),
-    "rint": MathFunction(1, _FLOATS, lambda np, x: np.rint(x), is_exact=True),
-    "copysign": MathFunction(2, _FLOATS, lambda np, x, y: np.copysign(x, y), is_exact=True),
-    "abs": MathFunction(1, _REALS, lambda np, x: np.abs(x), is_exact=True),
-    "min": MathFunction(2, _REALS, lambda np, x, y: np.fmin(x, y), is_exact=True),
-    "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
-    "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
-}
-#: Functions that the dialect 0.4 spells alone, and those of which it has a variant that may lose accuracy.
-_ALONE = ("exp", "log", "exp2", "log2", "sin", "cos", "abs", "min", "max")
-_NATIVE = {f"native_{kind}": MATHEMATICS[kind] for kind in ("exp", "log", "exp2", "log2", "sin", "cos")}
-#: Functions that are computed of cooperative matrices.
-_OF_MATRICES = ("abs", "min", "max")
 #: Comparisons: name → the word that stands for ``cmp.<name>`` in the dialect 0.4, which annotates the result.
 COMPARISONS: dict[str, str] = {
     "eq": "equal", "ne": "not_equal", "gt": "greater_than", "ge": "greater_than_equal", "lt": "less_than",
@@ -121,7 +45,7 @@ COMPARISONS: dict[str, str] = {
 }
 
 
-def _named(kinds: Iterable[str]) -> dict[str, str]:
+def named(kinds: Iterable[str]) -> dict[str, str]:
     """Return words that are the kinds themselves."""
     return {kind: kind for kind in kinds}
 
@@ -177,7 +101,7 @@ class Arith(ScalarOperation):
     newer_spelling = "{kind} {lhs}, {rhs} : {result._value_type}"
     example = "%c = arith.add %a, %b : f32"
     kinds = tuple(ARITHMETIC)
-    words = _named(ARITHMETIC)
+    words = named(ARITHMETIC)
 
     kind: Kind
     lhs: Operand
@@ -206,7 +130,7 @@ class Unary(ScalarOperation):
     newer_spelling = "{kind} {operand} : {result._value_type}"
     example = "%b = arith.neg %a : f32"
     kinds = tuple(UNARY)
-    words = _named(UNARY)
+    words = named(UNARY)
 
     kind: Kind
     operand: Operand
@@ -218,50 +142,6 @@ class Unary(ScalarOperation):
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
         return (group.scalar.unary(self.kind, scalar_type(self.result), group.value(self.operand)),)
-
-
-@dataclass(frozen=True)
-class Math(ScalarOperation):
-    """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`.
-
-    The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.
-    """
-
-    spelling = "math{kind} {arguments} : {result.scalar_type}"
-    newer_spelling = "{kind} {arguments} : {result._value_type}"
-    example = "%b = math.exp %a : f32"
-    kinds = tuple(MATHEMATICS)
-    words = _named((*_ALONE, *_NATIVE))
-
-    kind: Kind
-    arguments: Arguments
-    result: Result
-
-    @property
-    def function(self) -> str:
-        """The function that is computed, which of a native variant is the accurate one: that is always legal."""
-        return self.kind.removeprefix("native_")
-
-    def errors(self) -> Iterator[RuleError]:
-        if self.is_cooperative and self.kind not in _OF_MATRICES:
-            matrix = next(each for each in (*self.arguments, self.result) if not isinstance(each.type, ScalarType))
-            yield RuleError(f"{self.kind} works on scalars, not on {describe(matrix.type)}",
-                            "compute it of each component with cooperative_matrix_apply")
-            return
-        yield from super().errors()
-
-    def rules(self) -> Iterator[RuleError]:
-        given, function = len(self.arguments), (MATHEMATICS | _NATIVE).get(self.kind)
-        count = given if function is None else function.operands
-        yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
-        if given != count:
-            message = f"math.{self.kind} takes {counted(count, 'operand')}, but {given} given"
-            yield RuleError(message, f"write {counted(count, 'operand')}", min(given - 1, count))
-        yield from scalar_errors(self.arguments, self.result.type, first=0)
-
-    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        values, function = tuple(map(group.value, self.arguments)), MATHEMATICS[self.function]
-        return (group.scalar.mathematics(function.meaning, scalar_type(self.result), values, function.is_exact),)
 
 
 @dataclass(frozen=True)
@@ -498,6 +378,11 @@ class GroupSize(LaunchPlace):
         return (group.scalar.from_python(group.launch.extents[AXES.index(self.axis)], INDEX),)
 
 
+def part_type(whole: ScalarType | CooperativeMatrixType) -> ScalarType | CooperativeMatrixType:
+    """Return the type of the parts of complex numbers, or of the matrix of them; of others the type itself."""
+    return whole.part if isinstance(whole, ScalarType) else replace(whole, component=whole.component.part)
+
+
 class ScalarMethods(Building):
     """What a function builder has for scalar instructions."""
 
@@ -534,12 +419,6 @@ class ScalarMethods(Building):
     def neg(self, operand: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``arith.neg``"""
         return self.arith("neg", operand, type=type, name=name)
-
-    def math(self, kind: str, *arguments: Argument, type: ScalarType | None = None, name: str = "") -> Value:
-        """``math.<kind>``; `type` is needed where no operand is a value."""
-        value_type = self._value_type(type, *arguments)
-        values = tuple(self._operand(argument, value_type) for argument in arguments)
-        return self._add_value(Math(kind=kind, arguments=values, result=self._result(value_type, name)))
 
     def cmp(self, kind: str, lhs: Argument, rhs: Argument, *, type: ScalarType | None = None, name: str = "") -> Value:
         """``cmp.<kind>``; `type` is needed where no operand is a value."""
@@ -583,8 +462,7 @@ class ScalarMethods(Building):
 
     def _part(self, kind: builtins.type[Part], operand: Argument, type: ScalarType | None, name: str) -> Value:
         whole = self._value_type(type, operand)
-        part = whole.part if isinstance(whole, ScalarType) else replace(whole, component=whole.component.part)
-        return self._add_value(kind(operand=self._operand(operand, whole), result=self._result(part, name)))
+        return self._add_value(kind(operand=self._operand(operand, whole), result=self._result(part_type(whole), name)))
 
     def group_id(self, axis: Axis = AXES[0], *, name: str = "") -> Value:
         """``group_id``"""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.language.assembly import Lane, Result, Spelled
 from tl_dpnp.language.building import Argument, Building
-from tl_dpnp.language.instructions.scalar import ARITHMETIC, MATHEMATICS
+from tl_dpnp.language.instructions.mathematics import MATHEMATICS
+from tl_dpnp.language.instructions.scalar import ARITHMETIC
 from tl_dpnp.language.ir import Constant, Operand, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import kind_errors, scalar_errors
