@@ -40,8 +40,6 @@ def _is_complex(case: Case) -> bool:
 
 #: The first that is of a case counts.
 REFUSALS = (
-    Refusal(EVERYWHERE, lambda case: _is_complex(case) and case.word.removeprefix("native_") in ("abs", "exp", "exp2"),
-            "has type|works on floats", "not of complex numbers yet"),
     Refusal(EVERYWHERE, _words("expandc2r"), "unknown word", "not there yet"),
     Refusal(EVERYWHERE, lambda case: case.entry.harness == "iterations", "stands inside a foreach",
             "not in `foreach` yet, only in `parallel` and `foreach_tile`"),

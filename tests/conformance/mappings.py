@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,13 +27,14 @@ _MANTISSA = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53, "c32": 24, "c64": 53}
 class Mapping:
     """A way to run programs: `run` does it, in place on NumPy arrays, or only compiles; `needs` is a package.
 
-    `run` raises `TLError` for what it refuses. It is given so many programs at once.
+    Without `run` it is the interpreter, which gives what the others are compared with. `run` raises `TLError` for what
+    it refuses. It is given so many programs at once.
     """
 
     name: str
     title: str
     needs: str
-    run: Callable[[Function, list[Any]], None]
+    run: Callable[[Function, list[Any]], None] | None
     together: int = 12
     only_compiles: bool = False
 
@@ -53,16 +54,15 @@ class Mapping:
     def failure(self, batch: Sequence[Case]) -> str | None:
         """Return what is wrong with programs that run together."""
         try:
-            (function,) = parse(joined(batch)[0])
+            function, expected = _interpreted(tuple(batch))
             arguments = [array for case in batch for array in case.arrays()]
-            expected = copy.deepcopy(arguments)
-            interpret(function, expected, (1, 1, 1))
-            self.run(function, arguments)
+            if self.run is not None:
+                self.run(function, arguments)
         except TLError as error:
             return f"{type(error).__name__}: {str(error).splitlines()[0]}"
         except Exception as error:  # whatever a compiler breaks with is a finding
             return f"no error of the language, but {type(error).__name__}: {error}"
-        if self.only_compiles:
+        if self.run is None or self.only_compiles:
             return None
         types = [type for case in batch for type in case.parameters.values()]
         return next((f"{type}: the interpreter gives {a.ravel(order='K')}, this {b.ravel(order='K')}"
@@ -81,9 +81,13 @@ def _agree(type: str, expected: np.ndarray, actual: np.ndarray) -> bool:
                        equal_nan=True)
 
 
-def _interpret(function: Function, arguments: list[Any]) -> None:
-    kernel = tl_dpnp.compile(function, target="reference")
-    kernel(*arguments, group_size=(1, 1, 1))
+@functools.cache
+def _interpreted(batch: tuple[Case, ...]) -> tuple[Function, list[Any]]:
+    """Return the function of some programs, and its arguments after a run by the interpreter."""
+    (function,) = parse(joined(batch)[0])
+    arguments = [array for case in batch for array in case.arrays()]
+    interpret(function, arguments, (1, 1, 1))
+    return function, arguments
 
 
 def _on_device(form: str, work_group_size: tuple[int, int] | None, subgroup_size: int | None) -> Any:
@@ -103,7 +107,7 @@ def _for_cuda(function: Function, arguments: list[Any]) -> None:
 
 
 MAPPINGS = (
-    Mapping("interpreter", "interpreter", "numpy", _interpret),
+    Mapping("interpreter", "interpreter", "numpy", None),
     Mapping("vector", "vectors", "dpctl", _on_device("vector", None, None)),
     Mapping("subgroup", "sub-groups", "dpctl", _on_device("subgroup", (16, 1), 16)),
     Mapping("cuda", "CUDA", "numba_cuda", _for_cuda, only_compiles=True),

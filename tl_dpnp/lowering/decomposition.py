@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder, memref
+from tl_dpnp.lowering.complex_functions import complex_function
 from tl_dpnp.lowering.contraction import has_loop_nest
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
 from tl_dpnp.scalars import BF16, F16, F32, INDEX, ScalarType
@@ -93,13 +94,18 @@ def decompose(function: ops.Function) -> ops.Function:
 
     Raises LoweringError, with its place, at linear algebra that has no loop nest and is not lowered to others.
     """
-    if not any(type(operation) in _DECOMPOSITIONS or isinstance(operation, ops.AtomicAccess) or _lacks_loops(operation)
-               for operation in function.body.walk()):
+    if not any(_built_of_others(operation) is not None or isinstance(operation, ops.AtomicAccess)
+               or _lacks_loops(operation) for operation in function.body.walk()):
         return function
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
         taken.update(value.name for value in (*operation.results, *operation.loop_variables))
     return replace_body(function, _decomposed(function.body, taken))
+
+
+def _built_of_others(operation: ops.Operation) -> Callable[[FunctionBuilder, Any], None] | None:
+    """Return what builds an instruction of others; None where it stays."""
+    return _DECOMPOSITIONS.get(type(operation)) or complex_function(operation)
 
 
 def _lacks_loops(operation: ops.Operation) -> bool:
@@ -108,7 +114,7 @@ def _lacks_loops(operation: ops.Operation) -> bool:
 
 def _decomposed(region: ops.Region, taken: Set[str], is_collective: bool = True) -> Iterator[ops.Operation]:
     for operation in region:
-        build = _DECOMPOSITIONS.get(type(operation))
+        build = _built_of_others(operation)
         if isinstance(operation, ops.AtomicAccess) and is_collective:
             build = _access_once
         if build is not None:

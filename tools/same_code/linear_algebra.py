@@ -110,13 +110,14 @@ def _scalars(scalar: ScalarType, looped: bool) -> str:
     """Return a function z[i, j] := the result of the j-th instruction on x[i] and y[i]."""
     own = scalar.in_registers
     calls: list[tuple[str, str]] = []
-    for kinds, operands, mnemonic in (
-        *((kinds, 2, f"arith.{kind}") for kind, kinds in ops.ARITHMETIC.items()),
-        *((kinds, 1, f"arith.{kind}") for kind, kinds in ops.UNARY.items()),
-        *((function.kinds, function.operands, f"math.{kind}") for kind, function in ops.MATHEMATICS.items()),
+    for kinds, operands, mnemonic, result in (
+        *((kinds, 2, f"arith.{kind}", own) for kind, kinds in ops.ARITHMETIC.items()),
+        *((kinds, 1, f"arith.{kind}", own) for kind, kinds in ops.UNARY.items()),
+        *((function.kinds, function.operands, f"math.{kind}", own.part if function.is_real else own)
+          for kind, function in ops.MATHEMATICS.items()),
     ):
         if own.kind in kinds:
-            calls.append((f"{mnemonic} {', '.join(['%x', '%y', '%x'][:operands])} : {own}", str(own)))
+            calls.append((f"{mnemonic} {', '.join(['%x', '%y', '%x'][:operands])} : {result}", str(result)))
     ordered = own.is_integer or own.is_float
     calls += [(f"cmp.{kind} %x, %y : {own}", "i1") for kind in ops.COMPARISONS if ordered or kind in ("eq", "ne")]
     for other in dict.fromkeys(SCALAR_TYPES.values()):

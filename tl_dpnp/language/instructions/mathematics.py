@@ -9,37 +9,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result
 from tl_dpnp.language.building import Argument, Building
-from tl_dpnp.language.instructions.scalar import ScalarOperation, named
-from tl_dpnp.language.ir import Value, scalar_type
+from tl_dpnp.language.instructions.scalar import ScalarOperation, named, part_type
+from tl_dpnp.language.ir import Operation, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
+from tl_dpnp.language.types import CooperativeMatrixType, Type
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
+    from tl_dpnp.language.elaborate import Elaborator, ParseTree
     from tl_dpnp.language.interpreter.machine import WorkGroup
 
 
 class MathFunction(NamedTuple):
     """A function of ``math``: the number of its operands, the kinds of scalar that it accepts, and its meaning.
 
-    `meaning` takes NumPy, which this module does not import, and operands in f64, and its result is rounded to the
-    type; if `is_exact`, it takes operands of the type and stays in it.
+    `meaning` takes NumPy, which this module does not import, and operands in f64 or c64, and its result is rounded to
+    the type; if `is_exact`, it takes operands of the type and stays in it. One that `is_real` gives a real number for a
+    complex one, of the type of its parts.
     """
 
     operands: int
     kinds: tuple[str, ...]
     meaning: Callable[..., Any]
     is_exact: bool = False
+    is_real: bool = False
 
 
-_FLOATS, _REALS = ("float",), ("signed", "unsigned", "float")
+_FLOATS, _REALS, _COMPLEX = ("float",), ("signed", "unsigned", "float"), ("complex",)
 
 
 def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
@@ -54,12 +58,20 @@ def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
         return np.float64(math.inf if total > 0 else -math.inf)
 
 
-#: Scalar mathematics (an extension), with the names and the special values of C (ISO C, annex F.10): min and max of a
-#: number and NaN give the number; rint rounds halves to even.
+def _power_of_two(np: Any, x: Any) -> Any:
+    """Return 2 to the power x; NumPy has it of real numbers only, and x ln 2 wants more digits than x has."""
+    if not np.iscomplexobj(x):
+        return np.exp2(x)
+    parts = np.array([x.real, x.imag], np.longdouble) * np.log(np.longdouble(2))
+    return np.exp(parts.view(np.clongdouble))[0]
+
+
+#: Scalar mathematics (an extension), with the names and the special values of C (ISO C, annexes F.10 and G.6): min and
+#: max of a number and NaN give the number; rint rounds halves to even.
 MATHEMATICS: dict[str, MathFunction] = {
-    "exp": MathFunction(1, _FLOATS, lambda np, x: np.exp(x)),
+    "exp": MathFunction(1, _FLOATS + _COMPLEX, lambda np, x: np.exp(x)),
     "log": MathFunction(1, _FLOATS, lambda np, x: np.log(x)),
-    "exp2": MathFunction(1, _FLOATS, lambda np, x: np.exp2(x)),
+    "exp2": MathFunction(1, _FLOATS + _COMPLEX, _power_of_two),
     "log2": MathFunction(1, _FLOATS, lambda np, x: np.log2(x)),
     "sqrt": MathFunction(1, _FLOATS, lambda np, x: np.sqrt(x)),
     "rsqrt": MathFunction(1, _FLOATS, lambda np, x: 1.0 / np.sqrt(x)),
@@ -87,7 +99,7 @@ MATHEMATICS: dict[str, MathFunction] = {
     "trunc": MathFunction(1, _FLOATS, lambda np, x: np.trunc(x), is_exact=True),
     "rint": MathFunction(1, _FLOATS, lambda np, x: np.rint(x), is_exact=True),
     "copysign": MathFunction(2, _FLOATS, lambda np, x, y: np.copysign(x, y), is_exact=True),
-    "abs": MathFunction(1, _REALS, lambda np, x: np.abs(x), is_exact=True),
+    "abs": MathFunction(1, _REALS + _COMPLEX, lambda np, x: np.abs(x), is_exact=True, is_real=True),
     "min": MathFunction(2, _REALS, lambda np, x, y: np.fmin(x, y), is_exact=True),
     "max": MathFunction(2, _REALS, lambda np, x, y: np.fmax(x, y), is_exact=True),
     "fma": MathFunction(3, _FLOATS, _fused_multiply_add),
@@ -97,13 +109,20 @@ _ALONE = ("exp", "log", "exp2", "log2", "sin", "cos", "abs", "min", "max")
 _NATIVE = {f"native_{kind}": MATHEMATICS[kind] for kind in ("exp", "log", "exp2", "log2", "sin", "cos")}
 #: Functions that are computed of cooperative matrices.
 _OF_MATRICES = ("abs", "min", "max")
+_REAL = tuple(kind for kind, function in MATHEMATICS.items() if function.is_real)
+
+
+def _has_parts(type: Type) -> bool:
+    component = type.component if isinstance(type, CooperativeMatrixType) else type
+    return isinstance(component, ScalarType) and component.is_complex
 
 
 @dataclass(frozen=True)
 class Math(ScalarOperation):
     """``math.<kind> a[, b[, c]] : type`` (an extension); `kind` is in `MATHEMATICS`.
 
-    The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.
+    The dialect 0.4 spells some alone, and of some a variant ``native_<kind>`` that may lose accuracy.  The type is that
+    of the operands, but for ``abs`` of a complex number: it has the type of the parts.
     """
 
     spelling = "math{kind} {arguments} : {result.scalar_type}"
@@ -115,6 +134,17 @@ class Math(ScalarOperation):
     kind: Kind
     arguments: Arguments
     result: Result
+
+    @classmethod
+    def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
+        """The operands have the type of the result, but for the modulus of a complex number."""
+        kind, arguments, annotation = tree.children
+        if elaborator.word(kind) not in _REAL or not any(map(_has_parts, map(elaborator.type_of, arguments.children))):
+            return super().read(elaborator, tree, results)
+        type = elaborator.type(annotation)
+        operands = tuple(elaborator.operand(each, type) for each in arguments.children)
+        elaborator.place(annotation)
+        return cls(kind=elaborator.word(kind), arguments=operands, result=replace(results[0], type=type))
 
     @property
     def function(self) -> str:
@@ -129,10 +159,19 @@ class Math(ScalarOperation):
             return
         yield from super().errors()
 
+    @property
+    def changes_components(self) -> bool:
+        return self.kind in _REAL
+
     def rules(self) -> Iterator[RuleError]:
         given, function = len(self.arguments), (MATHEMATICS | _NATIVE).get(self.kind)
         count = given if function is None else function.operands
         yield from kind_errors(f"math.{self.kind}", self.result.type, function and function.kinds)
+        if self.kind in _REAL and given == 1 and _has_parts(source := self.arguments[0].type):
+            if isinstance(source, ScalarType) and self.result.type != source.part:
+                message = f"math.{self.kind} of {source} is not of type {self.result.type}"
+                yield RuleError(message, f"it is real: write {source.part}")
+            return
         if given != count:
             message = f"math.{self.kind} takes {counted(count, 'operand')}, but {given} given"
             yield RuleError(message, f"write {counted(count, 'operand')}", min(given - 1, count))
@@ -150,4 +189,5 @@ class MathMethods(Building):
         """``math.<kind>``; `type` is needed where no operand is a value."""
         value_type = self._value_type(type, *arguments)
         values = tuple(self._operand(argument, value_type) for argument in arguments)
-        return self._add_value(Math(kind=kind, arguments=values, result=self._result(value_type, name)))
+        result = self._result(part_type(value_type) if kind in _REAL else value_type, name)
+        return self._add_value(Math(kind=kind, arguments=values, result=result))

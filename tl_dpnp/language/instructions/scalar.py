@@ -64,6 +64,11 @@ class ScalarOperation(Spelled):
     keeps_use: ClassVar[bool] = True
 
     @property
+    def changes_components(self) -> bool:
+        """Whether components of a matrix may have another type than those of its operands."""
+        return self.converts
+
+    @property
     def name(self) -> str:
         """What errors call it."""
         kind: str = getattr(self, "kind", self.mnemonic)
@@ -77,7 +82,7 @@ class ScalarOperation(Spelled):
         if not self.is_cooperative or not self.on_matrices:
             yield from self.rules()
             return
-        errors = list(matrix_errors(self, self.name, converts=self.converts, keeps_use=self.keeps_use))
+        errors = list(matrix_errors(self, self.name, converts=self.changes_components, keeps_use=self.keeps_use))
         yield from errors or on_components(self).rules()
 
     def steps(self, group: WorkGroup) -> Steps:

@@ -183,10 +183,11 @@ def compare(kind: str, lhs: Scalar, rhs: Scalar) -> Scalar:
 def mathematics(
     meaning: Callable[..., Any], scalar_type: ScalarType, arguments: tuple[Scalar, ...], is_exact: bool
 ) -> Scalar:
-    """Compute a function of ``math`` in float64, then rounded to the type; in the type if it `is_exact`."""
+    """Compute a function of ``math`` in float64 or complex128, then rounded; in the type if it `is_exact`."""
     if is_exact:
         return _finish(meaning(np, *arguments), scalar_type)
-    return _rounded(meaning(np, *map(np.float64, arguments)), scalar_type)
+    wide = np.complex128 if scalar_type.is_complex else np.float64
+    return _rounded(meaning(np, *map(wide, arguments)), scalar_type)
 
 
 def _finish(value: Any, scalar_type: ScalarType) -> Scalar:
