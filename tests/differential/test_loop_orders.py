@@ -124,6 +124,35 @@ def test_random_orders(seed):
     check(seed)
 
 
+@pytest.mark.parametrize("rows", range(5, 34, 4))
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "i8", "u16", "i64"])
+def test_copies_that_end_within_a_vector(name, rows):
+    """The loop that fills the temporary ends inside one of its columns, a vector which LLVM then has a part of.
+
+    With vectors of 8, 9 rows of f32 left 6 elements, a number for which SPIR-V has no vectors by itself.
+    """
+    kind, column = f"memref<{name}x{rows}x3>", f"memref<{name}x3>"
+    source = f"""
+    func @f(%s: {kind}, %y: {column}, %out: memref<{name}x3x{rows}>) {{
+      %t = alloca -> {kind}
+      foreach (%i, %j) = (0, 0), ({rows}, 3) {{
+        %c = load %s[%i, %j] : {kind}
+        store %c, %t[%i, %j] : {kind}
+      }}
+      foreach (%i, %j) = (0, 0), ({rows}, 3) {{
+        %a = load %t[%i, %j] : {kind}
+        %b = load %y[%j] : {column}
+        %c = math.max %a, %b : {name}
+        store %c, %out[%j, %i] : memref<{name}x3x{rows}>
+      }}
+    }}"""
+    rng = np.random.default_rng(rows)
+    s, y = (np.asfortranarray(rng.integers(0, 100, shape), SCALAR_TYPES[name].storage) for shape in ((rows, 3), 3))
+    out = dpnp.zeros((3, rows), dtype=s.dtype, order="F")
+    tl_dpnp.compile(source, form="vector", cache=False)(dpnp.asarray(s, order="F"), dpnp.asarray(y), out, group_size=1)
+    np.testing.assert_array_equal(out.asnumpy(), np.maximum(s, y).T)
+
+
 @pytest.mark.parametrize("type_", ["f32", "f64", "i8"])
 @pytest.mark.parametrize("stride", [2, 3, 6, 11])
 @pytest.mark.parametrize("count", [2, 3, 16, 17, 29, 125])

@@ -17,7 +17,10 @@ __all__ = ["SPIRV_ARGUMENTS", "translate"]
 #: The extensions of SPIR-V that the emitters use.
 SPIRV_ARGUMENTS = [
     "--spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_arbitrary_precision_integers,+SPV_INTEL_subgroups,"
-    "+SPV_INTEL_inline_assembly",
+    "+SPV_INTEL_inline_assembly,"
+    # Vectors of any number of elements.  LLVM makes some of its own, where part of a temporary that is read by whole
+    # vectors is filled by a loop that it takes for a copy of bytes (scalar replacement of aggregates).
+    "+SPV_INTEL_vector_compute",
     # Calls that Intel's CPU runtime knows by LLVM's name (`tl_dpnp.kernels.llvm.masked_load`).
     "--spirv-allow-unknown-intrinsics=llvm.masked",
 ]
