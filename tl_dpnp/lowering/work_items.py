@@ -12,7 +12,8 @@ from dataclasses import replace
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder
-from tl_dpnp.lowering.phases import Phases, memory_type
+from tl_dpnp.lowering.phase_values import memory_type
+from tl_dpnp.lowering.phases import Phases
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
 from tl_dpnp.scalars import INDEX
 
