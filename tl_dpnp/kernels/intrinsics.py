@@ -200,7 +200,7 @@ def is_leader() -> Intrinsic:
 
 def barrier() -> Intrinsic:
     """``barrier()``: orders local and global memory within the work-group."""
-    return Intrinsic("barrier", (), None, lambda b, _: target_of(b).barrier(b))
+    return Intrinsic("barrier", (), None, lambda b, _: target_of(b).barrier(b), waits=True)
 
 
 #: How a check compares a value with its bound: signed or not, and the predicate.

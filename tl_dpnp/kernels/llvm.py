@@ -63,7 +63,8 @@ class Intrinsic:
     """A function that the body of a kernel calls and whose own body is LLVM IR written by `emit`.
 
     `emit(builder, arguments)` appends to the current block and returns the result, or None where `result` is None.
-    `span` is the instruction that it is for, where it is for one.  Intrinsics of one name are equal.
+    `span` is the instruction that it is for, where it is for one.  One that `waits` has a barrier.  Intrinsics of one
+    name are equal.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Intrinsic:
     result: ScalarType | None
     emit: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None] = field(compare=False)
     span: Span | None = None
+    waits: bool = field(default=False, compare=False)
 
 
 def value_type(scalar: ScalarType) -> ir.Type:

@@ -22,7 +22,7 @@ from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
-from tl_dpnp.lowering.nest import Nest, loops_of
+from tl_dpnp.lowering.nest import Nest, Synchronize, loops_of
 from tl_dpnp.lowering.nest_products import palette_of
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
@@ -99,7 +99,8 @@ class MicroKernels:
             *(INDEX for _ in (["wanted", *fetched] if prefetches else [])),
         )
         micro_kernel = _MicroKernel(self, kernel, out_of_cache, memrefs, fetched if prefetches else {}, streamed)
-        intrinsic = Intrinsic(contraction.nest.name, parameters, None, micro_kernel.emit, operation.span)
+        waits = not alone and (kernel.realized.scratch > 0 or Synchronize() in kernel.realized.nest.body)
+        intrinsic = Intrinsic(contraction.nest.name, parameters, None, micro_kernel.emit, operation.span, waits)
         scalars = {"alpha": operation.alpha, "beta": operation.beta}
         operands = tuple(scalars[scalar.name] for scalar in contraction.scalars)
         dimensions = tuple(contraction.dimensions.values())

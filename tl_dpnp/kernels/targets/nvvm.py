@@ -53,6 +53,7 @@ class Nvvm:
     )
     calling_convention = ""
     backends: tuple[str, ...] = ("cuda",)
+    threads_jumps = False
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         # The body counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.

@@ -19,13 +19,15 @@ class Target(Protocol):
     """One target; the methods append to the builder's block.
 
     `triple` and `data_layout` are those of its modules, `calling_convention` that of its functions other than kernels;
-    `backends` are those of the devices that it is for.
+    `backends` are those of the devices that it is for.  Where it `threads_jumps`, compilers do not know that work-items
+    run apart, and copy what decides a branch.
     """
 
     triple: str
     data_layout: str
     calling_convention: str
     backends: tuple[str, ...]
+    threads_jumps: bool
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         """Return the index of the work-group as i64."""
