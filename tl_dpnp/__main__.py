@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 from tl_dpnp import config
-from tl_dpnp.commands import COMMANDS, DEVICE, FILES, MAPPING, chosen_functions, queue_for
+from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for
 from tl_dpnp.errors import TLError
 from tl_dpnp.lowering.mappings.frames import Form
 
@@ -28,6 +29,24 @@ STAGES: dict[str, tuple[str, Callable[[Any], dict[Any, str | bytes]]]] = {
     "llvm": ("LLVM IR", lambda kernel: kernel.inspect_llvm()),
     "spirv": ("SPIR-V: text if spirv-dis is installed, binary with -o", lambda kernel: kernel.inspect_spirv()),
 }
+
+
+#: Those that are the same for all devices and mappings.
+_OF_TEXT = frozenset({"parsed", "canonical"})
+
+
+class _File(click.Path):
+    """A file; the message for a word that is none names the commands, one of which was meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if str(value).isalpha():
+                near = difflib.get_close_matches(str(value), COMMANDS, 1, 0.65)  # check is not like cache
+                meant = f"did you mean {near[0]}?" if near else "a FILE alone is checked"
+                error.message += f" There are the commands {', '.join(COMMANDS)}: {meant}"
+            raise
 
 
 class _Command(click.Command):
@@ -53,7 +72,7 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", required=False, type=FILES)
+@click.argument("file", required=False, type=_File(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--emit", "stage", type=click.Choice(list(STAGES)), metavar="STAGE", help="Print FILE at this stage.")
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file.")
@@ -103,6 +122,8 @@ def _emit(
     source, chosen = chosen_functions(file, name)
     if stage is None:
         return None
+    if stage in _OF_TEXT and (device is not None or mapping is not None):
+        raise click.UsageError(f"--device and --mapping change nothing at the stage {stage}: leave them out")
     if stage == "parsed":
         return "\n".join(print_function(function) for function in chosen.values())
     if stage == "spirv" and len(chosen) > 1:

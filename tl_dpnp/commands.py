@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import TLBindingError, TLError, nearest
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.target.targets import TARGETS, TargetName
 
@@ -163,6 +163,9 @@ def tune(
             click.echo(repr(kernel.tune(*arguments, budget=budget)))
     except TLError as error:
         click.echo(str(error), err=True)
+        if isinstance(error, TLBindingError):
+            click.echo(f"give sizes that fit by --shape NAME=16x8; those that it does not give are {batch}, or --batch",
+                       err=True)
         sys.exit(1)
 
 
@@ -197,5 +200,7 @@ def chosen_functions(file: str, name: str | None) -> tuple[str | Path, dict[str,
     functions = {function.name: function for function in parse(text, path).functions}
     if name is not None and name not in functions:
         known = ", ".join(f"@{function}" for function in functions)
-        raise TLError(f"{path}: there is no function @{name}; there are {known}")
+        near = nearest(name.removeprefix("@"), functions)
+        raise TLError(f"{path}: there is no function @{name}; there are {known}"
+                      + (f": did you mean --function {near}?" if near else ""))
     return text if file == "-" else Path(file), functions if name is None else {name: functions[name]}

@@ -14,6 +14,7 @@ a `SettingWarning` then, each once.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -110,7 +111,8 @@ def _several(name: str, choices: tuple[str, ...], doc: str) -> Setting:
         wanted = [part.strip().lower() for part in text.split(",")]
         for part in wanted:
             if part not in choices:
-                raise _UnknownName(part, nearest(part, choices))
+                words = re.split(r"[\s;:|+]+", part)
+                raise _UnknownName(part, ",".join(words) if set(words) <= set(choices) else nearest(part, choices))
         return tuple(dict.fromkeys(wanted))
 
     return Setting(name, f"{', '.join(choices)}, or several", (), doc, parse)

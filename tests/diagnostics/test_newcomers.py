@@ -19,6 +19,7 @@ import pytest
 
 import tl_dpnp
 from tests.diagnostics.mistakes import CHOOSE, MISTAKES, PACKED, PRODUCT, TWO
+from tests.diagnostics.recent_mistakes import MATRICES, RECENT
 from tests.runtime.support import AXPY, COUNT, FUSED, RAGGED, ByDLPack
 from tl_dpnp import config
 from tl_dpnp.language import FunctionBuilder, group, memref
@@ -61,10 +62,10 @@ def run(code, folder, file):
     return found
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", [*MISTAKES, *RECENT])
 def test_the_advice_leads_from_the_mistake_to_the_right_numbers(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    mistake = MISTAKES[name]
+    mistake = {**MISTAKES, **RECENT}[name]
     code = textwrap.dedent(mistake.code) + "\n"
     assert code.count(mistake.wrong), "the mistake is not in the code"
     file = f"<{name}>"
@@ -94,5 +95,20 @@ def test_the_advice_leads_from_the_mistake_to_the_right_numbers(name, tmp_path, 
     np.testing.assert_array_equal(found["got"], found["want"])
 
 
+@pytest.mark.parametrize("instruction", [
+    "%c = mul %a, %b : coopmatrix<f32x4x4,matrix_acc>", "gemm.n.n 1.0, %a, %b, 0.0, %z", "axpby.n 2.0, %a, 0.0, %z",
+])
+def test_instructions_on_memrefs_do_not_take_cooperative_matrices(instruction):
+    """There are several errors in such a line; all of them name an instruction that does."""
+    text = MATRICES.replace("%c = cooperative_matrix_mul_add %a, %b, %z : coopmatrix<f32x4x4,matrix_acc>", instruction)
+    with pytest.raises(tl_dpnp.TLVerifyError) as raised:
+        tl_dpnp.parse(text)
+    line = 1 + text[: text.index(instruction)].count("\n")
+    found = [diagnostic for diagnostic in raised.value.diagnostics if diagnostic.span.line == line]
+    assert found
+    assert all("cooperative_matrix_mul_add" in diagnostic.hint for diagnostic in found)
+
+
 def test_there_are_sixty():
     assert len(MISTAKES) >= 60
+    assert not MISTAKES.keys() & RECENT.keys()

@@ -531,7 +531,8 @@ def explain(function: Any) -> Callable[..., Explanation]:
         bound = function.__self__
         return lambda *arguments, **keywords: function.__func__.explain(bound, *arguments, **keywords)
     if not callable(function):
-        raise TLTypeError(f"explain takes a function, not a {type(function).__name__}")
+        raise TLTypeError(f"explain takes a function, not a {type(function).__name__}: "
+                          "write tl_dpnp.explain(function)(*arguments)")
     fused = function if isinstance(function, FusedFunction) else fuse(function)
     explained: Callable[..., Explanation] = fused.explain
     return explained

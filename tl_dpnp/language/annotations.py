@@ -14,7 +14,7 @@ from lark import Tree
 from tl_dpnp.language.ir import Operation, Slice, Value
 from tl_dpnp.language.source import Node
 from tl_dpnp.language.type_rules import cast_line, same_type
-from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Type
 from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["agreement_hint", "may_be_annotated", "type_for", "with_names"]
@@ -35,6 +35,8 @@ def agreement_hint(name: str, own: Type, annotation: Type, is_written: bool) -> 
             return f"a group gives its memrefs by load: %m = load {name}[...] : {own}"
         case MemrefType(), ScalarType():
             return f"a memref gives its elements by load: %x = load {name}[...] : {own}"
+        case CooperativeMatrixType(use=use), CooperativeMatrixType(use=other) if use != other:
+            return f"use a value of type {annotation}; products of matrices are cooperative_matrix_mul_add"
         case _, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
             return f"write {own}"
     return f"use a value of type {annotation}"

@@ -55,6 +55,9 @@ for _kind in ops.INSTRUCTIONS:
     if _kind.kinds:
         _FAMILIES[_kind.mnemonic] = (*_FAMILIES.get(_kind.mnemonic, ()), *_kind.kinds)
 
+#: What a type is followed by where somebody looks for the place of its attributes.
+_ATTRIBUTES = frozenset({"attributes", "alignment", "shape_gcd", "stride_gcd"})
+
 #: What the language 0.4 has and this package does not yet.
 _LATER = re.compile("expandc2r")
 
@@ -95,6 +98,7 @@ _WORDS: dict[str, str] = {
     "u1": "the type is written i1",
     **dict.fromkeys(("tensor", "vector", "array"), f"write {FORMS['memref']}"),
     **dict.fromkeys(("infinity", "infty"), "infinity is written inf"),
+    **dict.fromkeys(("none", "null", "nullptr"), f"whether a call gives an array is asked by {FORMS['associated']}"),
     "return": "a function gives no result: it writes to its memrefs",
     "call": "a function cannot call another",
     "while": "loops are written with for and foreach",
@@ -144,6 +148,10 @@ class Hints:
             return glued
         if word[:1] == "$" and token.type == "WORD":
             return f"define it before: {word} = 8; a value is written %{word[1:]}"
+        if context in ("memref", "group") and word in _ATTRIBUTES:
+            return "attributes of a parameter stand in braces behind its type: memref<f32x?> {alignment=16}"
+        if word == "coopmatrix" and context == "load":
+            return f"write {FORMS['cooperative_matrix_load']}"
         if token.type == "CALCULATION":
             return "give it a name before, and use that: $n = !calc(...)"
         if token.type == "STRING":

@@ -48,6 +48,9 @@ class profile:  # noqa: N801  # it is called as a function
     ) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise TLTypeError(f"most= takes a positive number of spans, not {most!r}")
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise TLTypeError(f"profile takes the path of a file for a trace, or nothing, not a {type(path).__name__}: "
+                              "write `with tl_dpnp.profile() as profile:` around the calls")
         self.path = None if path is None else Path(path)
         if self.path is not None and not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder of {str(self.path)!r}, for the trace of a profile, is not there")

@@ -143,6 +143,8 @@ def describe_value(value: object, copy: str, instead: str) -> tuple[str, str]:
             return "a NumPy array, which lives in the host's memory", f"copy it to the device: {copy}"
         case list() | tuple():
             return f"a {type(value).__name__}; only a group takes several arrays", "pass one array"
+        case None:
+            return "None, no array", f"{instead}; None is for what the program asks for by `associated`"
     return f"a {type(value).__name__}, no array", instead
 
 

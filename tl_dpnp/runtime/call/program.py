@@ -193,7 +193,17 @@ def _given_extents(given: Any) -> tuple[int | None, int | None, int | None]:
         case _ if _is_number(given):
             return int(given), None, None
     raise TLTypeError("group_size= takes the number of work-groups, an int, or three along x, y and z, not "
-                      f"{given!r}")
+                      f"{given!r}{_three(given)}")
+
+
+def _three(given: Any) -> str:
+    """Return the three numbers that were meant by others, an array, or floats that are whole, to be written instead."""
+    try:
+        numbers = [int(number) for number in given if int(number) == number]
+        meant = (*numbers, 1, 1)[:3] if len(numbers) == len(given) <= 3 else None
+    except (TypeError, ValueError, OverflowError):
+        meant = None
+    return f": write group_size={meant}" if meant else ""
 
 
 def _is_number(given: Any) -> bool:

@@ -38,6 +38,9 @@ def queue_of(selector: str) -> Any:
     try:
         return dpctl.SyclQueue(selector)
     except (dpctl.SyclQueueCreationError, dpctl.SyclDeviceCreationError, ValueError):
+        if selector != selector.lower():
+            raise UnsupportedError(f"there is no SYCL device {selector!r}: filters are in small letters, "
+                                   f"{selector.lower()}") from None
         there = ", ".join(f"{device.filter_string} ({device.name})" for device in dpctl.get_devices())
         raise UnsupportedError(f"there is no SYCL device {selector!r}; there are {there or 'none'}: "
                                "python -m tl_dpnp -s says more") from None
