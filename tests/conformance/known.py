@@ -30,19 +30,14 @@ class Refusal:
         return re.search(self.error, failure) is not None
 
 
-def _words(pattern: str) -> Callable[[Case], bool]:
-    return lambda case: re.fullmatch(pattern, case.word) is not None
-
-
 def _is_complex(case: Case) -> bool:
     return bool(set(case.types) & set(COMPLEX))
 
 
 #: The first that is of a case counts.
 REFUSALS = (
-    Refusal(EVERYWHERE, _words("expandc2r"), "unknown word", "not there yet"),
     Refusal(EVERYWHERE, lambda case: case.entry.harness == "iterations", "stands inside a foreach",
-            "not in `foreach` yet, only in `parallel` and `foreach_tile`"),
+            "only in `parallel` and `foreach_tile` yet: which iterations of a `foreach` run together, is left open"),
     Refusal(("vector", "subgroup", "cuda"), lambda case: ".cross_device" in case.spelling,
             "has the scope .cross_device", "kernels are atomic within one device"),
     Refusal(("cuda",), _is_complex, "complex numbers", "no complex numbers yet"),

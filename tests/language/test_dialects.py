@@ -238,18 +238,6 @@ def test_axes_of_a_launch(word, axis):
             print_module(module, "0.3")
 
 
-LATER = [
-    "%r = expandc2r %A : memref<f32x2x4x4>",
-]
-
-
-@pytest.mark.parametrize("text", LATER)
-def test_what_is_missing_is_named(text):
-    with pytest.raises(TLError, match="not supported yet") as caught:
-        parse(f"func @f({PARAMETERS}) {{\n{text}\n}}")
-    assert caught.value.diagnostics[0].span.line == 2
-
-
 @pytest.mark.parametrize(("source", "target", "hint"), [
     ("f32", "f32", "the bits of f32 are those of i32"), ("i16", "f32", "the bits of i16 are those of f16 and bf16"),
     ("u32", "f32", None), ("index", "f64", None), ("f64", "i32", "those of i64"), ("c64", "i64", None),

@@ -58,9 +58,6 @@ for _kind in ops.INSTRUCTIONS:
 #: What a type is followed by where somebody looks for the place of its attributes.
 _ATTRIBUTES = frozenset({"attributes", "alignment", "shape_gcd", "stride_gcd"})
 
-#: What the language 0.4 has and this package does not yet.
-_LATER = re.compile("expandc2r")
-
 _NAME = "a name is % or @, then a letter followed by letters, digits or _, or a number"
 _NUMBER = "numbers are written 1, -2, 1.5, 1e3 or 0x1.8p3"
 _OPERATOR = f"there are no operators: write {FORMS['arith']}"
@@ -156,8 +153,6 @@ class Hints:
             return "give it a name before, and use that: $n = !calc(...)"
         if token.type == "STRING":
             return _STRING
-        if _LATER.fullmatch(word) and (token.type == "WORD" or word[0] == "." or "ALLOCA" in accepted):
-            return f"{word} of the language 0.4 is not supported yet"
         if word == "{" and context in VALUES:
             return f"{context} has no attributes: only functions, memrefs, groups, alloca and for have some"
         if token.type == "WORD":

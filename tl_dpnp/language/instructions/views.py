@@ -1,6 +1,6 @@
 """Instructions that give views of memrefs, and their sizes.
 
-Source: tensor language reference, sections "Expand", "Fuse", "Size" and "Subview".
+Source: tensor language reference, sections "Expand", "Fuse", "Size" and "Subview"; language 0.5.
 """
 
 from __future__ import annotations
@@ -232,6 +232,31 @@ class Fuse(_View):
 
 
 @dataclass(frozen=True)
+class Expandc2r(_View):
+    """``expandc2r %m : memref``: complex elements as pairs of reals, which are a mode of its own in front.
+
+    Source: language 0.5, section "What 0.5 adds".
+    """
+
+    spelling = "expandc2r {source} : {result.memref_type}"
+    example = "%v = expandc2r %m : memref<f32x2x8>"
+    is_newer = True
+
+    result: Result
+
+    def result_type(self) -> MemrefType:
+        memref = memref_operand(self.source.type, self.mnemonic)
+        if not memref.element.is_complex:
+            raise RuleError(f"{self.mnemonic} works on complex elements, not on {memref.element}",
+                            "use a memref of c32 or c64", 0)
+        strides = (1, *(None if stride is None else 2 * stride for stride in memref.strides))
+        return check_view(MemrefType(memref.element.part, (2, *memref.shape), strides))
+
+    def execute(self, group: WorkGroup) -> tuple[Any, ...]:
+        return (group.memory.parts(group.value(self.source)),)
+
+
+@dataclass(frozen=True)
 class Subview(_View):
     """``subview %m[slices] : memref``: a view of a part of a memref.
 
@@ -339,6 +364,10 @@ class ViewMethods(Building):
         sizes = tuple(None if size is None else self._operand(size, INDEX) for size in shape)
         source, result = self._value(source), self._result(None, name)
         return self._add_value(Expand(source=source, mode=mode, shape=sizes, result=result))
+
+    def expandc2r(self, source: Value, *, name: str = "") -> Value:
+        """``expandc2r``"""
+        return self._add_value(Expandc2r(source=self._value(source), result=self._result(None, name)))
 
     def fuse(self, source: Value, first: int, last: int, *, name: str = "") -> Value:
         """``fuse`` of the modes `first` to `last`, both included."""

@@ -152,6 +152,11 @@ def fuse(array: Array, first: int, last: int) -> Array:
                     [*strides[: first + 1], *strides[last + 1 :]])
 
 
+def parts(array: Array) -> Array:
+    """Return the view of complex elements as pairs of reals, a mode in front."""
+    return restride(array.real, (2, *array.shape), (1, *(2 * stride for stride in _strides(array))))
+
+
 def shifted(array: Array, offset: int) -> Array:
     """Return the view whose first element lies `offset` elements after the array's, inside the same buffer.
 

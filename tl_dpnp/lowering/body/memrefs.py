@@ -228,6 +228,13 @@ class MemrefWriter(BodyBuilder):
         all_strides = [*source.strides[:mode], *strides, *source.strides[mode + 1 :]]
         self.view(operation.result, source, source.address, sizes, all_strides, source.ahead)
 
+    def parts(self, operation: ops.Expandc2r) -> None:
+        """Strides count reals, of which each element has two."""
+        source = self.memrefs[operation.source.name]
+        strides = [self.bind(multiply(stride, 2)) for stride in source.strides]
+        step = None if source.step is None else multiply(source.step, 2)
+        self.view(operation.result, source, source.address, [2, *source.sizes], [1, *strides], source.ahead, step)
+
     def fuse(self, operation: ops.Fuse) -> None:
         source = self.memrefs[operation.source.name]
         first, last = operation.first, operation.last

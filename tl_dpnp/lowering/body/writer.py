@@ -178,6 +178,8 @@ class BodyWriter(MemrefWriter):
                 self.expand(operation)
             case ops.Fuse():
                 self.fuse(operation)
+            case ops.Expandc2r():
+                self.parts(operation)
             case ops.Subview():
                 self.subview(operation)
             case ops.If():

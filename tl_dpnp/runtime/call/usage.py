@@ -142,6 +142,8 @@ class _Walk:
                 self._reshape(source, result, mode, mode, len(shape), scope)
             case ops.Fuse(source=source, first=first, last=last, result=result):
                 self._reshape(source, result, first, last, 1, scope)
+            case ops.Expandc2r(source=source, result=result):
+                self._reshape(source, result, 0, -1, 1, scope)
             case ops.LinearAlgebra(output=output):
                 self._write(output, scope)
                 if operation.has_precision:  # it sums products
