@@ -8,15 +8,16 @@ is not run: CUDA needs an environment of its own (docs/cuda.md), where the same 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 
 from tests.conformance import table
 from tests.conformance.collective_pages import ENTRIES
 from tests.conformance.mappings import MAPPINGS
-from tests.conformance.programs import cases
-from tests.conformance.running import distinct, misread, misrun
+from tests.conformance.programs import Case, cases
+from tests.conformance.running import tested
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,31 +28,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mapping", action="append", choices=[mapping.name for mapping in MAPPINGS],
                         help="run in this mapping; all that are here if left out")
     options = parser.parse_args(arguments)
-    chosen = [case for case in cases(entry for entries in ENTRIES.values() for entry in entries)
-              if options.only in (None, *dict(case.entry.kinds), *dict(case.entry.kinds).values())]
+    chosen: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases(entry for entries in ENTRIES.values() for entry in entries):
+        if options.only in (None, case.word, dict(case.entry.kinds)[case.word]):
+            chosen.setdefault((case.entry, case.word), []).append(case)
     if not chosen:
         parser.error(f"the pages have no instruction {options.only!r}")
-    found = list(_timed("reading", len(chosen), misread(chosen)))
-    programs = distinct(chosen)
     for mapping in MAPPINGS:
         if not mapping.is_here:
             print(f"{mapping.title}: not run, {mapping.needs} is not installed")
-        elif options.mapping is None or mapping.name in options.mapping:
-            found += _timed(mapping.title, len(programs), misrun(programs, mapping))
+    found = _found(list(chosen.values()), options.mapping or [mapping.name for mapping in MAPPINGS])
     print(*found, sep="\n")
-    print(f"{len(chosen)} cases, {len(programs)} programs, {len(found)} differ from the pages")
-    if options.only is None and not found:
+    print(f"{sum(map(len, chosen.values()))} cases, {len(found)} differ from the pages")
+    if options.only is None and options.mapping is None and not found:
         print(table.table())
         if not options.check:
             table.write()
     return int(bool(found) or (options.check and table.written() != table.table()))
 
 
-def _timed(what: str, count: int, found: Iterable[str]) -> list[str]:
-    start = time.monotonic()
-    lines = list(found)
-    print(f"{what}: {count} in {time.monotonic() - start:.0f} s, {len(lines)} differ", flush=True)
-    return lines
+def _found(groups: list[list[Case]], mappings: list[str]) -> list[str]:
+    """Return what differs from the pages; the cases of an instruction are one piece of work for a process."""
+    if len(groups) == 1:
+        return tested(groups[0], mappings)
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        return [line for lines in pool.map(tested, groups, [mappings] * len(groups)) for line in lines]
 
 
 if __name__ == "__main__":

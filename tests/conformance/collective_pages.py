@@ -44,7 +44,8 @@ def _algebra(words: str, spellings: tuple[str, ...], versions: str = "0.3, 0.4")
     """Return linear algebra in all spellings with one type, and in one of them with each pair of types."""
     return (Entry(versions, words, spellings, tuple((name, name) for name in NUMBERS), harness="algebra",
                   candidates=tuple((name, name) for name in TYPES)),
-            Entry(versions, words, spellings[:1], PROMOTED, harness="algebra", described=_DESCRIBED))
+            Entry(versions, words, spellings[:1], PROMOTED, harness="algebra", described=_DESCRIBED,
+                  runs=words in ("axpby", "gemm")))
 
 
 #: 0.4, sections "Linear algebra" and "Promotion"; 0.3, "Grammar points".

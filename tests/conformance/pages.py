@@ -79,6 +79,8 @@ class Entry:
     described: str = ""
     #: What tells it from another of the same name.
     note: str = ""
+    #: Whether what is accepted runs, too; it takes long where other entries have the same code.
+    runs: bool = True
     #: What it is tried with, accepted or not; each type with each other if it is empty.
     candidates: Types = ()
 

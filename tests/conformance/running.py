@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 from tests.conformance.known import refusal
-from tests.conformance.mappings import Mapping
+from tests.conformance.mappings import MAPPINGS, Mapping
 from tests.conformance.programs import Case, batches, joined
 from tl_dpnp.errors import TLError, TLVerifyError
 from tl_dpnp.language.parser import parse
@@ -31,10 +32,10 @@ def misread(cases: Sequence[Case]) -> Iterator[str]:
 
 
 def distinct(cases: Sequence[Case]) -> list[Case]:
-    """Return accepted cases, one of those whose spellings mean the same; and all that are refused somehow."""
+    """Return the accepted cases that are to run, one of those whose spellings mean the same."""
     found: dict[tuple[object, ...], Case] = {}
     for case in cases:
-        if case.is_allowed:
+        if case.is_allowed and case.entry.runs:
             is_read = refusal(case, "interpreter") is None and _error([case]) is None
             (function,) = parse(joined([case])[0]) if is_read else (None,)
             found.setdefault((case if function is None else print_function(function), case.entry.domain), case)
@@ -52,6 +53,16 @@ def misrun(cases: Sequence[Case], mapping: Mapping) -> Iterator[str]:
             yield f"is not refused any more ({found.reason}): {mapping.title}: {case}"
         elif not found.explains(failure):
             yield f"is refused for another reason than is known ({found.reason}): {mapping.title}: {case}: {failure}"
+
+
+def tested(cases: Sequence[Case], mappings: Sequence[str]) -> list[str]:
+    """Return what differs from the pages of the cases of one instruction, and print how long it took."""
+    start, programs = time.monotonic(), distinct(cases)
+    lines = [*misread(cases), *(line for mapping in MAPPINGS if mapping.is_here and mapping.name in mappings
+                                for line in misrun(programs, mapping))]
+    print(f"{cases[0].word} ({cases[0].entry.harness}): {len(cases)} cases, {len(programs)} programs, "
+          f"{len(lines)} differ, {time.monotonic() - start:.0f} s", flush=True)
+    return lines
 
 
 def _error(cases: Sequence[Case]) -> TLError | None:

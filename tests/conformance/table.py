@@ -34,7 +34,7 @@ def _row(entry: Entry) -> str:
     allowed = [case for case in cases([entry]) if case.is_allowed]
     words = " ".join([*(f"`{word}`" for pair in entry.kinds for word in dict.fromkeys(pair)), entry.note]).strip()
     types = entry.described or named([name for name in pages.TYPES if {(name,), (name, name)} & set(entry.types)])
-    cells = (_cell(allowed, mapping.name) for mapping in MAPPINGS)
+    cells = (_cell(allowed, mapping.name) if entry.runs else "–" for mapping in MAPPINGS)
     return f"| {words} | {len(entry.spellings)} | {types} | {entry.versions} | {' | '.join(cells)} |"
 
 
