@@ -42,11 +42,12 @@ class _File(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            if str(value).isalpha():
-                near = difflib.get_close_matches(str(value), COMMANDS, 1, 0.65)  # check is not like cache
-                meant = f"did you mean {near[0]}?" if near else "a FILE alone is checked"
-                error.message += f" There are the commands {', '.join(COMMANDS)}: {meant}"
-            raise
+            if not str(value).isalpha():
+                raise
+            near = difflib.get_close_matches(str(value), COMMANDS, 1, 0.65)  # check is not like cache
+            meant = f"did you mean {near[0]}?" if near else "a FILE alone is checked"
+            text = f"{error.message} There are the commands {', '.join(COMMANDS)}: {meant}"
+            raise click.BadParameter(text, ctx, param) from None
 
 
 class _Command(click.Command):
