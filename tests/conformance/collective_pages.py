@@ -70,7 +70,7 @@ CONTROL_ENTRIES = (
                                    "foreach (%i) = (%z), (%e) {{ {stored} }}",
                                    "foreach (%i, %j) = (0, 0), (8, 2) : {T}, i32 {{ {stored} }}"), one(*INTEGERS),
           harness="loops"),
-    Entry("0.4", "foreach_tile", ("foreach_tile (%i, %j) = (%z, %z), (%e, %e) as (%s, %t) <= (16, 2) {{ {stored} }}",),
+    Entry("0.4", "foreach_tile", ("foreach_tile (%i, %j) = (%z, %z), (%e, %e) as (%s, %t) <= (32, 2) {{ {stored} }}",),
           one(*INTEGERS), harness="loops"),
     Entry("0.4", "for", ("%r = for %n = 0, 5 init(%s=%a) -> ({T}) {{ yield (%b) }}",
                           "%r = for %n = 0, 5 init(%s=%a) -> ({T}) {{ yield %s : {T} }}"), one(*NUMBERS, *BOOL),
