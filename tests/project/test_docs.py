@@ -59,21 +59,15 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(path):
     run(path)
 
 
-def test_the_programs_of_the_instructions_run_on_a_device_as_well(monkeypatch):
-    """The page has them run by the interpreter; here its NumPy arrays are copied to the device and back.
-
-    Sub-groups do not compute with cooperative matrices there yet: those programs are refused, and interpreted.
-    """
+@pytest.mark.parametrize("form", [None, "subgroup"])
+def test_the_programs_of_the_instructions_run_on_a_device_as_well(monkeypatch, form):
+    """The page has them run by the interpreter; here its NumPy arrays are copied to the device and back."""
     vector = next(target for target in TARGETS if target.name == "vector")
     compiled, compile_it = [], tl_dpnp.compile
 
     def on_a_device(program, *, target):
         compiled.append(program)
-        kernel = compile_it(program)
-        if "coopmatrix" in program:
-            with pytest.raises(tl_dpnp.UnsupportedError, match="computes with cooperative matrices"):
-                kernel.inspect_spirv()
-            return compile_it(program, target=target)
+        kernel = compile_it(program, form=form)
         return lambda *arguments, group_size=None: vector.call(kernel, *arguments, group_size=group_size)
 
     monkeypatch.setattr(tl_dpnp, "compile", on_a_device)

@@ -39,11 +39,12 @@ class SubGroups(LoopMapping):
     def of(cls, analysis: Analysis) -> SubGroups:
         """Return the mapping of a program.
 
-        Raises LoweringError where attributes and device disagree, UnsupportedError for cooperative matrices.
+        Raises LoweringError where attributes and device disagree, UnsupportedError for cooperative matrices on GPUs.
         The micro-kernels of a matrix engine set the size of a sub-group and, with their tiles, that of the work-group.
         """
         function, device, products = analysis.parsed, analysis.device, analysis.products
-        _refuse_matrices(function, device)
+        if not device.is_cpu:
+            _refuse_matrices(function, device)
         best = next((block for operation, contraction in contractions_of(analysis.canonical)
                      for block in blocks_of(contraction, device, analysis.engine.at(operation.precision))), None)
         size = _subgroup_size(analysis)
@@ -75,18 +76,13 @@ class SubGroups(LoopMapping):
 
 
 def _refuse_matrices(function: ops.Function, device: Device) -> None:
-    """Raise UnsupportedError at the first instruction on cooperative matrices.
-
-    Intel's runtime for CPUs (2024.2) stores to wrong addresses with AVX2 where work-items share the loops that these
-    become, and other devices were not there to try them on.
-    """
+    """Raise UnsupportedError at the first instruction on cooperative matrices, which no such device was there for."""
     for operation in function.body.walk():
         if operation.is_cooperative:
             message = (f"instruction {operation.mnemonic} computes with cooperative matrices, and kernels for "
                        f"{device.name} in the sub-group form do not")
             raise UnsupportedError(message, [Diagnostic(
-                message, operation.span, 'use target="reference" or linear algebra; on a CPU, a function without '
-                'work_group_size and subgroup_size runs in the vector form')])
+                message, operation.span, 'use target="reference", a CPU, or linear algebra')])
 
 
 def _subgroup_size(analysis: Analysis) -> int:
