@@ -14,8 +14,8 @@ from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import STAGES, Analysis, analyse
+from tl_dpnp.lowering.body.branch_barriers import with_branch_barriers
 from tl_dpnp.lowering.body.emission import emit_body
-from tl_dpnp.lowering.body.meetings import with_meetings
 from tl_dpnp.lowering.body.printing import print_body
 from tl_dpnp.lowering.body.tree import Argument, Body
 from tl_dpnp.lowering.body.writer import BodyWriter
@@ -139,7 +139,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     )
     body = writer.write()
     if mapping.barrier is not None and target_for(device.backend).threads_jumps:
-        body = replace(body, statements=with_meetings(body.statements))
+        body = replace(body, statements=with_branch_barriers(body.statements))
     plan = LaunchPlan(
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
         registers_of(kernels), parts=mapping.parts, measured=writer.measured,

@@ -17,17 +17,17 @@ from dataclasses import replace
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.lowering.body.tree import Call, Evaluate, If, Statement, While
 
-__all__ = ["with_meetings"]
+__all__ = ["with_branch_barriers"]
 
 _BARRIER = Evaluate(Call(intrinsics.barrier(), ()))
 
 
-def with_meetings(statements: Sequence[Statement]) -> tuple[Statement, ...]:
+def with_branch_barriers(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """Return statements with a barrier in front of each branch and loop with one, and at the end of such a loop."""
-    return tuple(_with_meetings(statements))
+    return tuple(_with_branch_barriers(statements))
 
 
-def _with_meetings(statements: Sequence[Statement]) -> Iterator[Statement]:
+def _with_branch_barriers(statements: Sequence[Statement]) -> Iterator[Statement]:
     before: Statement | None = None
     for statement in statements:
         if _waits(statement):
@@ -35,10 +35,10 @@ def _with_meetings(statements: Sequence[Statement]) -> Iterator[Statement]:
                 yield _BARRIER
             match statement:
                 case If(then=then, otherwise=otherwise):
-                    statement = replace(statement, then=with_meetings(then),
-                                        otherwise=None if otherwise is None else with_meetings(otherwise))
+                    statement = replace(statement, then=with_branch_barriers(then),
+                                        otherwise=None if otherwise is None else with_branch_barriers(otherwise))
                 case While(body=body):
-                    inside = with_meetings(body)
+                    inside = with_branch_barriers(body)
                     statement = replace(statement, body=inside if inside[-1] == _BARRIER else (*inside, _BARRIER))
         yield statement
         before = statement
