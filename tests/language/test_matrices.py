@@ -103,7 +103,7 @@ MISTAKES = [
     ("%r = cooperative_matrix_extract %A[-1] : f32", "there is no component -1", "from 0 on"),
     ("%r = cooperative_matrix_extract %A[0] : f64", "%r has type f32, not f64", "write f32"),
     (f"%r = add %A, %C : {A}", f"%C has type {ACC}, not {A}", f"use a value of type {A}"),
-    (f"%r = add %A, 1.0 : {A}", "gives the constant no type", "scalar"),
+    (f"%r = add %A, 1.0 : {A}", "gives the constant no type", f"%matrix = constant 1.0 : {A}"),
     (f"%r = and %A, %A : {A}", "and works on integers", "cast"),
     (f"%r = exp %A : {A}", "exp works on scalars", "cooperative_matrix_apply"),
     ("%r = equal %A, %A : bool", "cmp.eq works on scalars", None),

@@ -306,7 +306,8 @@ class Elaborator:
             literal = _literal(node)
             if not isinstance(type, ScalarType):
                 self.report(f"{describe(type)} gives the constant no type", span,
-                            "products are cooperative_matrix_mul_add, multiples cooperative_matrix_scale"
+                            f"write %matrix = constant {literal} : {type} first; products are "
+                            "cooperative_matrix_mul_add, multiples cooperative_matrix_scale"
                             if isinstance(type, CooperativeMatrixType) else "use a scalar, or load an element")
             elif type is not POISON:  # which was reported, as far as the name of a value stands for it by the verifier
                 return Constant(convert(literal, type), type, span)

@@ -95,12 +95,12 @@ _WORDS: dict[str, str] = {
     "u1": "the type is written i1",
     **dict.fromkeys(("tensor", "vector", "array"), f"write {FORMS['memref']}"),
     **dict.fromkeys(("infinity", "infty"), "infinity is written inf"),
-    **dict.fromkeys(("none", "null", "nullptr"), f"whether a call gives an array is asked by {FORMS['associated']}"),
     "return": "a function gives no result: it writes to its memrefs",
     "call": "a function cannot call another",
     "while": "loops are written with for and foreach",
     **dict.fromkeys(("elif", "elseif"), "write else { if %condition { ... } }"),
     **{name: f"write {family}.{name}" for family, names in _FAMILIES.items() for name in names},
+    **{word: f"{kind.foreign[1]} {FORMS[kind.mnemonic]}" for kind in ops.INSTRUCTIONS for word in kind.foreign[0]},
 }
 
 
@@ -147,8 +147,8 @@ class Hints:
             return f"define it before: {word} = 8; a value is written %{word[1:]}"
         if context in ("memref", "group") and word in _ATTRIBUTES:
             return "attributes of a parameter stand in braces behind its type: memref<f32x?> {alignment=16}"
-        if word == "coopmatrix" and context == "load":
-            return f"write {FORMS['cooperative_matrix_load']}"
+        if word == "coopmatrix" and (of_matrices := f"cooperative_matrix_{context}") in FORMS:
+            return f"write {FORMS[of_matrices]}"
         if token.type == "CALCULATION":
             return "give it a name before, and use that: $n = !calc(...)"
         if token.type == "STRING":

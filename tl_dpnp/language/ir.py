@@ -145,6 +145,8 @@ class Operation:
     #: The words that may follow it behind a dot, as in ``arith.add``, and others that it may begin with.
     kinds: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
+    #: Words of other languages for which somebody wants it, and what a hint then says in front of the example.
+    foreign: ClassVar[tuple[tuple[str, ...], str]] = ((), "")
     #: Whether the dialects before 0.4 lack it.
     is_newer: ClassVar[bool] = False
     collective: ClassVar[bool] = False

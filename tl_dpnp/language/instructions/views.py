@@ -72,6 +72,7 @@ class Associated(Spelled):
 
     spelling = "associated {source} : {result.scalar_type}"
     example = "%b = associated %m : bool"
+    foreign = ("none", "null", "nullptr"), "whether a call gives an array is asked by"
     is_newer = True
     pure = True
 
