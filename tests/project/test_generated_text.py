@@ -8,8 +8,9 @@ import pathlib
 import tl_dpnp
 
 PACKAGE = pathlib.Path(tl_dpnp.__file__).parent
-#: Methods and modules by which text is looked into.
-READERS = {"re", "isidentifier", "splitlines", "startswith", "endswith", "partition", "rpartition", "removeprefix",
+#: Modules and methods by which text is looked into.
+MODULES = {"re"}
+METHODS = {"isidentifier", "splitlines", "startswith", "endswith", "partition", "rpartition", "removeprefix",
            "removesuffix"}
 #: Where names that users write in schedules, of micro-kernels and of loops, are read, and where a class of the package
 #: is found by its row.
@@ -23,10 +24,10 @@ def readers(path: pathlib.Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Import(names=names):
-                found |= {name.name for name in names}
+                found |= MODULES & {name.name for name in names}
             case ast.Call(func=ast.Attribute(attr=name)):
-                found.add(name)
-    return found & READERS
+                found |= METHODS & {name}
+    return found
 
 
 def test_lowering_looks_into_no_text():
