@@ -76,7 +76,7 @@ def test_submitted_recorded_by_name_in_c_order_and_pickled():
 
 def test_an_array_that_nobody_asks_for_cannot_be_left_out():
     kernel = tl_dpnp.compile(OPTIONAL)
-    with pytest.raises(TLTypeError, match="argument 1 of @f: %x takes an array of float32, it was given a NoneType"):
+    with pytest.raises(TLTypeError, match="argument 1 of @f: %x takes an array of float32, it was given None"):
         kernel(None, *arguments(True, True)[1:3], 2.0)
 
 
