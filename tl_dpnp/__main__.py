@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import click
 
 from tl_dpnp import config
 from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import TLError, nearest
 from tl_dpnp.lowering.mappings.frames import Form
 
 #: What ``--emit`` prints: a stage, what it shows, and the inspection of a kernel that gives it.
@@ -44,8 +43,8 @@ class _File(click.Path):
         except click.BadParameter as error:
             if not str(value).isalpha():
                 raise
-            near = difflib.get_close_matches(str(value), COMMANDS, 1, 0.65)  # check is not like cache
-            meant = f"did you mean {near[0]}?" if near else "a FILE alone is checked"
+            near = nearest(str(value), COMMANDS, 0.65)  # check is not like cache
+            meant = f"did you mean {near}?" if near else "a FILE alone is checked"
             text = f"{error.message} There are the commands {', '.join(COMMANDS)}: {meant}"
             raise click.BadParameter(text, ctx, param) from None
 

@@ -199,10 +199,10 @@ class SettingWarning(TLWarning):
     """An environment variable is named like a setting, and is none."""
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str], likeness: float = 0.6) -> str | None:
     """Return the one of `names` that `name` may be a slip for, in other letters' case too; None if none is like it."""
     known = {known.lower(): known for known in names}
-    found = difflib.get_close_matches(name[:80].lower(), known, n=1)
+    found = difflib.get_close_matches(name[:80].lower(), known, 1, likeness)
     return known[found[0]] if found else None
 
 
