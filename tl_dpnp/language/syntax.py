@@ -5,6 +5,7 @@ After an error the parser resumes at the next instruction or function, so that o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ __all__ = ["syntax_errors"]
 #: lark's InteractiveParser, whose methods have no annotations.
 _Parser = Any
 
+#: What follows the first name of an instruction's results.
+_RESULTS = re.compile(r"(\s*,\s*%\w+)*\s*=")
 _MAXIMUM_ERRORS = 20
 _MAXIMUM_BAD_CHARACTERS = 1000
 _MAXIMUM_STACK = 1000
@@ -83,6 +86,11 @@ class _Recovery:
         if token.type == "$END":
             return self._unexpected_end(accepted, context)
         expected = self._describe(accepted)
+        if self._begins_another(token, accepted):
+            assert token.line is not None
+            span = self._end_of_lines(token.line - 1)
+            hint = self._unfinished_hint(span, context) or self.hints.for_token(token, accepted, context)
+            return self.source.diagnostic(f"the line ends where {expected} is expected", span, hint)
         found = _quote(str(token)) if len(token) <= 40 else _quote(f"{token[:37]}...")
         message = f"expected {expected}, found {found}"
         if token.type == "WORD":
@@ -90,20 +98,39 @@ class _Recovery:
         return self.source.diagnostic(message, self.source.span(token), self.hints.for_token(token, accepted, context))
 
     def _unexpected_end(self, accepted: set[str], context: str | None) -> Diagnostic:
-        lines = [line.partition(";")[0].rstrip() for line in self.source.lines]
-        number = next((n for n in range(len(lines), 0, -1) if lines[n - 1]), 1)
-        column = len(lines[number - 1]) + 1
-        span = Span(self.source.file, number, column, number, column + 1)
+        span = self._end_of_lines(len(self.source.lines))
         if context is None and accepted - {"DEFINITION"} == {"FUNC"}:
             return self.source.diagnostic("the program is empty", span, f"write {FORMS['func']}")
         message = f"the program ends where {self._describe(accepted)} is expected"
         if "RBRACE" in accepted:
             hint: str | None = "a region is not closed: add }"
-        elif ";" in self.source.lines[number - 1]:
-            hint = "; begins a comment: the rest of its line is not read"
         else:
-            hint = form_hint(context) or ("a list is not closed: add )" if "RPAR" in accepted else None)
+            hint = self._unfinished_hint(span, context)
+            if hint is None and "RPAR" in accepted:
+                hint = "a list is not closed: add )"
         return self.source.diagnostic(message, span, hint)
+
+    def _begins_another(self, token: Token, accepted: set[str]) -> bool:
+        """Return whether a token that is not accepted begins a line and an instruction: one before is unfinished."""
+        if token.line is None or not self._is_first_of_line(token) or accepted & {"FOREACH", "FUNC", "$END"}:
+            return False
+        if token.type == "LOCAL_IDENTIFIER":
+            return _RESULTS.match(self.source.text, token.end_pos or 0) is not None
+        return token.type in ("RBRACE", "FUNC") or self.literals.get(token.type) in STARTS
+
+    def _end_of_lines(self, count: int) -> Span:
+        """Return the place behind the last text, comments aside, of the first `count` lines."""
+        lines = [line.partition(";")[0].rstrip() for line in self.source.lines[:count]]
+        number = next((n for n in range(len(lines), 0, -1) if lines[n - 1]), 1)
+        column = len(lines[number - 1]) + 1 if lines else 1
+        return Span(self.source.file, number, column, number, column + 1)
+
+    def _unfinished_hint(self, span: Span, context: str | None) -> str | None:
+        """Return how an unfinished instruction is written, and that the rest of its line is a comment, if it is one."""
+        hints = [form_hint(context)]
+        if ";" in self.source.lines[span.line - 1]:
+            hints.insert(0, "; begins a comment: the rest of its line is not read")
+        return "; ".join(filter(None, hints)) or None
 
     def _accepted(self, parser: _Parser) -> set[str]:
         """Return the terminals that may follow."""
@@ -157,6 +184,8 @@ class _Recovery:
         line = error.line if isinstance(error.line, int) else 0
         depth = 0
         first = error.token if isinstance(error, UnexpectedToken) else None
+        if first is not None and self._begins_another(first, self._accepted(parser)):
+            line -= 1  # nothing is wrong with this one
         for token in self._tokens(parser, first):
             if pending is not None and token.type in ("EQUAL", "COMMA") and self._resume(parser, pending):
                 parser.feed_token(token)
