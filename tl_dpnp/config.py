@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from tl_dpnp.errors import SettingWarning, TLError, nearest, warn
@@ -221,6 +223,14 @@ def _parse(setting: Setting, text: str) -> Any:
         raise TLError(f"{setting.variable}={text!r} is not understood: it takes {setting.kind}{hint}") from None
 
 
+def _setting_named(name: str) -> Setting:
+    if name not in SETTINGS:
+        near = nearest(name.removeprefix(PREFIX), SETTINGS)
+        raise TLError(f"there is no setting {name!r}; "
+                      + (f"did you mean {near}?" if near else f"there are {', '.join(SETTINGS)}"))
+    return SETTINGS[name]
+
+
 @contextmanager
 def scope(**values: Any) -> Iterator[None]:
     """Override settings by name inside a ``with`` block, for this thread or task; None restores the default.
@@ -229,11 +239,7 @@ def scope(**values: Any) -> Iterator[None]:
     """
     checked: dict[str, Any] = {}
     for name, value in values.items():
-        if name not in SETTINGS:
-            near = nearest(name.removeprefix(PREFIX), SETTINGS)
-            raise TLError(f"there is no setting {name!r}; "
-                          + (f"did you mean {near}?" if near else f"there are {', '.join(SETTINGS)}"))
-        setting = SETTINGS[name]
+        setting = _setting_named(name)
         checked[name] = setting.default if value is None else _parse(setting, str(value))
     token = _overrides.set({**_overrides.get({}), **checked})
     try:
@@ -250,3 +256,21 @@ def table(separator: str = "  ") -> list[str]:
         separator.join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]])
         for row in rows
     ]
+
+
+class _Module(ModuleType):
+    """This module, which refuses settings as attributes, as Numba's `config` has them: nothing would read those."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (
+            f": config.get({name!r}) reads the setting" if name in SETTINGS else ""))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.isupper() and name[0] != "_":
+            name = _setting_named(name).name
+            raise TLError(f"a setting is no attribute: write `with config.scope({name}={value!r}):`, or set "
+                          f"{PREFIX}{name} in the environment")
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Module

@@ -106,3 +106,16 @@ def test_a_compilation_warns_of_unknown_variables(monkeypatch):
     with pytest.warns(SettingWarning, match=r"did you mean TL_DPNP_FORM\?") as caught:
         tl_dpnp.compile("func @f() { }", target="reference")
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_settings_are_no_attributes_of_the_module():
+    """As they are of numba.config: who sets one there would wait in vain for it to take effect."""
+    with pytest.raises(TLError, match=r"`with config\.scope\(CACHE=False\):`, or set TL_DPNP_CACHE in"):
+        config.CACHE = False
+    with pytest.raises(TLError, match=r"config\.scope\(LOGS='cache'\)"):
+        config.LOGS = "cache"
+    with pytest.raises(TLError, match=r"there is no setting 'DEBIG'; did you mean DEBUG\?"):
+        config.DEBIG = True
+    with pytest.raises(AttributeError, match=r"config\.get\('CACHE'\) reads the setting"):
+        config.CACHE  # noqa: B018
+    assert not hasattr(config, "zebra")

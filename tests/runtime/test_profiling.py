@@ -185,6 +185,10 @@ def test_options_are_checked_at_once(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         tl_dpnp.profile(tmp_path / "nowhere" / "t.json")
     profile = tl_dpnp.profile()
+    with pytest.raises(TLError, match="has recorded nothing: write `with profile:` around the calls"):
+        profile.save(tmp_path / "t.json")
+    assert not (tmp_path / "t.json").exists()
+    assert "has recorded nothing" in str(profile)
     with profile:
         pass
     with pytest.raises(TLError, match="one block"), profile:

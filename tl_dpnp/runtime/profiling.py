@@ -20,6 +20,7 @@ __all__ = ["profile"]
 
 #: Spans that a profile keeps by default: some 300 bytes each.
 _MOST_SPANS = 1_000_000
+_NOT_BEGUN = "the profile has recorded nothing: write `with profile:` around the calls"
 
 
 class profile:  # noqa: N801  # it is called as a function
@@ -86,7 +87,12 @@ class profile:  # noqa: N801  # it is called as a function
         return ((self._end or time.perf_counter_ns()) - self._begin) / 1e9 if self._begin else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the trace as JSON-serialisable data, in Chrome's Trace Event Format (complete events, times in µs)."""
+        """Return the trace as JSON-serialisable data, in Chrome's Trace Event Format (complete events, times in µs).
+
+        Raises `TLError` before the block: nothing is recorded then.
+        """
+        if not self._begin:
+            raise TLError(_NOT_BEGUN)
         spans, process = self._recorder.spans, os.getpid()
         names = {thread: name for _, thread, name in spans}
         events = [
@@ -102,12 +108,15 @@ class profile:  # noqa: N801  # it is called as a function
                 "otherData": {"left_out": self._recorder.left_out, "seconds": self.seconds}}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to a file."""
+        """Write the trace to a file.  Raises `TLError` before the block: nothing is recorded then."""
+        trace = self.to_json()
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_json(), file)
+            json.dump(trace, file)
 
     def __str__(self) -> str:
         """Return a table of launches and compilations: how often, and how long all of them and the median one took."""
+        if not self._begin:
+            return _NOT_BEGUN
         spans = [span for span, _, _ in self._recorder.spans]
         rows = [("", "count", "all ms", "median µs"), *_rows(spans)]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
