@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.campaigns import __main__ as command
-from tests.campaigns import fusion, planted, products, programs, quick, text
+from tests.campaigns import fusion, matrices, planted, products, programs, quick, text
 from tests.campaigns.campaign import run_campaign
 from tests.campaigns.outcome import Outcome, case_seeds
 from tests.campaigns.planted import TOO_LARGE
@@ -79,13 +79,14 @@ def test_a_case_is_repeated_by_its_seed() -> None:
     first, second = case_seeds(SEED), case_seeds(SEED)
     assert list(itertools.islice(first, 9)) == list(itertools.islice(second, 9))
     assert next(case_seeds(77)) == 77
-    for campaign in (programs.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
+    for campaign in (programs.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
         for kind in campaign.kinds:
             cases = [campaign.make(kind, 3) for _ in range(2)]
             assert campaign.text(kind, cases[0]) == campaign.text(kind, cases[1])
 
 
-@pytest.mark.parametrize("campaign", [programs.CAMPAIGN, products.CAMPAIGN], ids=lambda campaign: campaign.name)
+@pytest.mark.parametrize("campaign", [programs.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN],
+                         ids=lambda campaign: campaign.name)
 def test_cases_can_be_made_smaller(campaign) -> None:
     for kind in campaign.kinds:
         smaller = next(iter(campaign.smaller(kind, campaign.make(kind, 3))))
@@ -110,7 +111,7 @@ def test_a_worker_that_cannot_start_ends_the_campaign() -> None:
 def test_the_list(capsys: pytest.CaptureFixture) -> None:
     assert command.main(["list"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert {"products", "programs", "text"} <= set(names)
+    assert {"matrices", "products", "programs", "text"} <= set(names)
     assert not {"campaign", "outcome", "planted", "quick", "worker"} & set(names)
 
 
