@@ -1,11 +1,16 @@
 """Single expressions at the edges: empty batches, reversed results, diagonals, extreme integers, caught errors."""
 
+import ast
+import gc
+import sys
+
 import dpnp
 import numpy as np
 import pytest
 
 import tl_dpnp
 import tl_dpnp.xp as xp
+from tests.graph.source_text import with_source
 from tests.graph.support import compare
 
 
@@ -413,3 +418,30 @@ def test_matrices_of_a_diagonal_have_the_usm_type_of_the_vector(k):
     plain, fused = dpnp.diag(vector, k), tl_dpnp.fuse(lambda x: dpnp.diag(x, k))(vector)
     assert fused.usm_type == plain.usm_type == "shared"
     np.testing.assert_array_equal(fused.asnumpy(), plain.asnumpy())
+
+
+def test_the_source_is_read_while_other_code_parses():
+    """CPython counts the depth of all trees in one number, and fails where the collector runs code that parses."""
+    more = "".join(f"def g{n}(x):\n    return [x, (x, {n})]\n" for n in range(300))
+    scope = {}
+    exec(with_source(f"def f(a, b):\n    return a @ b + 1\n{more}", "<parsed>", "exec"), scope)
+    left = [3]
+
+    def parses(depth):
+        return parses(depth - 1) if depth else ast.parse("x = 1")
+
+    def collected(phase, info):
+        if phase == "stop" and left[0] and sys._getframe(1).f_code.co_filename == ast.__file__:
+            left[0] -= 1
+            parses(7)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(50)
+    try:
+        fused = _same(scope["f"], A, B)
+    finally:
+        gc.callbacks.remove(collected)
+        gc.set_threshold(*threshold)
+    assert left == [0] or sys.version_info >= (3, 12)  # where the collector only runs between bytecodes
+    assert fused.stats.plan_hits == 1

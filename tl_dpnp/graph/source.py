@@ -12,6 +12,7 @@ import linecache
 import sys
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,13 +100,30 @@ def _functions_in(file: str, text: str) -> list[Definition]:
     if known is not None and known[0] == text:
         return known[1]
     try:
-        tree = ast.parse(text)
+        tree = _parsed(text)
         imported = tuple(dict.fromkeys(_imports(tree)))
         found = [Definition(*parts, imported) for parts in _walk(tree, "", None)]
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, SystemError):
         found = []
     _trees[file] = text, found
     return found
+
+
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a module.
+
+    CPython keeps the depth of the tree that it is making in one place for all threads (github.com/python/cpython,
+    issue 106905).  Where the garbage collector runs Python code meanwhile, as it may before 3.12, and that parses or
+    switches to a thread that does, it loses count and raises one of two errors for text that is right: it is tried
+    again then.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(RecursionError, SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
+
+
+_ATTEMPTS = 10
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
