@@ -21,7 +21,7 @@ from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
 from tl_dpnp.target.device import Device
 
-__all__ = ["STAGES", "Analysis", "analyse"]
+__all__ = ["STAGES", "Analysis", "Passes", "analyse"]
 
 #: The names of the stages, in order.
 STAGES = ("parsed", "canonical", "memory", "barriers")
@@ -60,11 +60,25 @@ class Analysis:
         return LoweringError(message, [Diagnostic(message, self.parsed.span, hint)])
 
     @property
+    def passes(self) -> Passes:
+        """The IR after each pass."""
+        return Passes(self.parsed, self.canonical, tuple(self.placements.values()), self.function)
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A function after each pass, and where its temporaries are; printed when somebody asks."""
+
+    parsed: ops.Function
+    canonical: ops.Function
+    placements: tuple[Placement, ...]
+    barriers: ops.Function
+
     def stages(self) -> dict[str, str]:
-        """The IR as text after each pass."""
+        """Return the IR as text after each pass, by the names of `STAGES`."""
         canonical = print_function(self.canonical)
-        memory = "".join(f"; {placement}\n" for placement in self.placements.values())
-        texts = print_function(self.parsed), canonical, memory + canonical, print_function(self.function)
+        memory = "".join(f"; {placement}\n" for placement in self.placements)
+        texts = print_function(self.parsed), canonical, memory + canonical, print_function(self.barriers)
         return dict(zip(STAGES, texts, strict=True))
 
 

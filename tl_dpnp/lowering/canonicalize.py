@@ -5,6 +5,7 @@ The passes after this one may use a value's name as its identity.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -51,7 +52,8 @@ def _rename_all(
         def define(
             value: ops.Value, inner: dict[str, ops.Operand] = inner, hidden: frozenset[int] = hidden
         ) -> ops.Value:
-            new = replace(value, name=_unused(value.name, taken))
+            name = _unused(value.name, taken)
+            new = value if name == value.name else replace(value, name=name)
             if id(value) not in hidden:
                 inner[value.name] = new
             return new
@@ -195,12 +197,13 @@ def remove_dead_code(function: ops.Function) -> ops.Function:
             if isinstance(operand, ops.Value)
         }
         body = _live(function.body, used)
-        if body == function.body:
+        if body is function.body:
             return function
         function = replace(function, body=body)
 
 
 def _live(region: ops.Region, used: set[str]) -> ops.Region:
+    """Return a region without what nobody uses; the same one, if that is nothing."""
     kept: list[ops.Operation] = []
     for operation in region:
         if operation.pure and not any(result.name in used for result in operation.results):
@@ -208,4 +211,5 @@ def _live(region: ops.Region, used: set[str]) -> ops.Region:
         if isinstance(operation, ops.LifetimeStop) and operation.source.name not in used:
             continue
         kept.append(with_regions(operation, [_live(inner, used) for inner in operation.regions]))
-    return ops.Region(tuple(kept))
+    is_whole = len(kept) == len(region.operations) and all(map(operator.is_, kept, region))
+    return region if is_whole else ops.Region(tuple(kept))

@@ -6,14 +6,13 @@ Each stage is printed and kept, so that a user can see what every pass did.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from collections.abc import Mapping as Table
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.analysis import STAGES, Analysis, analyse
+from tl_dpnp.lowering.analysis import STAGES, Analysis, Passes, analyse
 from tl_dpnp.lowering.body.branch_barriers import with_branch_barriers
 from tl_dpnp.lowering.body.emission import emit_body
 from tl_dpnp.lowering.body.printing import print_body
@@ -47,10 +46,10 @@ class LoweredKernel:
     """A kernel ready to be compiled; pickles.
 
     `llvm` is its body as the LLVM IR of a function (`tl_dpnp.lowering.body.emission`) with these `arguments`, which an
-    adapter compiles, and `text` the same to be read; `legend` says what each parameter is.  `stages` holds the IR as
-    text after each pass, `schedules` the loop nests and what was done to them; `mapping` says how work-items share a
-    work-group, `remarks` what a device has and the kernel does not use.  `variants` are loop nests that some calls take
-    instead: those that do two work-groups at once, and those for operands that exceed all caches.
+    adapter compiles, and `text` the same to be read; `legend` says what each parameter is.  `passes` holds the IR after
+    each pass, `schedules` the loop nests and what was done to them; `mapping` says how work-items share a work-group,
+    `remarks` what a device has and the kernel does not use.  `variants` are loop nests that some calls take instead:
+    those that do two work-groups at once, and those for operands that exceed all caches.
     `one_item_at_a_time` says whether a CPU is asked not to make vectors of work-items; some of its sub-groups are right
     only so if the body has arrays in private memory (`tl_dpnp.runtime.sycl.kernel_metadata`).
     """
@@ -60,12 +59,17 @@ class LoweredKernel:
     llvm: str
     text: str
     legend: tuple[tuple[str, str], ...]
-    stages: Table[str, str]
+    passes: Passes
     schedules: tuple[Schedule, ...]
     mapping: str
     remarks: tuple[str, ...] = ()
     variants: tuple[Schedule, ...] = ()
     one_item_at_a_time: Literal["never", "with private arrays", "always"] = "never"
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """The IR as text after each pass."""
+        return self.passes.stages()
 
     @property
     def source(self) -> str:
@@ -159,7 +163,7 @@ def _lowered(
     """Return the kernel with its body as LLVM IR and as text."""
     return LoweredKernel(
         plan, body.arguments, emit_body(body.arguments, body.statements, target_for(analysis.device.backend)),
-        print_body(plan.entry, body.arguments, body.statements), body.legend, analysis.stages, schedules, str(mapping),
+        print_body(plan.entry, body.arguments, body.statements), body.legend, analysis.passes, schedules, str(mapping),
         remarks, variants,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -31,22 +33,31 @@ def map_operation(
                 return define(entry) if id(entry) in defined else use(entry)
             case ops.Constant():
                 return use(entry)
-            case ops.Region():
-                return region(entry)
             case ops.Slice():
                 return replace(entry, offset=use(entry.offset), size=None if entry.size is None else use(entry.size))
             case tuple():
-                return tuple(convert(part) for part in entry)
+                parts = tuple(map(convert, entry))
+                return entry if all(map(operator.is_, parts, entry)) else parts
             case _:
                 return entry
 
+    entries = {name: getattr(operation, name) for name in _entries_of(type(operation))}
     # Definitions come before regions, so that a region sees the names that its operation defines.
-    ordered = sorted(fields(operation), key=lambda f: isinstance(getattr(operation, f.name), ops.Region))
-    return replace(operation, **{f.name: convert(getattr(operation, f.name)) for f in ordered if f.name != "span"})
+    regions = {name: entry for name, entry in entries.items() if isinstance(entry, ops.Region)}
+    new = {name: convert(entry) for name, entry in entries.items() if name not in regions}
+    new.update((name, region(entry)) for name, entry in regions.items())
+    return operation if all(new[name] is entry for name, entry in entries.items()) else replace(operation, **new)
+
+
+@functools.cache
+def _entries_of(kind: type[ops.Operation]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "span")
 
 
 def with_regions(operation: _Operation, regions: Sequence[ops.Region]) -> _Operation:
     """Return `operation` with other regions, in the order of `operation.regions`."""
+    if not regions:
+        return operation
     remaining = iter(regions)
     return map_operation(operation, lambda operand: operand, lambda value: value, lambda _: next(remaining))
 
