@@ -107,19 +107,23 @@ def _watch(seed: int, seconds: float) -> _Result:
 
 
 class _Reports:
-    """What a process reported: operations by name, and (seconds, MiB, compilations) again and again."""
+    """What a process reported: operations by name, and (seconds, MiB, compilations, is warm) again and again."""
 
     def __init__(self) -> None:
         self.operations: dict[str, int] = {}
-        self.memory: list[tuple[float, float, int]] = []
+        self.memory: list[tuple[float, float, int, bool]] = []
         self.problem = ""
         self.done = False
 
     def growth(self) -> tuple[float, int] | None:
-        """Return by how many MiB memory grew from the middle to the end, and the compilations meanwhile."""
-        if len(self.memory) < 4:
+        """Return by how many MiB memory grew from the middle to the end, and the compilations meanwhile.
+
+        What the first operation of each kind takes does not count: on a busy machine that may be the last one of all.
+        """
+        warm = [report for report in self.memory[len(self.memory) // 2 :] if report[3]]
+        if len(warm) < 2:
             return None
-        (_, before, first), (_, after, last) = self.memory[len(self.memory) // 2], self.memory[-1]
+        (_, before, first, _), (_, after, last, _) = warm[0], warm[-1]
         return after - before, last - first
 
 
@@ -169,7 +173,7 @@ def child(seed: int, seconds: float) -> None:
     while any(worker.is_alive() for worker in workers) and not world.problems:
         time.sleep(1.0)
         built = world.counts["compile"] + BUILDS_OF_TUNING * world.counts["tune"]
-        memory = (round(time.monotonic() - start, 1), _resident(), built)
+        memory = (round(time.monotonic() - start, 1), _resident(), built, all(world.counts.values()))
         print(json.dumps({"operations": world.counts, "memory": memory}), flush=True)
     for worker in workers:
         worker.join(HANG if not world.problems else 5.0)
