@@ -41,8 +41,6 @@ REFUSALS = (
     Refusal(("vector", "subgroup", "cuda"), lambda case: ".cross_device" in case.spelling,
             "has the scope .cross_device", "kernels are atomic within one device"),
     Refusal(("cuda",), _is_complex, "complex numbers", "no complex numbers yet"),
-    Refusal(("cuda",), lambda case: case.entry.harness.startswith("matrix "), "cooperative matrices",
-            "not tried on GPUs"),
 )
 
 

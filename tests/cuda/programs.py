@@ -83,3 +83,13 @@ def disagreements(program: Program, layout: str, debug: bool = False) -> list[st
         interpret(with_layout(program, layout), numpy_arguments(expected), program.group_size)
     actual = run_on_device(program, layout, program.make_arguments(seed), debug)
     return differences(expected, actual, program.tolerances)
+
+
+def called(kernel: Any, arguments: Sequence[np.ndarray], group_size: tuple[int, int, int] = (1, 1, 1)) -> None:
+    """Call a kernel on copies of arrays of NumPy on the device, and copy them back."""
+    from numba import cuda
+
+    copies = [cuda.to_device(array) for array in arguments]
+    kernel(*copies, group_size=group_size)
+    for array, moved in zip(arguments, copies, strict=True):
+        moved.copy_to_host(array)

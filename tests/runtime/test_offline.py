@@ -6,6 +6,7 @@ import pytest
 
 import tl_dpnp
 from tests.runtime.support import needs_tools
+from tests.strategies.matrices import MatrixProgram
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.functions import DpasFunction, _inner_name
 from tl_dpnp.kernels.dpas.probe import probe_module
@@ -97,6 +98,32 @@ def test_products_have_dpas_in_the_inner_loop(device, a, c, sizes, precision, te
     assert program.resources.spilled == program.resources.scratch == 0
     assert program.resources.dpas_clocks
     assert program.resources.loaded
+
+
+@needs_tools
+@pytest.mark.parametrize("device", TARGETS)
+def test_products_of_cooperative_matrices_have_dpas(device):
+    """Sub-groups take their turns, between barriers of the work-group."""
+    a, b, c = (f"coopmatrix<{type}x16x16,matrix_{use}>" for type, use in (("bf16", "a"), ("bf16", "b"), ("f32", "acc")))
+    lanes = TARGETS[device].description.dpas_lanes
+    source = f"""func @f(%x: memref<bf16x16x16>, %z: memref<f32x16x32>)
+                 attributes{{subgroup_size={lanes}, work_group_size=[{2 * lanes}, 1]}} {{
+        foreach_tile (%i) = (0), (32) as (%n) <= (16) {{
+            %A = cooperative_matrix_load %x[0, 0] : {a}
+            %B = cooperative_matrix_load %x[0, 0] : {b}
+            %C = constant 0 : {c}
+            %D = cooperative_matrix_mul_add %A, %B, %C : {c}
+            cooperative_matrix_store %D, %z[0, %i]
+        }}
+    }}"""
+    entries = parse(tl_dpnp.compile(source, cache=False).compile_offline(device).assembly)
+    assert {"dpas", "sync"} <= {entry.name for entry in entries}
+
+
+@needs_tools
+def test_random_programs_on_cooperative_matrices_compile():
+    for seed in range(2):
+        assert parse(tl_dpnp.compile(MatrixProgram(seed).source, cache=False).compile_offline("pvc").assembly)
 
 
 @needs_tools

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tests.semantics.support import DTYPES, fortran
 from tests.strategies.abstract import Retry
+from tests.strategies.values import DTYPES, fortran
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 #: The sub-groups of the layout that has the most, the largest part of each in memory, and how many it may store.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
@@ -18,7 +17,6 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.tactics.blocks import blocks_of
 from tl_dpnp.lowering.tactics.dpas import MOST_SUBGROUPS, extent_of_tiles
-from tl_dpnp.target.device import Device
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
@@ -39,12 +37,10 @@ class SubGroups(LoopMapping):
     def of(cls, analysis: Analysis) -> SubGroups:
         """Return the mapping of a program.
 
-        Raises LoweringError where attributes and device disagree, UnsupportedError for cooperative matrices on GPUs.
+        Raises LoweringError where attributes and device disagree.
         The micro-kernels of a matrix engine set the size of a sub-group and, with their tiles, that of the work-group.
         """
         function, device, products = analysis.parsed, analysis.device, analysis.products
-        if not device.is_cpu:
-            _refuse_matrices(function, device)
         best = next((block for operation, contraction in contractions_of(analysis.canonical)
                      for block in blocks_of(contraction, device, analysis.engine.at(operation.precision))), None)
         size = _subgroup_size(analysis)
@@ -73,16 +69,6 @@ class SubGroups(LoopMapping):
     def write_groups(self, writer: BodyWriter) -> None:
         writer.assign(GROUP, call(intrinsics.group_id()))
         writer.region(writer.function.body)
-
-
-def _refuse_matrices(function: ops.Function, device: Device) -> None:
-    """Raise UnsupportedError at the first instruction on cooperative matrices, which no such device was there for."""
-    for operation in function.body.walk():
-        if operation.is_cooperative:
-            message = (f"instruction {operation.mnemonic} computes with cooperative matrices, and kernels for "
-                       f"{device.name} in the sub-group form do not")
-            raise UnsupportedError(message, [Diagnostic(
-                message, operation.span, 'use target="reference", a CPU, or linear algebra')])
 
 
 def _subgroup_size(analysis: Analysis) -> int:
