@@ -14,6 +14,7 @@ from tl_dpnp.lowering.tactics.lanes import Lanes
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic, TiledTactic
 from tl_dpnp.lowering.tactics.threads import Threads
 from tl_dpnp.lowering.tactics.vectors import Vectors
+from tl_dpnp.lowering.tactics.warp_tiles import WarpTiles
 
 __all__ = ["ENGINES", "TACTICS", "choose", "tunable"]
 
@@ -35,7 +36,7 @@ class Given(Tactic):
 
 #: The matrix engines that compute whole nests, and all tactics: the first that is for an instruction computes it.
 ENGINES: tuple[type[EngineTactic[Any]], ...] = (Dpas, Amx)
-TACTICS: tuple[type[Tactic], ...] = (Given, *ENGINES, Vectors, Threads, Blocks, Lanes)
+TACTICS: tuple[type[Tactic], ...] = (Given, *ENGINES, Vectors, Threads, Blocks, WarpTiles, Lanes)
 
 
 def choose(contraction: Contraction, place: Place) -> Tactic:
