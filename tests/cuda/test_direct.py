@@ -21,7 +21,8 @@ func @f(%alpha: f32, %x: memref<f32x?x?>, %n: u8, %A: group<memref<f32x4>>, %bet
 }
 """
 #: The element types of DLPack: code, bits and lanes.
-_TYPES = {"float32": 2 | 32 << 8 | 1 << 16, "float64": 2 | 64 << 8 | 1 << 16}
+_TYPES = {"float32": 2 | 32 << 8 | 1 << 16, "float64": 2 | 64 << 8 | 1 << 16,
+          "complex64": 5 | 64 << 8 | 1 << 16}
 _pointer = ctypes.POINTER(ctypes.c_int64)
 
 
@@ -31,11 +32,15 @@ class FakeTensor:
     def __init__(self, array, device=0):
         self.array, self.device = array, device
         self.requires_grad = False
-        self.negative = False
+        self.negative = self.conjugate = False
         self.ndim = array.ndim
 
     def is_neg(self):
         return self.negative
+
+    def is_conj(self):
+        assert self.array.dtype.kind == "c"
+        return self.conjugate
 
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, _pointer)
@@ -207,6 +212,36 @@ def test_another_context_and_the_drivers_refusal_are_left_to_the_other_way(drive
     assert not driver.launches
     driver.context, driver.status = 22, 700
     assert function(tuple(given)) is False
+    assert len(driver.launches) == 1
+
+
+def test_arrays_of_complex_numbers_must_not_be_conjugated(driver, package):
+    kernel = tl_dpnp.compile("func @f(%x: memref<c32x5x3>) {\n}", target="cuda")
+    driver.size = 1
+    x, other = (matrix(package, dtype="complex64") for _ in range(2))
+    function = direct_call(kernel._binding, FlatArguments([None], (0,), (), ()), facts_of(driver), (x,), set())
+    assert function((other,)) is True
+    assert driver.launches[-1][5] == [other.array.ctypes.data]
+    other.conjugate = True
+    assert function((other,)) is False
+    assert len(driver.launches) == 1
+
+
+@pytest.mark.parametrize("kind", ["functions", "attributes"])
+def test_elements_must_be_at_multiples_of_their_size(driver, package, kind):
+    """Floats may begin anywhere, and so parts of complex numbers may, which devices access as a whole."""
+    kernel = tl_dpnp.compile("func @f(%x: memref<c32x9>) {\n}", target="cuda")
+    driver.size = 1
+    memory = np.zeros(100, "float32")
+    start = -memory.ctypes.data % 16 // 4 + 2
+
+    def array(offset):
+        part = memory[start + offset : start + offset + 18].view("complex64")
+        return package(part) if kind == "functions" else FakeArray(part)
+
+    function = direct_call(kernel._binding, FlatArguments([None], (0,), (), ()), facts_of(driver), (array(0),), set())
+    assert function((array(4),)) is True
+    assert function((array(1),)) is False
     assert len(driver.launches) == 1
 
 

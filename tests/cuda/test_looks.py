@@ -70,6 +70,8 @@ def spoil(name, tensor):
             tensor.requires_grad = True
         case "negative":
             tensor.negative = True
+        case "conjugate":
+            tensor.conjugate = True
         case "undescribed":
             tensor.array = None
         case "a vector":
@@ -87,6 +89,16 @@ def test_what_machine_code_cannot_say_is_looked_at_by_itself(package, name, plac
     if name == "a vector":
         arrays[place].ndim = 1
         assert rows_of(arrays) is None
+
+
+def test_complex_numbers_may_be_conjugated(package):  # noqa: F811
+    arrays = [matrix(package, dtype="complex64") for _ in range(10)]
+    assert rows_of(arrays)[:, 0].tolist() == [each.array.ctypes.data for each in arrays]
+    spoil("conjugate", arrays[7])
+    assert rows_of(arrays) is None
+    memory = np.zeros(32, "float32")
+    assert rows_of([package(memory[offset : offset + 30].view("complex64")) for offset in (0, 2)]) is not None
+    assert rows_of([package(memory[offset : offset + 30].view("complex64")) for offset in (0, 1)]) is None
 
 
 def test_other_classes_and_empty_lists(package):  # noqa: F811

@@ -50,6 +50,15 @@ def cuda_device(ordinal: int) -> CudaDevice:
 
 def view_of(value: object) -> ArrayView:
     """Return the view of an array on a CUDA device; raises `NotAnArray`."""
+    view = _view_of(value)
+    if view.address % view.dtype.itemsize:
+        # Devices refuse such accesses, and complex numbers are accessed as a whole, as by CUDA's own types.
+        raise NotAnArray(f"an array of {view.dtype} whose address is no multiple of {view.dtype.itemsize} bytes",
+                         "copy it: array.copy()")
+    return view
+
+
+def _view_of(value: object) -> ArrayView:
     library = type(value).__module__.partition(".")[0]
     if library == "torch":
         return _torch_view(value)
@@ -78,6 +87,8 @@ def _torch_view(tensor: Any) -> ArrayView:
         raise NotAnArray("a PyTorch tensor that records gradients, which kernels do not", "pass tensor.detach()")
     if tensor.is_neg():
         raise NotAnArray("a PyTorch tensor whose memory has the negative values", "pass tensor.resolve_neg()")
+    if tensor.is_conj():
+        raise NotAnArray("a PyTorch tensor whose memory has the conjugate numbers", "pass tensor.resolve_conj()")
     name = str(tensor.dtype).rpartition(".")[2]
     dtype = np.dtype(_CARRIED.get(name, name))
     return ArrayView(tensor, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), dtype,
@@ -115,6 +126,11 @@ def is_aligned(address: int) -> bool:
     return address % MAP_ALIGNMENT == 0
 
 
+def _alignment(address: int, size: int) -> tuple[bool, int]:
+    """Return what matters of the address of elements of a size: whether tensor maps take it, and what elements do."""
+    return is_aligned(address), address % size
+
+
 class _Access(NamedTuple):
     """Quick ways to what a call depends on, for the arrays of one package.
 
@@ -132,7 +148,7 @@ def _interface_facts(array: Any) -> Hashable:
     interface = array.__cuda_array_interface__
     (address, read_only), dtype = interface["data"], str(getattr(array, "dtype", ""))
     return (read_only, interface["shape"], interface.get("strides"), interface["typestr"], dtype, _device_of(array),
-            is_aligned(address or 0))
+            *_alignment(address or 0, np.dtype(interface["typestr"]).itemsize))
 
 
 def _interface_address(array: Any) -> int:
@@ -146,11 +162,15 @@ def _interface_look(array: Any) -> tuple[Any, ...]:
 
 def _torch_facts(tensor: Any) -> Hashable:
     return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), tensor.requires_grad, tensor.is_neg(),
-            is_aligned(tensor.data_ptr()))
+            tensor.is_conj(), *_alignment(tensor.data_ptr(), tensor.itemsize))
 
 
 def _torch_look(tensor: Any) -> tuple[Any, ...]:
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad, tensor.is_neg()
+
+
+def _complex_look(tensor: Any) -> tuple[Any, ...]:
+    return *_torch_look(tensor), tensor.is_conj()
 
 
 def _torch_looks(tensors: Sequence[Any]) -> list[Any]:
@@ -160,11 +180,13 @@ def _torch_looks(tensors: Sequence[Any]) -> list[Any]:
 
 
 def _cupy_facts(array: Any) -> Hashable:
-    return array.shape, array.strides, array.dtype.char, array.data.device_id, is_aligned(array.data.ptr)
+    return (array.shape, array.strides, array.dtype.char, array.data.device_id,
+            *_alignment(array.data.ptr, array.itemsize))
 
 
 def _imported_facts(array: ImportedArray) -> Hashable:
-    return (array.read_only, array.shape, array.strides, array.dtype, array.ordinal, is_aligned(array.address))
+    return (array.read_only, array.shape, array.strides, array.dtype, array.ordinal,
+            *_alignment(array.address, array.dtype.itemsize))
 
 
 def _list_of(arrays: Sequence[Any]) -> ArrayList:
@@ -251,10 +273,15 @@ def looks_function(arrays: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]
 
     That is a tuple of its address, which comes first, its shape, its strides and more.
     """
-    ways = [_known[type(array)].look for array in arrays]
+    ways = [_look_of(array) for array in arrays]
     if all(way is _torch_look for way in ways):
         return _torch_looks
     return lambda others: [way(array) for way, array in zip(ways, others, strict=True)]
+
+
+def _look_of(array: Any) -> Callable[[Any], tuple[Any, ...]]:
+    look = _known[type(array)].look
+    return _complex_look if look is _torch_look and array.is_complex() else look
 
 
 def _facts(array: Any) -> Hashable:

@@ -121,10 +121,10 @@ def direct_call(
             ctypes.memmove(ctypes.addressof(values) + 8 * place, ctypes.addressof(value), ctypes.sizeof(value))
     names = (ctypes.c_int64 * len(exchange.compared + exchange.memory))(
         *(interned(name, keep) for name in exchange.compared + exchange.memory))
-    attribute, method = (interned(name, keep) for name in (exchange.false_attribute, exchange.false_method))
+    false = [interned(name, keep) for name in exchange.false]
     record = CudaRecord(
         ctypes.addressof(parameters), len(arguments), ctypes.addressof(values), len(values), device,
-        exchange.tensor_of, exchange.stream_of, attribute, method, facts.context_of, facts.launch, facts.context,
+        exchange.tensor_of, exchange.stream_of, *false, facts.context_of, facts.launch, facts.context,
         facts.function, facts.grid, *facts.block, facts.local_memory, id(facts.stream), ctypes.addressof(names),
     )
     return native_function(CudaEmitter, record, (parameters, values, names, keep, flat.tables, facts))
@@ -159,5 +159,6 @@ def _describe_object(entry: CudaParameter, array: Any, exchange: Exchange, devic
     dims = (ctypes.c_int64 * len(values))(*map(id, values))
     keep += [values, dims]
     entry.kind, entry.dims, entry.modes = OBJECT, ctypes.addressof(dims), len(values)
+    entry.form = array.dtype.itemsize
     entry.aligned = is_aligned(getattr(getattr(array, memory), address))
     return True

@@ -22,7 +22,7 @@ class CudaParameter(Parameter):
 
     An array has `form`, its number of modes and element type as ``DLTensor`` has them, as one word, `dims`, the address
     of its sizes and strides, and `aligned`, whether its address is a multiple of 16.  One by its attributes has `dims`,
-    the address of those `modes` attributes whose names the record has first.
+    the address of those `modes` attributes whose names the record has first, and the bytes of an element as `form`.
     """
 
     _fields_: ClassVar[Any] = [("form", Word), ("dims", Word), ("modes", Word), ("aligned", Word)]
@@ -32,20 +32,24 @@ class CudaRecord(Record):
     """A launch; a value takes a word.
 
     `device` is the type and number of the arrays' device as ``DLTensor`` has them.  `false_attribute` and
-    `false_method` are names (Python strings, or 0) of what must be false of each array.  `tensor_of` to `launch` are
+    `false_method` are names (Python strings, or 0) of what must be false of each array, `false_of_complex` that of a
+    method that must be false of those of complex numbers.  `tensor_of` to `launch` are
     addresses of C functions; where `stream_of` is 0, the Python function `stream` gives the stream.  `names` is the
     address of the names of attributes, those of arrays first that are compared; then come those of an array's memory,
     and of the device and the address of that.
     """
 
     _fields_: ClassVar[Any] = [(name, Word) for name in (
-        "device", "tensor_of", "stream_of", "false_attribute", "false_method", "context_of", "launch", "context",
-        "function", "grid", "x", "y", "z", "local_memory", "stream", "names",
+        "device", "tensor_of", "stream_of", "false_attribute", "false_method", "false_of_complex", "context_of",
+        "launch", "context", "function", "grid", "x", "y", "z", "local_memory", "stream", "names",
     )]
 
 
 #: ``DLTensor``: data, device, number of modes and element type, sizes, strides, offset in bytes.
 _TENSOR_WORDS = 6
+#: Where the kind of an element type and its bits are in the word of the number of modes, which has a byte for either,
+#: and the kind of complex numbers (``kDLComplex``).
+_KIND_FROM, _BITS_FROM, _BYTE, _COMPLEX = 32, 40, 0xFF, 5
 _ALIGNMENT = 16
 _EQUAL = 2  # Py_EQ
 
@@ -83,22 +87,38 @@ class CudaEmitter(CallEmitter):
 
         counted_loop(builder, index(0), modes, index(1), [], compare)
         address = self.aligned(at, builder.add(data, offset))
-        self.require_plain(given)
+        self.require_plain(given, form)
         return address
 
     def look(self, given: ir.Value) -> list[ir.Value]:
         """Return the words of an array's ``DLTensor``."""
+        builder = self.builder
         status = self.call(self.field("tensor_of"), I32, [given, self.tensor])
-        self.require(self.builder.icmp_signed("==", status, ir.Constant(I32, 0)))
-        return [self.load(self.tensor, index(number)) for number in range(_TENSOR_WORDS)]
+        self.require(builder.icmp_signed("==", status, ir.Constant(I32, 0)))
+        words = [self.load(self.tensor, index(number)) for number in range(_TENSOR_WORDS)]
+        data, _, form, _, _, offset = words
+        bits = builder.and_(builder.lshr(form, index(_BITS_FROM)), index(_BYTE))
+        self.require_multiple(builder.add(data, offset), builder.lshr(bits, index(3)))
+        return words
 
-    def require_plain(self, given: ir.Value) -> None:
-        """Refuse an array of which something holds that its ``DLTensor`` does not say."""
-        attribute, method = (self.field(name) for name in ("false_attribute", "false_method"))
-        if_then(self.builder, self.builder.icmp_signed("!=", attribute, index(0)),
+    def require_multiple(self, address: ir.Value, size: ir.Value) -> None:
+        """Refuse an array whose address is no multiple of the size of its elements, a power of two."""
+        rest = self.builder.and_(address, self.builder.sub(size, index(1)))
+        self.require(self.builder.icmp_signed("==", rest, index(0)))
+
+    def require_plain(self, given: ir.Value, form: ir.Value) -> None:
+        """Refuse an array of which something holds that its ``DLTensor`` does not say; `form` is a word of that."""
+        builder, none = self.builder, index(0)
+        attribute, method, of_complex = (
+            self.field(name) for name in ("false_attribute", "false_method", "false_of_complex"))
+        if_then(builder, builder.icmp_signed("!=", attribute, none),
                 lambda: self.require_false(self.python("PyObject_GetAttr", given, attribute)))
-        if_then(self.builder, self.builder.icmp_signed("!=", method, index(0)),
+        if_then(builder, builder.icmp_signed("!=", method, none),
                 lambda: self.require_false(self.result(given, method)))
+        kind = builder.and_(builder.lshr(form, index(_KIND_FROM)), index(_BYTE))
+        is_complex = builder.icmp_signed("==", kind, index(_COMPLEX))
+        if_then(builder, builder.and_(is_complex, builder.icmp_signed("!=", of_complex, none)),
+                lambda: self.require_false(self.result(given, of_complex)))
 
     def aligned(self, at: ir.Value, address: ir.Value) -> ir.Value:
         """Return an address that is aligned if the expected one was."""
@@ -127,6 +147,7 @@ class CudaEmitter(CallEmitter):
         self.python("Py_DecRef", memory)
         expected = builder.lshr(self.field("device"), index(32))
         self.require(builder.icmp_signed("==", device, expected))
+        self.require_multiple(address, self.of(at, "form"))
         return self.aligned(at, address)
 
     def start(self) -> None:

@@ -14,9 +14,9 @@ __all__ = ["Exchange", "Tensor", "exchange_of", "interned"]
 
 _VERSION = 1
 _API_NAME = b"dlpack_exchange_api"
-#: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and an attribute and a method without
-#: arguments that must be false of an array.
-_FALSE = {"torch": ("requires_grad", "is_neg"), "cupy": (None, None)}
+#: Packages whose arrays are never read-only, which ``DLTensor`` does not say, and what must be false of an array: an
+#: attribute, a method without arguments, and another one where it has complex numbers.
+_FALSE = {"torch": ("requires_grad", "is_neg", "is_conj"), "cupy": (None, None, None)}
 #: Packages without DLPack's C functions: the attributes of their arrays that are compared, that of the memory, and
 #: those that it has as device and address.
 _ATTRIBUTES = {"cupy": (("shape", "strides", "dtype"), "data", "device_id", "ptr")}
@@ -42,16 +42,15 @@ class _ExchangeAPI(ctypes.Structure):
 
 
 class Exchange(NamedTuple):
-    """The functions of a package that look at an array and find the current stream; what must be false of an array.
+    """The functions of a package that look at an array and find the current stream; what must be `false` of an array.
 
-    Without functions, which are 0 then, there are the attributes of an array that are compared, that of its memory, and
-    those of that.
+    That is an attribute, a method, and a method of arrays of complex numbers.  Without functions, which are 0 then,
+    there are the attributes of an array that are compared, that of its memory, and those of that.
     """
 
     tensor_of: int
     stream_of: int
-    false_attribute: str | None
-    false_method: str | None
+    false: tuple[str | None, str | None, str | None]
     compared: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()
 
@@ -67,13 +66,13 @@ def exchange_of(kind: type) -> Exchange | None:
         return None
     if not is_valid:
         compared, *memory = _ATTRIBUTES[package]
-        return Exchange(0, 0, *_FALSE[package], compared, tuple(memory))
+        return Exchange(0, 0, _FALSE[package], compared, tuple(memory))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _API_NAME)
     api = _ExchangeAPI.from_address(pointer)
     if api.major != _VERSION or not api.tensor_of or not api.stream_of:
         return None
-    return Exchange(api.tensor_of, api.stream_of, *_FALSE[package])
+    return Exchange(api.tensor_of, api.stream_of, _FALSE[package])
 
 
 def interned(name: str | None, keep: list[Any]) -> int:

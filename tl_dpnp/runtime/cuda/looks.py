@@ -32,8 +32,8 @@ class LookRecord(Record):
     The other fields are those of `direct_code.CudaRecord`.
     """
 
-    _fields_: ClassVar[Any] = [
-        (name, Word) for name in ("type", "modes", "rows", "tensor_of", "false_attribute", "false_method")]
+    _fields_: ClassVar[Any] = [(name, Word) for name in (
+        "type", "modes", "rows", "tensor_of", "false_attribute", "false_method", "false_of_complex")]
 
 
 class LookEmitter(CudaEmitter):
@@ -69,7 +69,7 @@ class LookEmitter(CudaEmitter):
                 return []
 
             counted_loop(builder, index(0), modes, index(1), [], copy)
-            self.require_plain(given)
+            self.require_plain(given, form)
             return []
 
         counted_loop(builder, index(0), self.field("count"), index(1), [], look)
@@ -96,7 +96,7 @@ def rows_of(arrays: Sequence[Any]) -> np.ndarray[Any, Any] | None:
     keep: list[Any] = []
     record = LookRecord(
         0, len(arrays), 0, 0, id(kind), modes, rows.ctypes.data, exchange.tensor_of,
-        interned(exchange.false_attribute, keep), interned(exchange.false_method, keep))
+        *(interned(name, keep) for name in exchange.false))
     return rows if _look()(ctypes.addressof(record), arrays) else None
 
 

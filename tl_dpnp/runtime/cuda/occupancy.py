@@ -30,19 +30,20 @@ def warn_of_idle_units(binding: Binding, call: BoundCall, plan: LaunchPlan, unit
     if product is None:
         return
     _warned.add(key)
-    m, n, k = product
+    (m, n, k), is_complex = product
     reason = ("debug=True, with which a work-group is a thread block" if binding.debug else
               "attributes of the function, with which a work-group is a thread block"
               if program.function.has_attributes else
+              "its complex numbers, with which a work-group is a thread block" if is_complex else
               "its schedule, its form or the instructions around it")
     blocks = f"{call.groups} thread block{'s' * (call.groups != 1)}"
+    instead = "" if is_complex else "call a function that is one gemm without these, which all of them compute, or "
     warn(f"@{program.name} computes products of {m} x {n} x {k} in {blocks} on {units} multiprocessors, because of "
-         f"{reason}; call a function that is one gemm without these, which all of them compute, or let each work-group "
-         "compute a tile of the result (docs/cuda.md)", OccupancyWarning)
+         f"{reason}; {instead}let each work-group compute a tile of the result (docs/cuda.md)", OccupancyWarning)
 
 
-def _largest(binding: Binding, call: BoundCall) -> tuple[int, int, int] | None:
-    """Return m, n and k of the largest product of a call, None if there is no large one."""
+def _largest(binding: Binding, call: BoundCall) -> tuple[tuple[int, int, int], bool] | None:
+    """Return m, n and k of the largest product of a call, and whether it is complex; None if there is no large one."""
     from tl_dpnp.language import ops
 
     shapes: dict[str, Sequence[int | None]] = {
@@ -64,5 +65,6 @@ def _largest(binding: Binding, call: BoundCall) -> tuple[int, int, int] | None:
                         for value in (gemm.inputs[0], gemm.output))
                 (m, n), k = c, a[0 if gemm.transposes[0] else 1]
                 if m is not None and n is not None and k is not None and m * n * k >= most:
-                    largest, most = (m, n, k), m * n * k
+                    is_complex = ops.memref_type(gemm.output).element.is_complex
+                    largest, most = ((m, n, k), is_complex), m * n * k
     return largest
