@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from tl_dpnp.kernels import register_product
+from tl_dpnp.kernels import register_product, scalar_ops
 from tl_dpnp.kernels.llvm import I64, LOCAL, constant, value_type
 from tl_dpnp.kernels.mma.operands import Matrix
 from tl_dpnp.kernels.targets import new_module, target_for
 from tl_dpnp.lowering.tactics.registers import Problem
-from tl_dpnp.scalars import F32, F64
+from tl_dpnp.scalars import C32, C64, F32, F64
 
-_DTYPES = {F32: np.float32, F64: np.float64}
+_DTYPES = {F32: np.float32, F64: np.float64, C32: np.complex64, C64: np.complex128}
 
 
 def machine_code(product, problem):
@@ -33,7 +33,7 @@ def machine_code(product, problem):
     matrices = [Matrix(*each) for each in zip(pointers, problem.strides, problem.alignments, strict=True)]
 
     def finish(total, old):
-        return builder.fsub(builder.fmul(constant(total.type, 2.0), total), old())
+        return builder.fsub(scalar_ops.arithmetic(builder, "mul", element, constant(total.type, 2.0), total), old())
 
     with mock.patch.object(register_product, "special_register", lambda _, name: {"tid.x": x, "tid.y": y}[name]):
         product.emit(builder, *matrices, finish)
@@ -60,9 +60,24 @@ def placed(matrix, strides, count, misplaced):
 
 @pytest.mark.parametrize("seed", range(24))
 def test_threads_compute_the_product(seed):
+    check_drawn(seed, (F32, F32, F64))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_compute_products_of_complex_numbers(seed):
+    check_drawn(seed, (C32, C64))
+
+
+def whole(numbers, shape, element):
+    """Return a matrix of small whole numbers, in both parts of complex ones."""
+    matrix = numbers.integers(-4, 5, shape)
+    return (matrix + 1j * numbers.integers(-4, 5, shape) if element.is_complex else matrix).astype(_DTYPES[element])
+
+
+def check_drawn(seed, elements):
     draw = random.Random(seed)
     m, n, k = (draw.randint(1, 40) for _ in range(3))
-    element = draw.choice((F32, F32, F64))
+    element = draw.choice(elements)
     left, right = draw.choice(((1, m), (k, 1))), draw.choice(((1, k), (1, k), (n, 1)))
     counts = m * k, k * n, m * n
     alignments = tuple(min(16, count * element.bytes & -(count * element.bytes)) for count in counts)
@@ -73,7 +88,7 @@ def test_threads_compute_the_product(seed):
     chosen += draw.sample([each for each in products if each.staggered or each.in_quads] or products, 1)
     numbers = np.random.default_rng(seed)
     for product in chosen:
-        a, b, c = (numbers.integers(-4, 5, shape).astype(_DTYPES[element]) for shape in ((m, k), (k, n), (m, n)))
+        a, b, c = (whole(numbers, shape, element) for shape in ((m, k), (k, n), (m, n)))
         # Operands may begin at any multiple of their alignment.
         (_, at_a), (_, at_b), (memory, at_c) = found = [
             placed(matrix, strides, count, alignment // element.bytes)

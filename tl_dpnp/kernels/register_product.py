@@ -16,7 +16,19 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.elements import load_element
-from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, counted_loop, if_then, index, undefined, value_type
+from tl_dpnp.kernels.llvm import (
+    I64,
+    LOCAL,
+    constant,
+    counted_loop,
+    get_lane,
+    if_then,
+    index,
+    set_lane,
+    undefined,
+    value_type,
+    vector_of,
+)
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
@@ -74,6 +86,11 @@ class RegisterProduct:
         return F32 if self.elements[2].bytes < F32.bytes else self.elements[2]
 
     @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of floats for a term of a sum."""
+        return 4 if self.computed.is_complex else 1
+
+    @property
     def threads(self) -> int:
         """Threads of a team."""
         return self.down * self.across
@@ -98,7 +115,7 @@ class RegisterProduct:
         height, width = self.tile
         step = max(self.depth)
         # In an even number of steps, what is loaded ahead in the last one has the registers of the first.
-        return 2 * step * max(1, min(_TERMS, _ITERATION // (height * width)) // (2 * step))
+        return 2 * step * max(1, min(_TERMS, _ITERATION // (self.multiply_adds * height * width)) // (2 * step))
 
     # --- the code ----------------------------------------------------------------------------------------------------
 
@@ -236,19 +253,19 @@ class RegisterProduct:
             if size == 1:
                 b.store(finish(parts[0], lambda: b.load(pointer)), pointer)
                 return
-            type_ = ir.VectorType(pointer.type.pointee, size)
+            type_ = vector_of(pointer.type.pointee, size)
             pointer, alignment = b.bitcast(pointer, type_.as_pointer(LOCAL)), size * element.bytes
             old: list[ir.Value] = []
 
             def before(part: int) -> ir.Value:
                 if not old:
                     old.append(b.load(pointer, align=alignment))
-                return b.extract_element(old[0], ir.Constant(I32, part))
+                return get_lane(b, old[0], part)
 
             vector: Any = undefined(type_)
             for part, total in enumerate(parts):
                 value = finish(total, partial(before, part))
-                vector = b.insert_element(vector, value, ir.Constant(I32, part))
+                vector = set_lane(b, vector, value, part)
             b.store(vector, pointer, align=alignment)
 
         for chunk in range(width // self.columns):
@@ -289,7 +306,7 @@ def _values(
                 place = b.gep(base, [index(known + (first + term) * along)])
                 vector = load_element(b, element, place, size, size * element.bytes)
                 for line in range(size):
-                    chunk[line].append(b.extract_element(vector, ir.Constant(I32, line)))
+                    chunk[line].append(get_lane(b, vector, line))
         else:
             for line in range(size):
                 for term in range(0, count, depth):
@@ -298,6 +315,6 @@ def _values(
                         chunk[line].append(load_element(b, element, place))
                         continue
                     vector = load_element(b, element, place, depth, depth * element.bytes)
-                    chunk[line] += [b.extract_element(vector, ir.Constant(I32, part)) for part in range(depth)]
+                    chunk[line] += [get_lane(b, vector, part) for part in range(depth)]
         found += [value for line in chunk for value in line]
     return found

@@ -163,10 +163,11 @@ def _estimate(
                  unit.threads // (warps * LANES), unit.blocks)
     if blocks == 0:
         return lambda _: math.inf
-    rate = unit.multiply_adds_f64 if product.elements[2].bytes > 4 else unit.multiply_adds_f32
+    rate = unit.multiply_adds_f64 if product.elements[2].part.bytes > 4 else unit.multiply_adds_f32
     loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
                          + width / product.columns / product.depth[1])
-    instructions = (height * width * product.k * LANES * unit.instructions / rate + loads + height * width
+    multiply_adds = height * width * product.k * product.multiply_adds
+    instructions = (multiply_adds * LANES * unit.instructions / rate + loads + height * width
                     + unit.turn_instructions)
     # Warps are dealt out to as many schedulers as there are instructions in a cycle.
     schedulers = unit.instructions
@@ -219,22 +220,23 @@ def _accesses(
 
 
 def product_in_registers(function: ops.Function) -> ops.Contraction | None:
-    """Return the one instruction of a function, if threads may compute it in registers: a product of floats."""
+    """Return the one instruction of a function, if threads may compute it in registers: no product of integers."""
     match instructions_of(function):
-        case [gemm] if _is_product_of_floats(gemm):
+        case [gemm] if _is_product_of_numbers(gemm):
             assert isinstance(gemm, ops.Contraction)
             return gemm
     return None
 
 
-def _is_product_of_floats(operation: ops.LinearAlgebra) -> bool:
+def _is_product_of_numbers(operation: ops.LinearAlgebra) -> bool:
     """Whether threads may compute an instruction in registers."""
     if not (isinstance(operation, ops.Contraction) and operation.is_matrix_product):
         return False
     values = (*operation.inputs, operation.output)
     names = [ops.memref_type(value).element.name for value in values]
     return all(map(has_known_strides, values)) and names in (
-        ["f32"] * 3, ["f64"] * 3, *([name, name, result] for name in ("f16", "bf16") for result in (name, "f32")))
+        *([name] * 3 for name in ("f32", "f64", "c32", "c64")),
+        *([name, name, result] for name in ("f16", "bf16") for result in (name, "f32")))
 
 
 def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ...] | None:
@@ -244,7 +246,7 @@ def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ..
     of which take as long as a load.
     """
     instructions = instructions_of(function)
-    if not all(map(_is_product_of_floats, instructions)):
+    if not all(map(_is_product_of_numbers, instructions)):
         return None
     sizes = [sizes_of(operation) for operation in instructions]
     elements = [tuple(ops.memref_type(value).element for value in (*operation.inputs, operation.output))
@@ -259,7 +261,8 @@ def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ..
         return tuple(found)
 
     def cycles(chain: tuple[RegisterProduct, ...]) -> float:
-        work = sum(product.k * (math.prod(product.tile) / 4 + sum(product.tile)) for product in chain)
+        work = sum(product.k * (product.multiply_adds * math.prod(product.tile) / 4 + sum(product.tile))
+                   for product in chain)
         return _threads(chain) * work
 
     lengths = range(1, _CHAIN_LONGEST + 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
+from tl_dpnp.kernels.complex_numbers import to_both_parts
 from tl_dpnp.kernels.elements import from_storage, to_storage
 from tl_dpnp.kernels.llvm import constant, index, value_type
 from tl_dpnp.kernels.mma.operands import Matrix
@@ -49,20 +50,28 @@ def emit_team_product(
         matrices[name] = matrix.transposed if transposed else matrix
 
     def factor(name: str, operand: ops.Operand) -> ir.Value | None:
-        """Return a factor, or None for 1."""
-        if isinstance(operand, ops.Constant):
-            assert not isinstance(operand.value, complex)
-            value = rounded_number(operand.type, float(operand.value))
-            return None if value == 1 else constant(value_type(computed), value)
-        return scalar_ops.convert(builder, ops.scalar_type(operand), computed, scalars[name])
+        """Return a factor, or None for 1; a real one of complex numbers is one of both parts."""
+        type_ = ops.scalar_type(operand)
+        if not isinstance(operand, ops.Constant):
+            is_whole = type_.is_complex or not computed.is_complex
+            value = scalar_ops.convert(builder, type_, computed if is_whole else computed.part, scalars[name])
+            return value if is_whole else to_both_parts(builder, value, 1)
+        number = complex(operand.value)
+        if number.imag:
+            return constant(value_type(computed), number)
+        return None if number == 1 else real(rounded_number(type_, number.real))
+
+    def real(number: float) -> ir.Value:
+        value = constant(value_type(computed.part), number)
+        return to_both_parts(builder, value, 1) if computed.is_complex else value
 
     alpha, beta = factor("alpha", operation.alpha), factor("beta", operation.beta)
     keeps = not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0)
 
     def finish(total: ir.Value, old: Callable[[], ir.Value]) -> ir.Value:
-        value = total if alpha is None else builder.fmul(alpha, total)
+        value = total if alpha is None else scalar_ops.arithmetic(builder, "mul", computed, alpha, total)
         if keeps:
-            one = constant(value_type(computed), 1.0) if beta is None else beta
+            one = real(1.0) if beta is None else beta
             before = from_storage(builder, element, old())
             value = scalar_ops.fused_multiply_add(builder, computed, one, before, value)
         return to_storage(builder, element, value)
