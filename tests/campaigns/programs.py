@@ -28,7 +28,7 @@ __all__ = ["CAMPAIGN", "Case", "run"]
 ENGINE_TYPES: tuple[tuple[tuple[ScalarType, ...], tuple[ScalarType, ...]], ...] = (
     ((BF16,), (F32, BF16)), ((F16,), (F32, F16)), ((I8,), (I32,)), ((U8, I8), (I32,)), ((F32,), (F32,)),
 )
-#: What every third program may contain, on devices that compute with complex numbers.
+#: What every third program may contain.
 WITH_COMPLEX = Features(types=(*DEVICE_TYPES, *(C32, C64) * 4), atomic_types=(I32, F32, F64, C32, C64))
 #: And what every third other one may.
 WITH_WORK_ITEMS = Features(work_items=True)
@@ -49,7 +49,7 @@ def make(kind: str, seed: int) -> Case:
     """Return the case of a seed."""
     if kind.startswith("dpas"):
         return engine_case(seed)
-    features = {0: WITH_COMPLEX if kind != "cuda" else None, 1: WITH_WORK_ITEMS}.get(seed % 3)
+    features = {0: WITH_COMPLEX, 1: WITH_WORK_ITEMS}.get(seed % 3)
     return Case(random_program(seed, features), seed)
 
 
@@ -187,14 +187,19 @@ def _tuned(case: Case, rng: random.Random) -> Verdict:
 
 
 def _cuda(case: Case, rng: random.Random) -> Verdict:
-    """Compile for a CUDA device, to PTX."""
+    """Run on a CUDA device; where there is none, compile for one, to PTX."""
     import tl_dpnp
-    from tests.cuda.programs import LAYOUTS, with_layout
+    from tests.cuda.programs import LAYOUTS, disagreements, with_layout
+    from tl_dpnp.runtime.cuda.driver_adapter import device_count
 
-    function = with_layout(case.program, rng.choice(list(LAYOUTS)))
-    kernel = tl_dpnp.compile(ops.Module((function,)), target="cuda", cache=False, debug=rng.random() < 0.25)
+    layout, debug = rng.choice(list(LAYOUTS)), rng.random() < 0.25
+    if device_count():
+        found = disagreements(case.program, layout, debug, seed=case.seed)
+        return Verdict("\n".join(["wrong:", *found]) if found else "", ("on a device",))
+    function = with_layout(case.program, layout)
+    kernel = tl_dpnp.compile(ops.Module((function,)), target="cuda", cache=False, debug=debug)
     (text,) = kernel.inspect_ptx().values()
-    return Verdict("" if ".visible .entry tl_kernel" in text else "wrong: the PTX has no kernel")
+    return Verdict("" if ".visible .entry tl_kernel" in text else "wrong: the PTX has no kernel", ("to PTX",))
 
 
 CHECKS: dict[str, Callable[[Case, random.Random], Verdict]] = {

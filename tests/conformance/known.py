@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.conformance.pages import COMPLEX
 from tests.conformance.programs import Case
 
 #: All mappings, the interpreter included: what the verifier refuses.
@@ -30,17 +29,12 @@ class Refusal:
         return re.search(self.error, failure) is not None
 
 
-def _is_complex(case: Case) -> bool:
-    return bool(set(case.types) & set(COMPLEX))
-
-
 #: The first that is of a case counts.
 REFUSALS = (
     Refusal(EVERYWHERE, lambda case: case.entry.harness == "iterations", "stands inside a foreach",
             "only in `parallel` and `foreach_tile` yet: which iterations of a `foreach` run together, is left open"),
     Refusal(("vector", "subgroup", "cuda"), lambda case: ".cross_device" in case.spelling,
             "has the scope .cross_device", "kernels are atomic within one device"),
-    Refusal(("cuda",), _is_complex, "complex numbers", "no complex numbers yet"),
 )
 
 

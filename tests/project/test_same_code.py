@@ -112,10 +112,10 @@ def test_a_change_of_the_compiler_is_seen(recorded):
 
 
 def test_what_is_refused_is_compared_by_its_message():
-    definition = Definition("it", "func @f(%x: c64) { %y = arith.add %x, %x : c64 }", "sm_90a")
+    definition = Definition("it", "func @f(%x: memref<f32>) { %y = atomic_load.cross_device %x[] : f32 }", "sm_90a")
     built = build(definition)
     assert built["facts"]["refused"]
-    assert "do not compute with complex numbers" in built["parts"]["refusal"]
+    assert "has the scope .cross_device" in built["parts"]["refusal"]
 
 
 def test_a_kernel_is_shown_and_files_are_checked(recorded, tmp_path):

@@ -17,7 +17,7 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import I1, I32, I64, INDEX, ScalarType
 
 #: The most work-items of a work-group, and of a sub-group, in any test.
-MOST, LANES = 160, 32
+MOST, LANES = 192, 32
 _SCANS = [kind for kind in ops.INSTRUCTIONS if issubclass(kind, ops.SubgroupReduction)]
 
 

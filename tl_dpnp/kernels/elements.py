@@ -19,11 +19,12 @@ from tl_dpnp.kernels.llvm import (
     vector_of,
 )
 from tl_dpnp.kernels.narrow_floats import NARROW, narrowed, widened
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [
-    "from_storage", "load_element", "load_lanes", "load_subbyte", "load_subbytes", "store_element", "store_lanes",
-    "to_storage",
+    "alignment_of", "from_storage", "load_element", "load_lanes", "load_subbyte", "load_subbytes", "store_element",
+    "store_lanes", "to_storage",
 ]
 
 
@@ -41,6 +42,11 @@ def to_storage(builder: ir.IRBuilder, scalar: ScalarType, value: ir.Value) -> ir
     return narrowed(builder, scalar, value) if scalar in NARROW else value
 
 
+def alignment_of(builder: ir.IRBuilder, scalar: ScalarType) -> int:
+    """Return what addresses of elements are multiples of, in bytes."""
+    return (scalar if target_of(builder).aligns_pairs else scalar.part).bytes
+
+
 def load_element(
     builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, width: int = 1, alignment: int = 1,
     active: ir.Value | None = None,
@@ -53,7 +59,7 @@ def load_element(
     if width > 1:
         vector = vector_of(pointer.type.pointee, width)
         pointer = builder.bitcast(pointer, vector.as_pointer(pointer.type.addrspace))
-    alignment = max(scalar.part.bytes, alignment)
+    alignment = max(alignment_of(builder, scalar), alignment)
     if active is not None:
         value = masked_load(builder, pointer, each_part(builder, active, pointer.type.pointee), alignment)
     else:
@@ -70,7 +76,7 @@ def store_element(
     value = to_storage(builder, scalar, value)
     if width > 1:
         pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
-    alignment = max(scalar.part.bytes, alignment)
+    alignment = max(alignment_of(builder, scalar), alignment)
     if active is not None:
         masked_store(builder, value, pointer, each_part(builder, active, value.type), alignment)
     else:
@@ -84,7 +90,7 @@ def load_lanes(
     stored = constant(vector_of(pointer.type.pointee, width), 0)
     for lane in range(count):
         place = builder.gep(pointer, [builder.mul(step, index(lane))])
-        stored = set_lane(builder, stored, builder.load(place, align=scalar.part.bytes), lane)
+        stored = set_lane(builder, stored, builder.load(place, align=alignment_of(builder, scalar)), lane)
     return from_storage(builder, scalar, stored)
 
 
@@ -95,7 +101,7 @@ def store_lanes(
     stored = to_storage(builder, scalar, value)
     for lane in range(count):
         place = builder.gep(pointer, [builder.mul(step, index(lane))])
-        builder.store(get_lane(builder, stored, lane), place, align=scalar.part.bytes)
+        builder.store(get_lane(builder, stored, lane), place, align=alignment_of(builder, scalar))
 
 
 def load_subbyte(builder: ir.IRBuilder, scalar: ScalarType, pointer: ir.Value, place: ir.Value | int) -> ir.Value:

@@ -16,7 +16,6 @@ __all__ = ["check_requirements"]
 _OPTIONAL: dict[ScalarType | None, tuple[str, str]] = {
     F64: ("has_fp64", "use f32"), C64: ("has_fp64", "use c32"), F16: ("has_fp16", "use f32 or bf16"),
 }
-_NO_COMPLEX = 'keep the real and imaginary parts in memrefs of their own'
 _NO_ATOMICS = "use elements of 32 bits; or leave .atomic away if no two work-groups write to the same element"
 _NO_ATOMIC_PRODUCTS = "use a beta of a real type; or leave .atomic away if no two work-groups write to the same element"
 
@@ -24,7 +23,7 @@ _NO_ATOMIC_PRODUCTS = "use a beta of a real type; or leave .atomic away if no tw
 def check_requirements(function: ops.Function, device: Device) -> None:
     """Raise UnsupportedError, with its place, at the first parameter or instruction that needs what a device lacks.
 
-    That is complex numbers, f64, f16 and atomic updates of numbers of 64 bits on some.
+    That is f64, f16 and atomic updates of numbers of 64 bits on some.
     """
     for message, span, hint in _unmet(function, device):
         raise UnsupportedError(message, [] if span == ops.NO_SPAN else [Diagnostic(message, span, hint)])
@@ -78,10 +77,7 @@ def _types(
     for operand in operands:
         element = _element(operand.type)
         what = f"{operand} of type" if isinstance(operand, ops.Value) else "a constant of type"
-        if element is not None and element.is_complex and not device.has_complex:
-            message = f"kernels for {device.name} do not compute with complex numbers"
-            yield f"{where} has {what} {operand.type}, and {message}", span, _NO_COMPLEX
-        elif element in _OPTIONAL and not getattr(device, _OPTIONAL[element][0]):
+        if element in _OPTIONAL and not getattr(device, _OPTIONAL[element][0]):
             message = f"{device.name} does not compute with {element}"
             yield f"{where} has {what} {operand.type}, and {message}", span, _OPTIONAL[element][1]
 

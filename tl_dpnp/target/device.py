@@ -83,11 +83,6 @@ class Device:
         return self.copy_engine or self.asynchronous_copies
 
     @property
-    def has_complex(self) -> bool:
-        """Whether kernels compute with complex numbers: those for CUDA devices do not."""
-        return self.family != "cuda"
-
-    @property
     def capability(self) -> tuple[int, int]:
         """Compute capability of a CUDA device, (0, 0) of others: that of "sm_90a" is (9, 0)."""
         number = "".join(filter(str.isdigit, self.architecture))

@@ -54,6 +54,7 @@ class Nvvm:
     calling_convention = ""
     backends: tuple[str, ...] = ("cuda",)
     threads_jumps = False
+    aligns_pairs = True
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         # The body counts work-groups along dimension 1 in SYCL's sense; grids are large along x only.

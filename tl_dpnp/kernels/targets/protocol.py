@@ -20,7 +20,8 @@ class Target(Protocol):
 
     `triple` and `data_layout` are those of its modules, `calling_convention` that of its functions other than kernels;
     `backends` are those of the devices that it is for.  Where it `threads_jumps`, compilers do not know that work-items
-    run apart, and copy what decides a branch.
+    run apart, and copy what decides a branch.  Where it `aligns_pairs`, complex numbers are at multiples of their size,
+    for others of that of their parts.
     """
 
     triple: str
@@ -28,6 +29,7 @@ class Target(Protocol):
     calling_convention: str
     backends: tuple[str, ...]
     threads_jumps: bool
+    aligns_pairs: bool
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         """Return the index of the work-group as i64."""

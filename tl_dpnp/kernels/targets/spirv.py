@@ -46,6 +46,7 @@ class Spirv:
     calling_convention = "spir_func"
     backends: tuple[str, ...] = ("opencl", "level_zero")
     threads_jumps = True
+    aligns_pairs = False
 
     def group_index(self, builder: ir.IRBuilder, dimension: Dimension) -> ir.Value:
         return builtin(builder, "_Z12get_group_idj", I64, [ir.Constant(I32, dimension)], _PURE)

@@ -12,7 +12,7 @@ from functools import reduce
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.elements import from_storage, load_element, store_element
+from tl_dpnp.kernels.elements import alignment_of, from_storage, load_element, store_element
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     constant,
@@ -169,7 +169,7 @@ def collected(
         inside = {lane: place - start for lane, place in rest.items() if 0 <= place - start < size}
         rest = {lane: place for lane, place in rest.items() if lane not in inside}
         at = builder.bitcast(builder.gep(pointer, [index(start)]), vector)
-        parts.append((builder.load(at, align=element.part.bytes), inside))
+        parts.append((builder.load(at, align=alignment_of(builder, element)), inside))
     return from_storage(builder, element, _put_together(builder, parts, width))
 
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from llvmlite import ir
 
 from tl_dpnp.kernels.complex_numbers import part_of
-from tl_dpnp.kernels.elements import load_element, load_subbyte, load_subbytes, store_element
+from tl_dpnp.kernels.elements import alignment_of, load_element, load_subbyte, load_subbytes, store_element
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I8,
@@ -462,7 +462,7 @@ class Memory:
     def alignment(self, access: Access, offset: Offset) -> int:
         """Return what the address of an element is known to be a multiple of, in bytes: that of an element or more."""
         element = access.buffer.element.bytes
-        least = access.buffer.element.part.bytes
+        least = alignment_of(self.builder, access.buffer.element)
         is_aligned = access.buffer.name in self.aligned
         given = ALIGNED if is_aligned else self.arguments.alignments.get(access.buffer.name, 1)
         known = math.gcd(given, offset.known * element)

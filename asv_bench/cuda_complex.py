@@ -1,0 +1,90 @@
+"""Batches of products of complex matrices on the GPU beside ``torch.bmm`` and a copy of as many bytes.
+
+``python -m asv_bench.cuda_complex``: cubes of c32 and c64, in graphs, by turns; results are compared with products in
+complex128 before.  Needs PyTorch and a GPU.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import click
+import torch
+
+import tl_dpnp
+
+_TYPES = {"c32": torch.complex64, "c64": torch.complex128}
+_SIZES = (8, 16, 24, 32, 48, 64)
+#: Bytes that a call moves, calls of a graph, and rounds.
+_BYTES, _CALLS, _ROUNDS = 400_000_000, 3, 9
+_TOLERANCES = {"c32": 1e-6, "c64": 1e-14}
+
+
+def program(element: str, size: int) -> str:
+    """Return C[g] := A[g] B[g] for batches of square matrices."""
+    matrix = f"memref<{element}x{size}x{size}>"
+    batch = f"{matrix[:-1]}x?>"
+    views = "".join(f"  %{name.lower()} = subview %{name}[:,:,%g] : {batch}\n" for name in "ABC")
+    return (f"func @product(%A: {batch}, %B: {batch}, %C: {batch}) {{\n  %g = group_id\n{views}"
+            f"  gemm.n.n 1, %a, %b, 0, %c : {element}, {matrix}, {matrix}, {element}, {matrix}\n}}\n")
+
+
+def _graph(call: Callable[[], Any]) -> Any:
+    """Return a graph of several calls, after one that compiles what it needs."""
+    call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(_CALLS):
+            call()
+    return graph
+
+
+def _milliseconds(graph: Any) -> float:
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end)) / _CALLS
+
+
+def _measured(element: str, size: int) -> str:
+    """Return a line for the cube of a size."""
+    count = _BYTES // (3 * size * size * _TYPES[element].itemsize)
+    shape = (count, size, size)
+    a, b = (torch.randn(shape, device="cuda", dtype=_TYPES[element]) for _ in range(2))
+    c, d = (torch.full(shape, float("nan"), device="cuda", dtype=_TYPES[element]) for _ in range(2))
+    kernel = tl_dpnp.compile(program(element, size), target="cuda")
+    arguments = [tl_dpnp.rev(array) for array in (a, b, c)]
+    half = [torch.empty(count * size * size * 3 // 2, device="cuda", dtype=_TYPES[element]) for _ in range(2)]
+    # In the order of memory the language's matrices are transposes, and so B comes first.
+    calls = (lambda: kernel(*arguments), lambda: torch.bmm(b, a, out=d), lambda: half[0].copy_(half[1]))
+    graphs = [_graph(call) for call in calls]
+    sample = slice(0, 64)
+    expected = torch.bmm(b[sample].to(torch.complex128), a[sample].to(torch.complex128))
+    error = float((c[sample] - expected).norm() / expected.norm())
+    if not error <= _TOLERANCES[element]:
+        raise SystemExit(f"{element} {size}: wrong results, {error}")
+    rounds = [[_milliseconds(graph) for graph in graphs] for _ in range(_ROUNDS)]
+    own, theirs, copied = (statistics.median(times) for times in zip(*rounds, strict=True))
+    spread = max(max(times) / min(times) for times in zip(*rounds, strict=True)) - 1
+    flops = 8 * size**3 * count / own / 1e9
+    return (f"{element} {size:3}: {theirs / own:5.2f} of torch.bmm, {copied / own:5.2f} of a copy, "
+            f"{flops:5.1f} TFLOP/s, spread {spread:.0%}; {kernel.signatures[0].form} form")
+
+
+@click.command(help=__doc__)
+@click.option("--sizes", default=",".join(map(str, _SIZES)), show_default=True)
+def main(sizes: str) -> None:
+    """Print a line for each type and size."""
+    print(torch.cuda.get_device_name(), torch.__version__)
+    for element in _TYPES:
+        for size in map(int, sizes.split(",")):
+            print(_measured(element, size), flush=True)
+
+
+if __name__ == "__main__":
+    main()
