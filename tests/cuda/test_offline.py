@@ -62,6 +62,20 @@ def large_product(size, element, transposes, tile=128, rows=None):
     }}"""
 
 
+def batched_product(element, sizes, transposes="n.n", beta=0):
+    """Return C[g] := op(A[g]) op(B[g]) + beta C[g] for m x k by k x n matrices."""
+    m, n, k = sizes
+    rows, columns = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n)
+    a, b, c = (f"{element}x{r}x{s}" for r, s in (rows, columns, (m, n)))
+    return f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<{a}x?>
+      %b = subview %B[:,:,%g] : memref<{b}x?>
+      %c = subview %C[:,:,%g] : memref<{c}x?>
+      gemm.{transposes} 1.0, %a, %b, {beta}.0, %c : {element}, memref<{a}>, memref<{b}>, {element}, memref<{c}>
+    }}"""
+
+
 def only(views):
     (view,) = views.values()
     return view
@@ -289,3 +303,14 @@ def test_copies_may_have_several_buffers():
     # Two groups before the loop, one in each iteration, of which the last may be under way.
     assert ptx.count("cp.async.commit_group") >= 3
     assert "cp.async.wait_group 1" in ptx
+
+
+@pytest.mark.parametrize(("sizes", "transposes"), [((55, 57, 64), "t.n"), ((64, 64, 64), "n.n")])
+def test_results_that_have_no_room_three_times_have_two_places(sizes, transposes):
+    """Results that are added to leave from a third stage where there is one, and else wait."""
+    program = batched_product("f64", sizes, transposes, beta=1)
+    lowered = tl_dpnp.compile(program, target="cuda").lower(H200)
+    assert lowered.plan.form == "staged"
+    assert "2 stages of" in lowered.mapping
+    assert "3 stages of" in tl_dpnp.compile(
+        batched_product("f64", (33, 35, 34), transposes, beta=1), target="cuda").lower(H200).mapping

@@ -12,6 +12,7 @@ reads.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -218,8 +219,8 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     # in and out had better go in one copy.
     in_place = _in_place(operands)
     # One stage to compute in and one to fill.  Results that are in there leave from a third one, unless so much is
-    # computed that to wait for them costs nothing, and more teams are worth more.
-    stages = 3 if in_place and not work.is_intense else 2
+    # computed that to wait for them costs nothing, and more teams are worth more, or there is no room for three.
+    rings = (3, 2) if in_place and not work.is_intense else (2,)
     pad = _PAD if 32 // threads * work.word >= 16 and not in_place else 0
     most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
@@ -229,7 +230,7 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]
     step = 32 // math.gcd(32, threads)
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
-    for teams in counts:
+    for stages, teams in itertools.product(rings, counts):
         # What memory does not bound has more of its own in local memory.
         line = COPY_ALIGNMENT if work.is_intense else STAGE_ALIGNMENT
         placed, stage, results = place_operands(operands, teams, pad, line)
