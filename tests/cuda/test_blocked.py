@@ -96,6 +96,25 @@ def test_the_assembler_takes_them(types, transposes):
     assert resources.stack <= 256
 
 
+@pytest.mark.parametrize("result", ["f32", "bf16"])
+@pytest.mark.parametrize("columns", [192, 64])
+def test_sums_and_what_they_are_added_to_have_room_in_registers(columns, result, monkeypatch):
+    """What has none goes to local memory, beside operands that leave next to nothing of the L1 cache."""
+    monkeypatch.setattr("tl_dpnp.lowering.mappings.blocked._COLUMNS", (columns,))
+    program = Program(parse(source("bf16", result, sizes=(157, 177, 84), batched="ABC", beta="1.0")).functions[0])
+    compiled = compile_program(program, H200, LoweringOptions(form="blocked"), None)
+    assert link(compiled, H200).resources.stack <= 24
+
+
+def test_pairs_that_are_added_to_stay_in_words_until_they_are_needed():
+    """To take them apart, which belongs to a load of two elements, each load would be waited for."""
+    kernel = tl_dpnp.compile(source("bf16", "bf16", beta="1.0"), target="cuda", form="blocked")
+    ptx = only(kernel.inspect_ptx())
+    assert "ld.global.v2.b16" not in ptx
+    assert "ld.global.b32 old" in ptx
+    assert "ld.global.u16 old" in ptx
+
+
 def test_kernels_for_known_sizes_have_them_as_numbers():
     """Nothing is read of arguments but what is not known: how many products there are, and where."""
     known = tl_dpnp.compile(source("f32", "f32", sizes=(101, 117, 133), batched="ABC"), target="cuda", form="blocked")

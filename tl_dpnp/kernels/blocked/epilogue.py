@@ -111,10 +111,12 @@ class Epilogue:
     @property
     def registers(self) -> str:
         """Declarations."""
-        stored = "b16" if self.result in _HALVES else self.result
-        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; .reg .{stored} old<{2 * self.old}>; .reg .b16 half, zero; "
+        # Two elements of 16 bits that were loaded together are taken apart only when they are needed, as is one, or
+        # each load would be waited for at once.
+        stored = "b32" if self.result in _HALVES else self.result
+        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; .reg .{stored} old<{2 * self.old}>; .reg .b16 half; "
                 ".reg .b32 buffer, member, into, from, fromp, rest, restp; .reg .b64 dp, dc, dr, ds, dq, dqp; "
-                ".reg .pred present, even0, even1; mov.b16 zero, 0;")
+                ".reg .pred present, even0, even1;")
 
     def store(self) -> list[str]:
         """Return the text."""
@@ -259,12 +261,12 @@ class Epilogue:
 
     def _loads(self, first: int, unit: _Unit, in_pairs: bool) -> list[str]:
         """Load elements as they are stored."""
-        kind = "b16" if self.result in _HALVES else self.result
+        kind = "u16" if self.result in _HALVES else self.result
         if in_pairs:
             place = f"[dc+{unit.row * 2}]"
             return [f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; "
-                    f"@q ld.global.v2.b16 {{old{first}, old{first + 1}}}, {place};",
-                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.b16 old{first}, {place};"]
+                    f"@q ld.global.b32 old{first}, {place};",
+                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.u16 old{first}, {place};"]
         return [f"{self._row(row)} @q ld.global.{kind} old{first + part}, {place};"
                 for part, (row, place) in enumerate(self._parts(unit))]
 
@@ -279,7 +281,7 @@ class Epilogue:
         """Store elements."""
         if in_pairs:
             place = f"[dc+{unit.row * 2}]"
-            return [self._value(number, old, "v"), self._value(number + 1, old + 1, "u"),
+            return [self._value(number, old, "v"), self._value(number + 1, old, "u", is_high=True),
                     f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}x2.f32 x, u, v; "
                     f"@q st.global.b32 {place}, x;",
                     f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}.f32 half, v; "
@@ -291,13 +293,15 @@ class Epilogue:
                          if self.result in _HALVES else f"@q st.global.{self.result} {place}, v;")
         return lines
 
-    def _value(self, number: int, old: int, value: str) -> str:
-        """Compute an element of D from a sum and what was there before."""
+    def _value(self, number: int, old: int, value: str, is_high: bool = False) -> str:
+        """Compute an element of D from a sum and what was there before, maybe the upper half of a word."""
         match self.result:
             case "f16":
-                widen = f"cvt.f32.f16 o, old{old};"
+                word = f"shr.u32 x, old{old}, 16;" if is_high else f"mov.b32 x, old{old};"
+                widen = f"{word} @keep cvt.u16.u32 half, x; @keep cvt.f32.f16 o, half;"
             case "bf16":
-                widen = f"mov.b32 x, {{zero, old{old}}}; @keep mov.b32 o, x;"
+                word = f"and.b32 x, old{old}, 0xffff0000;" if is_high else f"shl.b32 x, old{old}, 16;"
+                widen = f"{word} @keep mov.b32 o, x;"
             case _:
                 widen = f"mov.{self.result} o, old{old};"
         return (f"mul.rn.{self.sum} {value}, s{number}, $5; "

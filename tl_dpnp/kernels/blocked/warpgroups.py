@@ -28,6 +28,10 @@ _ALIGNMENT = 1024
 _BATCH = 16
 #: Bytes of shared memory in which a warpgroup exchanges sums: 16 columns of them, twice.
 _EXCHANGED = 2 * 16 * 288
+#: Registers of a thread, of which there are 512 (CUDA C++ Programming Guide, "Technical Specifications per Compute
+#: Capability"), and what it takes of them besides sums and what these are added to, by the assembler's report.  More go
+#: to local memory, for which operands leave next to nothing of the L1 cache.
+_OF_THREAD, _OTHERS = 128, 24
 _REGISTERS = """.reg .b32 barrier, stage, phase, full, empty, used, left, right, group, loader, lu, ru, bars, ka;
 .reg .pred one, even, e0, e1, f0, f1;
 .reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
@@ -97,10 +101,11 @@ class WarpgroupProduct(BlockedProduct):
     @cached_property
     def epilogue(self) -> Epilogue:
         """Each warpgroup exchanges its sums, while panels of the next tile come."""
+        free = _OF_THREAD - _OTHERS - self._row.words
         return Epilogue(
             _GROUP_ROWS, tuple(self.sums), 1, (4, 2), self._column_groups, THREADS // LANES, _EXCHANGED, 2,
             f"bar.sync barrier, {THREADS};", self._sum, self.result, self.rows_consecutive, self.has_clusters,
-            old=16)
+            old=1 << free.bit_length() - 1)
 
     @property
     def sums(self) -> list[tuple[int, int]]:
