@@ -46,6 +46,20 @@ def test_arithmetic_of_components(target, type):
 
 
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
+@pytest.mark.parametrize("type", ["f32", "i8", "c32"])
+@pytest.mark.parametrize("given", ["load %x[%n] : {type}", "cast %s : {type}"])
+def test_matrices_filled_with_a_number_of_their_sub_group(target, type, given):
+    dtype = DTYPES.get(type, "complex64")
+    x, z = whole(1, SUBGROUPS, dtype=dtype), fortran(np.zeros((4, SUBGROUPS * 3)), dtype)
+    check(target, f"""func @f(%x: {memref(type, *x.shape)}, %z: {memref(type, *z.shape)}) {{ parallel {{
+        {offset(3)} %v = {given.format(type=type)}
+        %c = cooperative_matrix_construct %v : {matrix(4, 3, component=type)}
+        %d = add %c, %c : {matrix(4, 3, component=type)}
+        cooperative_matrix_store %d, %z[0, %o]
+    }} }}""", x, z)
+
+
+@pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize(("types", "shape"), [
     (("f32", "f32", "f32"), (16, 8, 8)), (("i8", "i8", "i32"), (8, 16, 5)), (("f32", "f64", "f64"), (4, 2, 7)),
     (("i32", "i32", "f32"), (1, 4, 2)),

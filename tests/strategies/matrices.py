@@ -56,7 +56,7 @@ class MatrixProgram:
                        "%two = constant 2 : i32", "%parity = rem %s, %two : i32", "%zero = constant 0 : i32",
                        "%odd = not_equal %parity, %zero : bool"]
         makers = [self.binary, self.unary, self.cast, self.product, self.scale, self.reduce, self.apply, self.insert,
-                  self.branch, self.loop, self.load, self.constant]
+                  self.branch, self.loop, self.load, self.constant, self.construct]
         self.load()
         for _ in range(self.random.randint(2, 6)):
             self.first(self.random.sample(makers, k=len(makers)))
@@ -150,6 +150,13 @@ class MatrixProgram:
     def constant(self) -> None:
         value = self.random.randint(0, 3)
         self.new(self.blank(), value, f"{self.random.choice(('constant', 'cooperative_matrix_construct'))} {value}")
+
+    def construct(self) -> None:
+        """Each sub-group fills its matrix with its number."""
+        like = self.blank()
+        number = f"%n{self.name()[1:]}"
+        self.lines.append(f"{number} = cast %s : {like.component}")
+        self.new(like, SUBGROUPS, f"cooperative_matrix_construct {number}")
 
     def binary(self) -> None:
         left, right = self.pair()

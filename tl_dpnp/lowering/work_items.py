@@ -43,7 +43,7 @@ def _spread(
     region: ops.Region, items: ops.WorkItems, taken: Collection[str], constants: _Constants
 ) -> Iterator[ops.Operation]:
     for operation in region:
-        if isinstance(operation, ops.CooperativeMatrixConstruct):
+        if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant:
             continue  # the regions that use it fill one of their own
         if isinstance(operation, ops.WorkItemCount):
             number = ops.Constant(operation.number(items), INDEX)
