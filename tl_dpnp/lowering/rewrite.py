@@ -41,7 +41,8 @@ def map_operation(
             case _:
                 return entry
 
-    entries = {name: getattr(operation, name) for name in _entries_of(type(operation))}
+    kind: type[ops.Operation] = type(operation)
+    entries = {name: getattr(operation, name) for name in _entries_of(kind)}
     # Definitions come before regions, so that a region sees the names that its operation defines.
     regions = {name: entry for name, entry in entries.items() if isinstance(entry, ops.Region)}
     new = {name: convert(entry) for name, entry in entries.items() if name not in regions}
