@@ -411,25 +411,27 @@ def test_a_call_may_leave_out_arguments_or_have_others():
 
 
 def test_threads_have_results_of_their_own():
+    """What dpnp computes is computed before: operations of dpnp in several threads hang or end the process at times."""
     arrays = [random(6, 6, seed=n) for n in range(8)]
+    others = [[arrays[(number + call) % 8] + 0.0 for call in range(300)] for number in range(8)]
     run = short(lambda a, b: a @ b, arrays[0], arrays[1])
-    wrong = []
+    results = [[] for _ in arrays]
 
     def work(number):
-        x = arrays[number]
-        for call in range(300):
-            y = arrays[(number + call) % 8] + 0.0
-            results = [run(x, y) for _ in range(3)]
-            expected = dpnp.asnumpy(x) @ dpnp.asnumpy(y)
-            if not all(np.allclose(dpnp.asnumpy(r), expected) for r in results):
-                wrong.append(number)
+        for other in others[number]:
+            results[number] += [run(arrays[number], other) for _ in range(3)]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong
+    given = [dpnp.asnumpy(x) for x in arrays]
+    for number, found in enumerate(results):
+        assert len(found) == 900
+        for place, result in enumerate(found):
+            np.testing.assert_allclose(
+                dpnp.asnumpy(result), given[number] @ given[(number + place // 3) % 8], rtol=1e-4, atol=1e-5)
 
 
 def test_what_was_submitted_is_done_first():
