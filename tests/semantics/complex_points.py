@@ -94,5 +94,3 @@ def check_special_values(target, element, dtype, part, storage, function):
                 assert math.isinf(value) if expected == "infinite" else value == 0, (operand, number)
             else:
                 np.testing.assert_equal(float(value), expected, err_msg=str((operand, number)))
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -41,8 +40,7 @@ def map_operation(
             case _:
                 return entry
 
-    kind: type[ops.Operation] = type(operation)
-    entries = {name: getattr(operation, name) for name in _entries_of(kind)}
+    entries = {name: getattr(operation, name) for name in _entries_of(type(operation))}
     # Definitions come before regions, so that a region sees the names that its operation defines.
     regions = {name: entry for name, entry in entries.items() if isinstance(entry, ops.Region)}
     new = {name: convert(entry) for name, entry in entries.items() if name not in regions}
@@ -50,9 +48,13 @@ def map_operation(
     return operation if all(new[name] is entry for name, entry in entries.items()) else replace(operation, **new)
 
 
-@functools.cache
+_entries: dict[type[ops.Operation], tuple[str, ...]] = {}
+
+
 def _entries_of(kind: type[ops.Operation]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name != "span")
+    if kind not in _entries:
+        _entries[kind] = tuple(field.name for field in fields(kind) if field.name != "span")
+    return _entries[kind]
 
 
 def with_regions(operation: _Operation, regions: Sequence[ops.Region]) -> _Operation:
