@@ -404,7 +404,7 @@ def test_several_syntax_errors_in_one_run() -> None:
     text = "func @f() {\n  gemm.n\n  barrier\n  %x = lod\n  barrier\n}\nfun @g() {}\nfunc @h() { yeld }"
     with pytest.raises(TLSyntaxError) as caught:
         parse(text)
-    assert [diagnostic.span.line for diagnostic in caught.value.diagnostics if diagnostic.span] == [3, 4, 7, 8]
+    assert [diagnostic.span.line for diagnostic in caught.value.diagnostics if diagnostic.span] == [2, 4, 7, 8]
 
 
 def test_threads_share_the_grammar() -> None:
