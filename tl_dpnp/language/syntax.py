@@ -50,7 +50,8 @@ def syntax_errors(grammar: Lark, source: Source, error: UnexpectedInput) -> list
         if len(diagnostics) == _MAXIMUM_ERRORS:
             return diagnostics
         try:
-            if not recovery.resynchronise(parser, error):
+            span = diagnostics[-1].span
+            if not recovery.resynchronise(parser, error, 0 if span is None else span.line):
                 return diagnostics
             parser.resume_parse()
             return diagnostics
@@ -176,16 +177,13 @@ class _Recovery:
 
     # --- recovery ----------------------------------------------------------------------------------------------------
 
-    def resynchronise(self, parser: _Parser, error: UnexpectedInput) -> bool:
-        """Skip to the next instruction, closing brace or function, and put the parser where it accepts it."""
+    def resynchronise(self, parser: _Parser, error: UnexpectedInput, line: int) -> bool:
+        """Skip to the next instruction behind a line, closing brace or function, which the parser then accepts."""
         if isinstance(error, UnexpectedToken) and error.token.type == "$END":
             return False
         pending: Token | None = None
-        line = error.line if isinstance(error.line, int) else 0
         depth = 0
         first = error.token if isinstance(error, UnexpectedToken) else None
-        if first is not None and self._begins_another(first, self._accepted(parser)):
-            line -= 1  # nothing is wrong with this one
         for token in self._tokens(parser, first):
             if pending is not None and token.type in ("EQUAL", "COMMA") and self._resume(parser, pending):
                 parser.feed_token(token)
