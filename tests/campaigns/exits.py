@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.campaigns.outcome import Outcome, case_seeds
+from tests.campaigns.patience import run_patiently
 
 __all__ = ["KINDS", "run"]
 
@@ -35,7 +36,7 @@ func @product(%A: memref<f32x32x32x?>, %B: memref<f32x32x32>, %C: memref<f32x32x
   gemm.n.n 1.0, %a, %B, 1.0, %c : f32, memref<f32x32x32>, memref<f32x32x32>, f32, memref<f32x32x32>
 }
 """
-#: Seconds that a process may take; 300 launches take some two.
+#: Seconds that a process with a core may take; 300 launches take some two.
 LIMIT = 120.0
 #: What a process ends with that ends itself.
 STATUS = 7
@@ -311,13 +312,12 @@ def _cases(kinds: list[str], seed: int) -> Iterator[tuple[str, int]]:
 
 def try_one(kind: str, seed: int, folder: str) -> list[str]:
     """Run a process and return what was wrong with its end; `folder` is for its cache."""
-    command = [sys.executable, "-m", __name__, kind, str(seed)]
+    command = [sys.executable, "-X", "faulthandler", "-m", __name__, kind, str(seed)]
     environment = {**os.environ, "TL_DPNP_CACHE_DIR": folder}
     try:
-        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace",
-                               timeout=LIMIT, check=False)
+        ended = run_patiently(command, LIMIT, cwd=ROOT, env=environment)
     except subprocess.TimeoutExpired as problem:
-        return [_failure(kind, seed, f"hung: no end after {LIMIT:.0f} s", (problem.stderr or b"").decode())]
+        return [_failure(kind, seed, f"hung: no end after {LIMIT:.0f} s with a core", str(problem.stderr))]
     if ended.returncode == KINDS[kind].status:
         return []
     return [_failure(kind, seed, f"ended with {ended.returncode} in place of {KINDS[kind].status}", ended.stderr)]

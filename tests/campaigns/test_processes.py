@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.campaigns import exits
 from tests.campaigns.memory import Sample, judged
+from tests.campaigns.patience import run_patiently, waited_for_cores
 
 
 def growing(each: int, mappings: int) -> list[Sample]:
@@ -40,3 +46,26 @@ def test_a_wrong_status_is_a_failure_with_its_command(monkeypatch: pytest.Monkey
     assert failure.startswith("repeat with: python -m tests.campaigns exits --kind raised --seed 5 --count 1\n")
     assert "ended with 1 in place of -2" in failure
     assert "ValueError: meant" in failure
+
+
+def test_a_process_that_hangs_is_ended_and_shows_where_it_was() -> None:
+    code = "import time\ndef waiting():\n    time.sleep(60)\nwaiting()"
+    with pytest.raises(subprocess.TimeoutExpired) as caught:
+        run_patiently([sys.executable, "-X", "faulthandler", "-c", code], 3, cwd=Path.cwd())
+    assert "in waiting" in str(caught.value.stderr)
+
+
+def test_a_process_is_not_charged_for_the_time_that_others_had_its_core() -> None:
+    core = min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2)]
+    try:
+        end = time.monotonic() + 60
+        while sum(waited_for_cores(process.pid) for process in processes) < 0.5 and time.monotonic() < end:
+            time.sleep(0.1)
+        waited = [waited_for_cores(process.pid) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert sum(waited) >= 0.5
