@@ -29,8 +29,8 @@ from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = [
     "arithmetic", "atomic_access", "barrier", "check", "comparison", "complex_of", "configure_tiles", "conversion",
-    "element_load", "element_store", "first_group", "fits", "group_id", "is_leader", "mathematics", "memory_pointer",
-    "part", "release_tiles", "reinterpretation", "trip_count", "unary", "work_item",
+    "element_load", "element_store", "first_group", "fits", "group_id", "is_leader", "lane", "mathematics",
+    "memory_pointer", "part", "release_tiles", "reinterpretation", "sub_group", "trip_count", "unary", "work_item",
 ]
 
 _SPACES = {GLOBAL: "", LOCAL: "_local", PRIVATE: "_private"}
@@ -186,6 +186,16 @@ def work_item(lanes: int) -> Intrinsic:
         return b.add(target.item_index(b, 0), b.mul(target.item_index(b, 1), index(lanes)))
 
     return Intrinsic("work_item", (), INDEX, emit)
+
+
+def sub_group() -> Intrinsic:
+    """``sub_group()``: the index of the sub-group of this work-item in the work-group."""
+    return Intrinsic("sub_group", (), INDEX, lambda b, _: target_of(b).item_index(b, 1))
+
+
+def lane() -> Intrinsic:
+    """``lane()``: the index of this work-item in its sub-group."""
+    return Intrinsic("lane", (), INDEX, lambda b, _: target_of(b).item_index(b, 0))
 
 
 def is_leader() -> Intrinsic:

@@ -11,14 +11,16 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.language import ops
 from tl_dpnp.language.printer import print_function
 from tl_dpnp.lowering.barriers import insert_barriers
-from tl_dpnp.lowering.canonicalize import canonicalize
+from tl_dpnp.lowering.canonicalize import canonicalize, rename_uniquely
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.fragments import FragmentChoice, choose_fragments
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
 from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
+from tl_dpnp.lowering.work_items import has_work_items
 from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "Analysis", "Passes", "analyse"]
@@ -32,7 +34,7 @@ class Analysis:
     """A function and what a mapping is chosen by.
 
     `parsed` became `canonical`, in some mappings that of another function, whose temporaries have their `placements` in
-    so many bytes of local memory.
+    so many bytes of local memory.  `fragments` are the regions whose matrices are in registers.
     """
 
     device: Device
@@ -42,6 +44,7 @@ class Analysis:
     placements: Table[str, Placement]
     temporaries: int
     engine: MatrixEngine
+    fragments: FragmentChoice = FragmentChoice()
 
     @functools.cached_property
     def function(self) -> ops.Function:
@@ -89,8 +92,11 @@ def analyse(function: ops.Function, device: Device, options: LoweringOptions) ->
     not fit.
     """
     check_requirements(function, device)
-    canonical = canonicalize(function)
+    fragments = FragmentChoice()
+    if has_work_items(function):
+        fragments = choose_fragments(rename_uniquely(function), device, options)
+    canonical = canonicalize(function, fragments.kept)
     placements = place_temporaries(canonical, device.local_memory)
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)
-    return Analysis(device, options, function, canonical, placements, temporaries, engine)
+    return Analysis(device, options, function, canonical, placements, temporaries, engine, fragments)

@@ -84,7 +84,7 @@ def _order_loop(
 
 def _accesses(operation: ops.Operation, known: Mapping[str, str]) -> frozenset[_Access]:
     """Return the memory that an operation touches, without that of the mixed regions inside it."""
-    if isinstance(operation, ops.Foreach):
+    if isinstance(operation, ops.Foreach | ops.Parallel | ops.ForeachTile):
         return frozenset(access for inner in operation.body.walk() for access in _accesses(inner, known))
     written = {_Access(root_of(value, known), True) for value in operation.writes}
     return frozenset(written | {_Access(root_of(value, known), False) for value in operation.reads})

@@ -6,7 +6,7 @@ The passes after this one may use a value's name as its identity.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from tl_dpnp.language import ops
@@ -19,10 +19,13 @@ from tl_dpnp.scalars import I1, ScalarType
 __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
 
 
-def canonicalize(function: ops.Function) -> ops.Function:
-    """Return `function` in canonical form; it computes the same."""
+def canonicalize(function: ops.Function, kept: Container[int] = ()) -> ops.Function:
+    """Return `function` in canonical form; it computes the same.
+
+    Regions of work-items stay whose numbers are `kept` (`fragments.py`).
+    """
     if has_work_items(function):
-        function = spread_work_items(rename_uniquely(function))
+        function = spread_work_items(rename_uniquely(function), kept)
     return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 

@@ -1,17 +1,18 @@
 """Regions that each work-item runs for itself, as ``foreach`` loops over the work-items.
 
 The work-items that a program sees are indices of loops, whichever work-items a device has: a region becomes phases
-(`phases.py`), each of which is a ``foreach``.
+(`phases.py`), each of which is a ``foreach``.  Regions whose matrices are in registers (`fragments.py`) stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder
+from tl_dpnp.lowering.fragments import regions_of
 from tl_dpnp.lowering.phase_values import memory_type
 from tl_dpnp.lowering.phases import Phases
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
@@ -29,31 +30,50 @@ def has_work_items(function: ops.Function) -> bool:
     return any(isinstance(operation, kinds) or operation.is_cooperative for operation in function.body.walk())
 
 
-def spread_work_items(function: ops.Function) -> ops.Function:
-    """Return a function without instructions about work-items; the names of `function` must be unique."""
+def spread_work_items(function: ops.Function, kept: Container[int] = ()) -> ops.Function:
+    """Return a function without instructions about work-items; the names of `function` must be unique.
+
+    Regions whose numbers are `kept` stay, with the constants that they use.
+    """
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
         taken.update(value.name for value in (*operation.results, *operation.loop_variables))
     constants = {operation.result.name: operation for operation in function.body.walk()
                  if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant}
-    return replace_body(function, _spread(function.body, ops.work_items_of(function), taken, constants))
+    staying = {id(region) for number, region in enumerate(regions_of(function)) if number in kept}
+    used = {operand.name for region in regions_of(function) if id(region) in staying
+            for inner in region.body.walk() for operand in inner.operands if isinstance(operand, ops.Value)}
+    items = ops.work_items_of(function)
+    return replace_body(function, _spread(function.body, _Spreading(items, taken, constants, staying, used)))
 
 
-def _spread(
-    region: ops.Region, items: ops.WorkItems, taken: Collection[str], constants: _Constants
-) -> Iterator[ops.Operation]:
+@dataclass(frozen=True)
+class _Spreading:
+    """What regions are spread by; those with the identities `staying` are not, and use the values `used`."""
+
+    items: ops.WorkItems
+    taken: Collection[str]
+    constants: _Constants
+    staying: Container[int]
+    used: Container[str]
+
+
+def _spread(region: ops.Region, by: _Spreading) -> Iterator[ops.Operation]:
+    items = by.items
     for operation in region:
-        if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant:
+        if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant and (
+            operation.result.name not in by.used
+        ):
             continue  # the regions that use it fill one of their own
         if isinstance(operation, ops.WorkItemCount):
             number = ops.Constant(operation.number(items), INDEX)
             yield ops.Cast(operand=number, result=operation.result, span=operation.span)
             continue
-        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, items, taken, constants)))
-                                             for inner in operation.regions])
-        if isinstance(operation, ops.Parallel | ops.ForeachTile):
+        stays = id(operation) in by.staying
+        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, by))) for inner in operation.regions])
+        if isinstance(operation, ops.Parallel | ops.ForeachTile) and not stays:
             own = {inner.span for inner in operation.body.walk()}
-            yield from _placed(_written(operation, items, taken, constants), operation.span, own)
+            yield from _placed(_written(operation, items, by.taken, by.constants), operation.span, own)
         else:
             yield operation
 

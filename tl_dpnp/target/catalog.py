@@ -102,8 +102,8 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
 #: copy, the rest were chosen by the times of 432 tiles for 12 shapes of f32, those of the blocked form by its times
 #: with whole waves of tiles, a sum of 2048, n.n and t.t.
 HOPPER = Multiprocessor(
-    multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, threads=2048, blocks=32,
-    local_memory=228 << 10, block_memory=1 << 10,
+    multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, thread_registers=255,
+    threads=2048, blocks=32, local_memory=228 << 10, block_memory=1 << 10,
     memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
     blocked=BlockedNumbers(
         # The last number: in 13 drawn products of 16 or 64 rows the tiled form was the faster one up to 202, and the

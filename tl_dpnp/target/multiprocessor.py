@@ -57,8 +57,8 @@ class Multiprocessor:
     """What decides how products of small matrices run.
 
     A cycle has so many multiply-adds of f32 and of f64, `instructions` of warps, and one access to shared memory, of
-    `banks` words.  There are `registers` of 32 bits, `threads` and `local_memory` bytes for all `blocks` together, and
-    `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
+    `banks` words.  There are `registers` of 32 bits, `thread_registers` of them for each thread at most, `threads` and
+    `local_memory` bytes for all `blocks` together, and `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
     after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
     beside its products, and a `barrier` more for results that have one place.  Where a scheduler has a single warp, the
     `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.  `blocked` is
@@ -70,6 +70,7 @@ class Multiprocessor:
     instructions: int
     banks: int
     registers: int
+    thread_registers: int
     threads: int
     blocks: int
     local_memory: int

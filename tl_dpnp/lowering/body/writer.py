@@ -18,8 +18,9 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, call
+from tl_dpnp.lowering.body.fragments import FragmentWriter, Held
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.memrefs import MemrefWriter, count, length, multiples_of
+from tl_dpnp.lowering.body.memrefs import count, length, multiples_of
 from tl_dpnp.lowering.body.tree import (
     Argument,
     Body,
@@ -58,7 +59,7 @@ def argument_type(scalar: ScalarType) -> ScalarType:
 
 
 @dataclass(kw_only=True)
-class BodyWriter(MemrefWriter):
+class BodyWriter(FragmentWriter):
     """Writes the body of the kernel of `function`, which is in canonical form and has its barriers.
 
     The operands that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`,
@@ -67,7 +68,6 @@ class BodyWriter(MemrefWriter):
     tiles are configured before the first work-group and released after the last one.
     """
 
-    function: ops.Function
     make_kernel: KernelMaker
     make_jammed: KernelMaker | None = None
     vector_bytes: int = 0
@@ -143,16 +143,26 @@ class BodyWriter(MemrefWriter):
 
     # --- operations --------------------------------------------------------------------------------------------------
 
-    def region(self, region: ops.Region, outputs: Sequence[Name] = ()) -> None:
+    def region(self, region: ops.Region, outputs: Sequence[Held] = ()) -> None:
         for operation in region:
             if isinstance(operation, ops.Yield):
                 for output, value in zip(outputs, operation.values, strict=True):
-                    self.assign(output, self.operand(value))
+                    self.pass_on(output, value)
             else:
                 self.operation(operation)
 
     def operation(self, operation: ops.Operation) -> None:
         match operation:
+            case ops.If():
+                self.choose(operation)
+            case ops.For():
+                self.count_loop(operation)
+            case ops.Parallel() | ops.ForeachTile():
+                self.parallel(operation)
+            case ops.WorkItemPlace():
+                self.work_item_place(operation)
+            case _ if operation.is_cooperative:
+                self.cooperate(operation)
             case ops.ScalarOperation():
                 self.values[operation.results[0].name] = self.define(self.scalar(operation))
             case ops.GroupId(result=result):
@@ -182,10 +192,6 @@ class BodyWriter(MemrefWriter):
                 self.parts(operation)
             case ops.Subview():
                 self.subview(operation)
-            case ops.If():
-                self.choose(operation)
-            case ops.For():
-                self.count_loop(operation)
             case ops.Foreach():
                 self.foreach(operation)
             case ops.Contraction():
@@ -194,8 +200,8 @@ class BodyWriter(MemrefWriter):
                 barrier = self.mapping.barrier
                 if barrier is not None:
                     self.evaluate(call(barrier))
-            case ops.LifetimeStop():
-                pass
+            case ops.LifetimeStop() | ops.CooperativeMatrixPrefetch():
+                pass  # prefetches are hints
             case _:
                 raise no_lowering(operation)
 
@@ -272,8 +278,9 @@ class BodyWriter(MemrefWriter):
         self.nesting -= 1
 
     def choose(self, operation: ops.If) -> None:
-        outputs = [self.fresh(ops.scalar_type(value)) for value in operation.outputs]
-        self.values.update((value.name, name) for value, name in zip(operation.outputs, outputs, strict=True))
+        outputs = [self.holder(value) for value in operation.outputs]
+        for value, holder in zip(operation.outputs, outputs, strict=True):
+            self.take(value, holder, is_fixed=True)
         with self.branch(self.operand(operation.condition)), self.nested():
             self.region(operation.then, outputs)
         if operation.otherwise is not None:
@@ -287,13 +294,13 @@ class BodyWriter(MemrefWriter):
             what = "the step of the loop" if kind == "least" else "the step of the loop is 0"
             self.check(kind, operation.span, step, 1 if kind == "least" else 0, what)
         start, stop = self.wide(operation.start), self.bind(self.wide(operation.stop))
-        variables = [self.fresh(ops.scalar_type(value)) for value in operation.carried]
+        variables = [self.holder(value) for value in operation.carried]
         for variable, first in zip(variables, operation.initial, strict=True):
-            self.assign(variable, self.operand(first))
+            self.pass_on(variable, first)
 
         def body() -> None:
             for value, variable in zip(operation.carried, variables, strict=True):
-                self.values[value.name] = self.define(variable)  # what is yielded may be another one's value
+                self.take(value, variable)  # what is yielded may be another one's value
             self.region(operation.body, variables)
 
         if cannot_overflow(type_, start, stop, step):
@@ -301,7 +308,8 @@ class BodyWriter(MemrefWriter):
         else:
             trips = call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
             self.repeated(operation.variable, start, trips, step, body)
-        self.values.update((value.name, name) for value, name in zip(operation.outputs, variables, strict=True))
+        for value, variable in zip(operation.outputs, variables, strict=True):
+            self.take(value, variable, is_fixed=True)
 
     def foreach(self, operation: ops.Foreach) -> None:
         """Write the loop over the first index inside of those over the others, or as vectors over some of them."""

@@ -1,0 +1,73 @@
+"""How many registers the matrices of a region take at most at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import CooperativeMatrixType
+
+__all__ = ["most_registers"]
+
+
+def most_registers(region: ops.Region, size: Callable[[CooperativeMatrixType], int]) -> int:
+    """Return the largest sum of the sizes of matrices that live together.
+
+    A matrix lives from where it is made to its last use, one that is used in a loop that it was made outside of until
+    the end of that.  What an instruction makes may take the place of what it uses for the last time.
+    """
+    lives = _Lives()
+    lives.visit(region, [])
+    changes = [0] * (lives.position + 2)
+    for name, first in lives.first.items():
+        taken = size(lives.types[name])
+        changes[first] += taken
+        changes[max(lives.last[name], first + 1)] -= taken
+    total = most = 0
+    for change in changes:
+        total += change
+        most = max(most, total)
+    return most
+
+
+class _Lives:
+    """Where matrices begin and end to live, by the numbers of instructions in the order of the source."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.types: dict[str, CooperativeMatrixType] = {}
+        self.first: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+
+    def visit(self, region: ops.Region, loops: list[tuple[int, list[str]]]) -> None:
+        """Walk a region; `loops` are those around it: where they begin, and the matrices from outside used in them."""
+        for operation in region:
+            self.position += 1
+            for operand in operation.operands:
+                self.use(operand, loops)
+            if operation.regions:
+                inside: list[str] = []
+                own = [*loops, (self.position, inside)] if isinstance(operation, ops.For) else loops
+                for value in operation.loop_variables:
+                    self.define(value)
+                for inner in operation.regions:
+                    self.visit(inner, own)
+                self.position += 1
+                for name in inside:
+                    self.last[name] = self.position
+            for value in operation.results:
+                self.define(value)
+
+    def define(self, value: ops.Value) -> None:
+        """Note where a value is made, if it is a matrix."""
+        if isinstance(value.type, CooperativeMatrixType):
+            self.types[value.name] = value.type
+            self.first[value.name] = self.last[value.name] = self.position
+
+    def use(self, operand: ops.Operand, loops: list[tuple[int, list[str]]]) -> None:
+        """Note the use of an operand, if it is a matrix of the region."""
+        if isinstance(operand, ops.Value) and operand.name in self.first:
+            self.last[operand.name] = self.position
+            for start, inside in loops:
+                if self.first[operand.name] < start:
+                    inside.append(operand.name)

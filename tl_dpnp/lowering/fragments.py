@@ -1,0 +1,228 @@
+"""Which regions of work-items keep their cooperative matrices in registers, as fragments, and how these lie there.
+
+Such a region stays as it is: a warp runs it for a sub-group of the program.  All others become phases of all work-items
+(`work_items.py`).  How a matrix is held follows from what it is used for: values that are computed of one another
+element by element, or passed on from one to the other, are held alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.mma.fragments import BLOCK, Fragment, rows_of
+from tl_dpnp.kernels.mma.rows import LANES, MmaRow
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.fragment_registers import most_registers
+from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.scalars import Precision, ScalarType
+from tl_dpnp.target.catalog import TENSOR_CORES
+from tl_dpnp.target.device import Device
+
+__all__ = ["FragmentChoice", "FragmentProduct", "choose_fragments", "held_by_columns", "product_of", "regions_of"]
+
+#: What may stand in a region beside instructions on matrices.
+_PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.Expand, ops.Fuse,
+          ops.Subview, ops.If, ops.For, ops.Yield, ops.WorkItemPlace, ops.WorkItemCount, ops.Barrier,
+          ops.CooperativeMatrixPrefetch)
+#: Instructions on matrices that there are emitters for.
+_COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops.CooperativeMatrixScale,
+                ops.CooperativeMatrixApply, ops.CooperativeMatrixLoad, ops.CooperativeMatrixStore,
+                ops.ScalarOperation, ops.If, ops.For, ops.Yield)
+#: What the table of instructions calls types of sums; those of u32 wrap as those of i32 do.
+_SUMS = {"f32": "f32", "f64": "f64", "i32": "s32", "u32": "s32"}
+
+
+@dataclass(frozen=True)
+class FragmentChoice:
+    """The regions whose matrices are fragments, by their numbers in the function, and what to tell of all of them."""
+
+    kept: frozenset[int] = frozenset()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FragmentProduct:
+    """What multiplies fragments: an instruction, on f32 as two tf32 where it `is_split`."""
+
+    row: MmaRow
+    is_split: bool
+
+
+def choose_fragments(function: ops.Function, device: Device, options: LoweringOptions) -> FragmentChoice:
+    """Return which regions of a function keep their matrices in registers; its names are unique."""
+    if device.family != "cuda":
+        return FragmentChoice()
+    kept, remarks = set(), []
+    for number, region in enumerate(regions_of(function)):
+        if not any(operation.is_cooperative for operation in region.body.walk()):
+            continue
+        reason = _missing(device, options) or next(_Region(function, region, device, options.precision).faults(), None)
+        where = f"the matrices of {region.mnemonic}" + (f" in line {region.span.line}" * (region.span != ops.NO_SPAN))
+        if reason is None:
+            kept.add(number)
+            found = {str(product_of(operation, options.precision).row) for operation in region.body.walk()
+                     if isinstance(operation, ops.CooperativeMatrixMulAdd)}
+            remarks.append(f"{where} are in registers{', multiplied by ' * bool(found)}{', '.join(sorted(found))}")
+        else:
+            remarks.append(f"{where} are in local memory: {reason}")
+    return FragmentChoice(frozenset(kept), tuple(remarks))
+
+
+def regions_of(function: ops.Function) -> Iterator[ops.Parallel | ops.ForeachTile]:
+    """Yield the regions of work-items of a function, which are numbered in this order."""
+    return (operation for operation in function.body.walk() if isinstance(operation, ops.Parallel | ops.ForeachTile))
+
+
+def product_of(operation: ops.CooperativeMatrixMulAdd, precision: Precision) -> FragmentProduct | None:
+    """Return what multiplies fragments for a product, None where nothing does."""
+    a, b, c = map(ops.matrix_type, (operation.A, operation.B, operation.C))
+    types = a.component.name, b.component.name, operation.kept.name
+    rounded = rounding(types, precision, "mma.sync")
+    if rounded is None or types[2] not in _SUMS:
+        return None
+    factors = (_factor(name, each.component) for name, each in zip(rounded[:2], (a, b), strict=True))
+    rows = rows_of((*factors, _SUMS[types[2]]), c.rows, a.columns)
+    return FragmentProduct(rows[0], rounded.terms > 1) if rows else None
+
+
+def _factor(name: str, component: ScalarType) -> str:
+    """Return what the table of instructions calls a type of factors."""
+    return f"{name[0].replace('i', 's')}{component.bits}" if component.is_integer else name
+
+
+def _missing(device: Device, options: LoweringOptions) -> str | None:
+    """Return why no region keeps its matrices in registers, whatever is in it."""
+    if device.capability < TENSOR_CORES:
+        return f"{device.name} has a compute capability below {'.'.join(map(str, TENSOR_CORES))}"
+    if options.debug:
+        return "debug=True checks each access"
+    if options.schedules:
+        return "schedules are given, which are for products in local memory"
+    return None
+
+
+@dataclass
+class _Region:
+    """A region, and what it would be held and computed with."""
+
+    function: ops.Function
+    region: ops.Parallel | ops.ForeachTile
+    device: Device
+    precision: Precision
+
+    def faults(self) -> Iterator[str]:
+        """Yield why the matrices cannot be in registers."""
+        items = ops.work_items_of(self.function)
+        for operation in self.region.body.walk():
+            allowed = _COOPERATIVE if operation.is_cooperative else _PLAIN
+            if not isinstance(operation, allowed):
+                yield f"{operation.mnemonic} has no form for registers"
+            if isinstance(operation, ops.Barrier) and (
+                items.lanes != LANES or self.function.work_group_size is None or self.function.subgroup_size is None
+            ):
+                yield f"a barrier needs subgroup_size({LANES}) and work_group_size, so that sub-groups are warps"
+            if isinstance(operation, ops.SubgroupLocalId) and items.lanes != LANES:
+                yield f"work-items have numbers in sub-groups of {items.lanes}, and a warp has {LANES}"
+            for value in (*operation.operands, *operation.results):
+                if isinstance(value.type, CooperativeMatrixType):
+                    yield from _type_faults(value)
+            if isinstance(operation, ops.CooperativeMatrixMulAdd) and product_of(operation, self.precision) is None:
+                types = [str(ops.matrix_type(value).component) for value in (operation.A, operation.B, operation.C)]
+                yield (f"no instruction for fragments multiplies {types[0]} by {types[1]} into {types[2]} with "
+                       f"precision {self.precision!r} and a sum of {ops.matrix_type(operation.A).columns}")
+        varying = _varying(self.region.body)
+        for operation in self.region.body.walk():
+            if isinstance(operation, ops.CooperativeMatrixApply) and any(
+                isinstance(operand, ops.Value) and operand.name in varying
+                for inner in operation.body.walk() for operand in inner.operands
+            ):
+                yield "the body of cooperative_matrix_apply depends on the work-item that runs it"
+        yield from self.register_faults(items)
+
+    def register_faults(self, items: ops.WorkItems) -> Iterator[str]:
+        """Yield that fragments need more registers than there are."""
+        multiprocessor = self.device.multiprocessor
+        if multiprocessor is not None:
+            threads = max(LANES, items.lanes * items.rows * items.columns)
+            room = min(multiprocessor.thread_registers, multiprocessor.registers // threads)
+            needed = most_registers(self.region.body, _registers)
+            if needed > room:
+                yield f"they would need {needed} registers of each work-item, which has {room}"
+
+
+def _registers(type: CooperativeMatrixType) -> int:
+    return Fragment("", type.component, *type.shape).registers
+
+
+def _type_faults(value: ops.Operand) -> Iterator[str]:
+    """Yield what keeps a matrix from being a fragment."""
+    type = ops.matrix_type(value)
+    for what, size in (("rows", type.rows), ("columns", type.columns)):
+        if size % BLOCK:
+            yield f"{value} has {size} {what}, no multiple of {BLOCK}"
+    if type.component.is_complex or type.component.is_subbyte or type.component.is_boolean:
+        yield f"{value} has components of {type.component}"
+
+
+def _varying(region: ops.Region) -> set[str]:
+    """Return the values in a region that may differ between the work-items of a sub-group."""
+    found: set[str] = set()
+    count = -1
+    while count != len(found):
+        count = len(found)
+        for operation in region.walk():
+            depends = isinstance(operation, ops.SubgroupLocalId) or any(
+                isinstance(operand, ops.Value) and operand.name in found for operand in operation.operands)
+            yielded = (value for inner in operation.regions for each in inner if isinstance(each, ops.Yield)
+                       for value in each.values)
+            if depends or any(isinstance(value, ops.Value) and value.name in found for value in yielded):
+                found.update(value.name for value in (*operation.results, *operation.loop_variables))
+                found.update(value.name for inner in operation.regions for each in inner.walk()
+                             for value in each.results if depends)
+    return found
+
+
+# --- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def held_by_columns(function: ops.Function) -> frozenset[str]:
+    """Return the names of the matrices that are held by columns, all others by rows.
+
+    They are the second factors of products, and what is held like them, where nothing of that is a first factor or a
+    sum: those are converted at the product.
+    """
+    alike: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while alike.setdefault(name, name) != name:
+            name = alike[name]
+        return name
+
+    def join(*values: ops.Operand) -> None:
+        first, *others = [find(value.name) for value in values
+                          if isinstance(value, ops.Value) and isinstance(value.type, CooperativeMatrixType)] or [""]
+        alike.update((other, first) for other in others)
+
+    by_rows, by_columns = set(), set()
+    for operation in function.body.walk():
+        match operation:
+            case ops.CooperativeMatrixMulAdd(A=a, B=b, C=c, result=result):
+                join(c, result)
+                by_rows.update((a.name, c.name))
+                by_columns.add(b.name)
+            case ops.For():
+                yielded = operation.body.operations[-1].operands if operation.carried else ()
+                for values in zip(operation.initial, operation.carried, yielded, operation.outputs, strict=True):
+                    join(*values)
+            case ops.If(outputs=outputs):
+                for region in operation.regions if outputs else ():
+                    for values in zip(outputs, region.operations[-1].operands, strict=True):
+                        join(*values)
+            case ops.CooperativeMatrixApply() | ops.CooperativeMatrixScale() | ops.ScalarOperation():
+                join(*operation.operands, *operation.results)
+    rows = {find(name) for name in by_rows}
+    columns = {find(name) for name in by_columns} - rows
+    return frozenset(name for name in list(alike) if find(name) in columns)
