@@ -27,10 +27,10 @@ on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA dev
 
 
 #: Types of factors and sums, the precision that is asked for, and the rows and the depth of the smallest instruction of
-#: tensor cores for them, 0 where there is none.
-PRODUCTS = [("f64", "f64", None, 8, 4), ("bf16", "f32", None, 16, 8), ("f16", "f32", None, 16, 8),
-            ("f16", "f16", None, 16, 8), ("f32", "f32", "default", 16, 4), ("f32", "f32", "high", 0, 0),
-            ("f32", "f32", None, 0, 0), ("i8", "i32", None, 0, 0)]
+#: tensor cores for them, 0 where there is none; and what the sum is a multiple of where matrices are in registers.
+PRODUCTS = [("f64", "f64", None, 8, 4, 8), ("bf16", "f32", None, 16, 8, 8), ("f16", "f32", None, 16, 8, 8),
+            ("f16", "f16", None, 16, 8, 8), ("f32", "f32", "default", 16, 4, 8), ("f32", "f32", "high", 0, 0, 8),
+            ("f32", "f32", None, 0, 0, 0), ("i8", "i32", None, 0, 0, 16)]
 
 
 class Product:
@@ -41,9 +41,10 @@ class Product:
 
     def __init__(self, seed, of_memrefs):
         rng = random.Random(seed)
-        factor, result, self.precision, rows, depth = PRODUCTS[seed % len(PRODUCTS)]
+        factor, result, self.precision, rows, depth, part = PRODUCTS[seed % len(PRODUCTS)]
         m, n, k = 4 << rng.randint(1, 4), rng.choice((5, 8, 16, 24)), 4 << rng.randint(0, 3)
-        self.on_tensor_cores = rows > 0 and m % rows == n % 8 == k % depth == 0
+        self.in_registers = not of_memrefs and part > 0 and m % 8 == n % 8 == k % part == 0
+        self.on_tensor_cores = self.in_registers or (rows > 0 and m % rows == n % 8 == k % depth == 0)
         transposes = rng.choice("nt"), rng.choice("nt")
         inner, columns = (k, n) if of_memrefs else (3 * k - 1, 6 * n)
         shapes = [shape[::-1] if letter == "t" else shape
@@ -142,8 +143,11 @@ def test_products_are_on_tensor_cores_where_these_have_them(of_memrefs):
     found = set()
     for seed in range(2 * len(PRODUCTS)):
         product = Product(seed, of_memrefs)
-        (ptx,) = compiled(product.source, "one_warp", precision=product.precision).inspect_ptx().values()
+        kernel = compiled(product.source, "one_warp", precision=product.precision)
+        (ptx,) = kernel.inspect_ptx().values()
         assert ("mma.sync" in ptx) == product.on_tensor_cores
+        assert ("are in registers" in kernel.diagnostics(2)) == product.in_registers
+        assert not (product.in_registers and ".shared" in ptx)
         found.add(product.on_tensor_cores)
     assert found == {False, True}
 

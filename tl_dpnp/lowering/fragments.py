@@ -1,8 +1,7 @@
-"""Which regions of work-items keep their cooperative matrices in registers, as fragments, and how these lie there.
+"""Which regions of work-items keep their cooperative matrices in registers, as fragments, and what multiplies these.
 
 Such a region stays as it is: a warp runs it for a sub-group of the program.  All others become phases of all work-items
-(`work_items.py`).  How a matrix is held follows from what it is used for: values that are computed of one another
-element by element, or passed on from one to the other, are held alike.
+(`work_items.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tl_dpnp.kernels.mma.fragments import BLOCK, Fragment, rows_of
+from tl_dpnp.kernels.mma.fragments import ACROSS, Fragment, rows_of
 from tl_dpnp.kernels.mma.rows import LANES, MmaRow
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
@@ -21,7 +20,7 @@ from tl_dpnp.scalars import Precision, ScalarType
 from tl_dpnp.target.catalog import TENSOR_CORES
 from tl_dpnp.target.device import Device
 
-__all__ = ["FragmentChoice", "FragmentProduct", "choose_fragments", "held_by_columns", "product_of", "regions_of"]
+__all__ = ["FragmentChoice", "FragmentProduct", "choose_fragments", "product_of", "regions_of"]
 
 #: What may stand in a region beside instructions on matrices.
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.Expand, ops.Fuse,
@@ -161,8 +160,8 @@ def _type_faults(value: ops.Operand) -> Iterator[str]:
     """Yield what keeps a matrix from being a fragment."""
     type = ops.matrix_type(value)
     for what, size in (("rows", type.rows), ("columns", type.columns)):
-        if size % BLOCK:
-            yield f"{value} has {size} {what}, no multiple of {BLOCK}"
+        if size % ACROSS:
+            yield f"{value} has {size} {what}, no multiple of {ACROSS}"
     if type.component.is_complex or type.component.is_subbyte or type.component.is_boolean:
         yield f"{value} has components of {type.component}"
 
@@ -183,46 +182,3 @@ def _varying(region: ops.Region) -> set[str]:
                 found.update(value.name for inner in operation.regions for each in inner.walk()
                              for value in each.results if depends)
     return found
-
-
-# --- layouts ---------------------------------------------------------------------------------------------------------
-
-
-def held_by_columns(function: ops.Function) -> frozenset[str]:
-    """Return the names of the matrices that are held by columns, all others by rows.
-
-    They are the second factors of products, and what is held like them, where nothing of that is a first factor or a
-    sum: those are converted at the product.
-    """
-    alike: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while alike.setdefault(name, name) != name:
-            name = alike[name]
-        return name
-
-    def join(*values: ops.Operand) -> None:
-        first, *others = [find(value.name) for value in values
-                          if isinstance(value, ops.Value) and isinstance(value.type, CooperativeMatrixType)] or [""]
-        alike.update((other, first) for other in others)
-
-    by_rows, by_columns = set(), set()
-    for operation in function.body.walk():
-        match operation:
-            case ops.CooperativeMatrixMulAdd(A=a, B=b, C=c, result=result):
-                join(c, result)
-                by_rows.update((a.name, c.name))
-                by_columns.add(b.name)
-            case ops.For():
-                yielded = operation.body.operations[-1].operands if operation.carried else ()
-                for values in zip(operation.initial, operation.carried, yielded, operation.outputs, strict=True):
-                    join(*values)
-            case ops.If(outputs=outputs):
-                for region in operation.regions if outputs else ():
-                    for values in zip(outputs, region.operations[-1].operands, strict=True):
-                        join(*values)
-            case ops.CooperativeMatrixApply() | ops.CooperativeMatrixScale() | ops.ScalarOperation():
-                join(*operation.operands, *operation.results)
-    rows = {find(name) for name in by_rows}
-    columns = {find(name) for name in by_columns} - rows
-    return frozenset(name for name in list(alike) if find(name) in columns)

@@ -1,20 +1,20 @@
 """Loads and stores of fragments, straight between memory and the registers of lanes.
 
-Where the two elements that a lane has of a block are neighbours in memory, they are accessed as one.  Elements of 16
-bits whose neighbours are those of the other layout are accessed by that, and turned in registers.
+Where the elements that a lane has of a block are neighbours in memory, they are accessed as one.  Elements of 16 bits
+that are neighbours the other way round are accessed so, and turned in registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I64, constant, get_lane, index, set_lane
-from tl_dpnp.kernels.mma.fragment_code import Registers, turned
-from tl_dpnp.kernels.mma.fragments import BLOCK, Fragment
+from tl_dpnp.kernels.llvm import I64, constant, index
+from tl_dpnp.kernels.mma.fragment_code import Registers, convert_fragment, held_type
+from tl_dpnp.kernels.mma.fragments import Fragment, Layout
 from tl_dpnp.kernels.mma.operands import lane_place
 
 __all__ = ["MatrixPart", "load_fragment", "store_fragment"]
@@ -39,40 +39,37 @@ def load_fragment(b: ir.IRBuilder, registers: Registers, fragment: Fragment, par
     """Load a fragment; elements outside of the matrix, where that is checked, are 0."""
     held = _as_accessed(fragment, part)
 
-    def pairs(access: _Access, block: _Block) -> None:
-        registers.put(b, held, block, b.load(access.pointer(block, 0, True), align=access.pair_bytes))
+    def runs(access: _Access, block: _Block) -> None:
+        registers.put(b, held, block, b.load(access.run_pointer(block), align=access.run_bytes))
 
     def elements(access: _Access, block: _Block) -> None:
-        type_ = registers.variable(b, held, block).type.pointee
-        registers.put(b, held, block, constant(type_, 0))
-        for place in (0, 1):
+        registers.put(b, held, block, constant(held_type(held), 0))
+        for place in range(held.layout.run):
             with access.where_inside(block, place):
-                value = b.load(access.pointer(block, place), align=access.pair_bytes // 2)
-                registers.put(b, held, block, set_lane(b, registers.get(b, held, block), value, place))
+                value = b.load(access.pointer(block, place), align=held.element.bytes)
+                registers.put_raw(b, held, block, place, value)
 
-    _by_paths(b, held, part, pairs, elements)
+    _by_paths(b, held, part, runs, elements)
     if held != fragment:
-        for block in held.blocks:
-            registers.put(b, fragment, block, turned(b, registers.get(b, held, block)))
+        convert_fragment(b, registers, held, fragment)
 
 
 def store_fragment(b: ir.IRBuilder, registers: Registers, fragment: Fragment, part: MatrixPart) -> None:
     """Store a fragment, without elements outside of the matrix where that is checked."""
     held = _as_accessed(fragment, part)
     if held != fragment:
-        for block in held.blocks:
-            registers.put(b, held, block, turned(b, registers.get(b, fragment, block)))
+        convert_fragment(b, registers, fragment, held)
 
-    def pairs(access: _Access, block: _Block) -> None:
-        b.store(registers.get(b, held, block), access.pointer(block, 0, True), align=access.pair_bytes)
+    def runs(access: _Access, block: _Block) -> None:
+        b.store(registers.get(b, held, block), access.run_pointer(block), align=access.run_bytes)
 
     def elements(access: _Access, block: _Block) -> None:
-        for place in (0, 1):
+        for place in range(held.layout.run):
             with access.where_inside(block, place):
-                value = get_lane(b, registers.get(b, held, block), place)
-                b.store(value, access.pointer(block, place), align=access.pair_bytes // 2)
+                value = registers.get_raw(b, held, block, place)
+                b.store(value, access.pointer(block, place), align=held.element.bytes)
 
-    _by_paths(b, held, part, pairs, elements)
+    _by_paths(b, held, part, runs, elements)
 
 
 def _is_one(value: ir.Value) -> bool:
@@ -80,10 +77,11 @@ def _is_one(value: ir.Value) -> bool:
 
 
 def _as_accessed(fragment: Fragment, part: MatrixPart) -> Fragment:
-    """Return the fragment in the layout in which lanes access memory."""
-    along, across = part.strides if fragment.by_columns else part.strides[::-1]
-    if fragment.element.bits == 16 and _is_one(across) and not _is_one(along):
-        return replace(fragment, name=f"{fragment.name}_turned", by_columns=not fragment.by_columns)
+    """Return the fragment as lanes access memory."""
+    axis = fragment.layout.axis
+    along, across = part.strides[axis], part.strides[1 - axis]
+    if fragment.element.bits == 16 and fragment.layout.run == 2 and _is_one(across) and not _is_one(along):
+        return replace(fragment, name=f"{fragment.name}_turned", layout=Layout(not fragment.layout.by_columns))
     return fragment
 
 
@@ -99,77 +97,65 @@ class _Access:
     is_checked: bool
 
     @property
-    def pair_bytes(self) -> int:
-        """Bytes of a pair."""
-        return self.fragment.element.bytes * 2
+    def run_bytes(self) -> int:
+        """Bytes of what a lane has of a block."""
+        return self.fragment.element.bytes * self.fragment.layout.run
 
-    def pointer(self, block: _Block, place: int, is_pair: bool = False) -> ir.Value:
-        """Return a pointer to an element, or a pair of them."""
-        b, strides = self.b, self.part.strides
-        offsets = [b.mul(stride, index(BLOCK * number)) for stride, number in zip(strides, block, strict=True)]
-        offset = b.add(*offsets)
-        if place:
-            offset = b.add(offset, strides[0 if self.fragment.by_columns else 1])
-        pointer = b.gep(self.first, [offset])
-        type_ = ir.VectorType(pointer.type.pointee, 2) if is_pair else pointer.type.pointee
-        return b.bitcast(pointer, type_.as_pointer(pointer.type.addrspace))
+    def pointer(self, block: _Block, place: int) -> ir.Value:
+        """Return a pointer to an element."""
+        b, layout = self.b, self.fragment.layout
+        numbers = [number * size for number, size in zip(block, layout.block, strict=True)]
+        numbers[layout.axis] += place
+        offsets = [b.mul(stride, index(number)) for stride, number in zip(self.part.strides, numbers, strict=True)]
+        return b.gep(self.first, [b.add(*offsets)])
 
-    def where_inside(self, block: _Block, place: int) -> _Guard | nullcontext[None]:
+    def run_pointer(self, block: _Block) -> ir.Value:
+        """Return a pointer to all that a lane has of a block."""
+        pointer = self.pointer(block, 0)
+        return self.b.bitcast(pointer, held_type(self.fragment).as_pointer(pointer.type.addrspace))
+
+    def where_inside(self, block: _Block, place: int) -> AbstractContextManager[object]:
         """Return a context for what is done where an element is inside of the matrix."""
         condition = None
         for axis, bounds in enumerate(self.part.bounds if self.is_checked else ()):
             if bounds is None:
                 continue
             first, size = bounds
-            runs = axis == (0 if self.fragment.by_columns else 1)
-            inside = self.b.add(self.lane[axis], index(BLOCK * block[axis] + (place if runs else 0)))
+            layout = self.fragment.layout
+            number = layout.block[axis] * block[axis] + (place if axis == layout.axis else 0)
+            inside = self.b.add(self.lane[axis], index(number))
             fits = self.b.icmp_unsigned("<", self.b.add(first, inside), size)
             condition = fits if condition is None else self.b.and_(condition, fits)
-        return nullcontext() if condition is None else _Guard(self.b, condition)
-
-
-class _Guard:
-    """A context for code that runs where a condition holds."""
-
-    def __init__(self, b: ir.IRBuilder, condition: ir.Value) -> None:
-        self.b, self.condition = b, condition
-
-    def __enter__(self) -> None:
-        inside, self.after = (self.b.append_basic_block(name) for name in ("inside", "after"))
-        self.b.cbranch(self.condition, inside, self.after)
-        self.b.position_at_end(inside)
-
-    def __exit__(self, *_: object) -> None:
-        self.b.branch(self.after)
-        self.b.position_at_end(self.after)
+        guard: AbstractContextManager[object] = nullcontext() if condition is None else self.b.if_then(condition)
+        return guard
 
 
 def _by_paths(
-    b: ir.IRBuilder, fragment: Fragment, part: MatrixPart, pairs: Callable[[_Access, _Block], None],
+    b: ir.IRBuilder, fragment: Fragment, part: MatrixPart, runs: Callable[[_Access, _Block], None],
     elements: Callable[[_Access, _Block], None],
 ) -> None:
-    """Emit the access to all blocks: as pairs where that can be, and with checks only where the part sticks out."""
+    """Emit the access to all blocks: by runs where that can be, and with checks only where the part sticks out."""
+    layout = fragment.layout
     g, t = lane_place(b)
-    lane = (b.shl(t, index(1)), g) if fragment.by_columns else (g, b.shl(t, index(1)))
+    lane = [g, g]
+    lane[layout.axis] = b.mul(t, index(layout.run))
     offsets = [b.mul(place, stride) for place, stride in zip(lane, part.strides, strict=True)]
-    access = _Access(b, fragment, part, b.gep(part.pointer, [b.add(*offsets)]), lane, False)
+    access = _Access(b, fragment, part, b.gep(part.pointer, [b.add(*offsets)]), (lane[0], lane[1]), False)
 
     def every(one: Callable[[_Access, _Block], None], access: _Access = access) -> None:
         for block in fragment.blocks:
             one(access, block)
 
     def whole() -> None:
-        along, across = part.strides if fragment.by_columns else part.strides[::-1]
-        if not _is_one(along):
+        if not _is_one(part.strides[layout.axis]):
             every(elements)
             return
-        # All lanes take one path: whether they may depends on what is the same for all.
-        size = fragment.element.bytes
-        bits = b.or_(b.ptrtoint(part.pointer, I64), b.mul(across, index(size)))
-        odd = b.and_(bits, index(2 * size - 1))
+        # All lanes take one path: what decides is the same for all.
+        across = b.mul(part.strides[1 - layout.axis], index(fragment.element.bytes))
+        odd = b.and_(b.or_(b.ptrtoint(part.pointer, I64), across), index(access.run_bytes - 1))
         with b.if_else(b.icmp_unsigned("==", odd, index(0))) as (then, otherwise):
             with then:
-                every(pairs)
+                every(runs)
             with otherwise:
                 every(elements)
 

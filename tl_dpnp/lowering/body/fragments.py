@@ -14,14 +14,15 @@ from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.kernels.mma import fragment_code as code
 from tl_dpnp.kernels.mma.fragment_memory import MatrixPart, load_fragment, store_fragment
-from tl_dpnp.kernels.mma.fragments import Fragment
+from tl_dpnp.kernels.mma.fragments import Fragment, Layout
 from tl_dpnp.language import ops
 from tl_dpnp.language.instructions.componentwise import on_components
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.body.building import MINIMUM, call
 from tl_dpnp.lowering.body.memrefs import MemrefWriter
 from tl_dpnp.lowering.body.tree import Comparison, Expression, Name, add, multiply, offset_of, subtract
-from tl_dpnp.lowering.fragments import held_by_columns, product_of
+from tl_dpnp.lowering.fragment_layouts import layouts_of
+from tl_dpnp.lowering.fragments import product_of
 from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.scalars import I32, INDEX, Precision
@@ -147,18 +148,18 @@ class FragmentWriter(MemrefWriter, ABC):
         """Return new registers for a matrix."""
         type = ops.matrix_type(value)
         self.count += 1
-        return Fragment(f"m{self.count}", type.component, *type.shape, value.name in self._by_columns)
+        return Fragment(f"m{self.count}", type.component, *type.shape, self._layouts[value.name])
 
     @cached_property
-    def _by_columns(self) -> frozenset[str]:
-        return held_by_columns(self.function)
+    def _layouts(self) -> dict[str, Layout]:
+        return layouts_of(self.function)
 
     @cached_property
     def _roots(self) -> dict[str, str]:
         return roots(self.function)
 
     def _copy(self, source: Fragment, target: Fragment) -> None:
-        assert source.by_columns == target.by_columns, (source, target)
+        assert source.layout == target.layout, (source, target)
         self._evaluate("copy", (source, target), partial(code.copy_fragment, registers=self.registers, source=source,
                                                           target=target))
 
@@ -224,8 +225,8 @@ class FragmentWriter(MemrefWriter, ABC):
         product = product_of(operation, self.precision)
         assert product is not None
         left, right, added = (self.fragments[value.name] for value in (operation.A, operation.B, operation.C))
-        if not right.by_columns:
-            other = replace(right, name=f"{right.name}_turned", by_columns=True)
+        if not right.layout.by_columns:
+            other = replace(right, name=f"{right.name}_turned", layout=Layout(by_columns=True))
             self._evaluate("turn", (right, other), partial(
                 code.convert_fragment, registers=self.registers, source=right, target=other))
             right = other
@@ -265,7 +266,7 @@ class FragmentWriter(MemrefWriter, ABC):
         sources = [self.fragments[matrix.name] for matrix in operation.matrices]
         row, column, *components = operation.variables
         for block in target.blocks:
-            for part in (0, 1):
+            for part in range(target.layout.run):
                 for axis, variable in enumerate((row, column)):
                     name = f"{('row', 'column')[axis]}_{target.name}_{block[axis]}_{part}"
                     emit = partial(_place, fragment=target, axis=axis, block=block[axis], part=part)
