@@ -18,7 +18,8 @@ ATTRIBUTES = "work_group_size(64, 2) subgroup_size(32)"
 def product(body="", a="bf16x32x64", b="bf16x64x16", c="f32x32x16", letters="tn", attributes=ATTRIBUTES):
     """Return a function that adds a product to a sum in a loop, with other instructions in front of the product."""
     types = [type.partition("x")[0] for type in (a, b, c)]
-    return f"""func @f(%x: memref<{types[0]}x?x?>, %y: memref<{types[1]}x?x?>, %z: memref<{types[2]}x?x?>) {attributes} {{
+    x, y, z = (f"memref<{type}x?x?>" for type in types)
+    return f"""func @f(%x: {x}, %y: {y}, %z: {z}) {attributes} {{
         %0 = constant 0 : index  %1 = constant 1 : index  %9 = constant 9 : index
         parallel {{
             %s = subgroup_linear_id : i32  %p = cast %s : index

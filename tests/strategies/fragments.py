@@ -119,7 +119,7 @@ class FragmentProgram(MatrixProgram):
             f"%f{n} = cast {index} : {t} %g{n} = sub %p, %f{n} : {t} %h{n} = add %g{n}, %q : {t} yield (%h{n}) }}")
 
     def store(self, matrix: Matrix) -> None:
-        if matrix.component not in STORED or self.slots[matrix.component] == _SLOTS:
+        if matrix.component not in STORED or self.slots[matrix.component] == _SLOTS or matrix.columns > _COLUMNS:
             return
         row, self.slots[matrix.component] = _ROWS * self.slots[matrix.component], self.slots[matrix.component] + 1
         place, check = f"%r{self.name()[1:]}", self.random.choice(("", ".both_checked"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping as Table
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -44,7 +44,7 @@ class Analysis:
     placements: Table[str, Placement]
     temporaries: int
     engine: MatrixEngine
-    fragments: FragmentChoice = FragmentChoice()
+    fragments: FragmentChoice = field(default_factory=FragmentChoice)
 
     @functools.cached_property
     def function(self) -> ops.Function:

@@ -149,7 +149,8 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
         registers_of(kernels), parts=mapping.parts, measured=writer.measured,
     )
-    remarks = *mapping.remarks, *analysis.fragments.remarks, *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark)
+    remarks = (*mapping.remarks, *analysis.fragments.remarks,
+               *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark))
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
     lowered = _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache))
     if not device.is_cpu or mapping.frame.is_alone:

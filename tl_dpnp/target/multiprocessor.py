@@ -58,11 +58,11 @@ class Multiprocessor:
 
     A cycle has so many multiply-adds of f32 and of f64, `instructions` of warps, and one access to shared memory, of
     `banks` words.  There are `registers` of 32 bits, `thread_registers` of them for each thread at most, `threads` and
-    `local_memory` bytes for all `blocks` together, and `block_memory` more is taken for each.  Device memory makes `memory_bytes` a cycle, each `memory_latency` cycles
-    after it was asked for.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
-    beside its products, and a `barrier` more for results that have one place.  Where a scheduler has a single warp, the
-    `exposed` part of what takes less, instructions or accesses to shared memory, adds to what takes more.  `blocked` is
-    for large products.
+    `local_memory` bytes for all `blocks` together, and `block_memory` more is taken for each.  Device memory makes
+    `memory_bytes` a cycle, each `memory_latency` cycles after it was asked for.  A turn of a block of the staged form
+    takes a warp `turn_instructions` and `turn` cycles beside its products, and a `barrier` more for results that have
+    one place.  Where a scheduler has a single warp, the `exposed` part of what takes less, instructions or accesses to
+    shared memory, adds to what takes more.  `blocked` is for large products.
     """
 
     multiply_adds_f32: int

@@ -1,4 +1,4 @@
-"""Regions of work-items whose cooperative matrices are in registers: a warp runs them for a sub-group of the program."""
+"""Regions of work-items whose matrices are in registers: a warp runs them for a sub-group of the program."""
 
 from __future__ import annotations
 
