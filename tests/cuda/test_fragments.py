@@ -11,8 +11,8 @@ from tests.cuda.programs import LAYOUTS
 from tests.cuda.test_matrices import compiled, disagreements, on_device
 from tests.strategies.fragments import FragmentProgram
 
-#: How many eights of random programs.
-PARTS = int(os.environ.get("TL_DPNP_TEST_CUDA_FRAGMENTS", "3"))
+#: How many eights of random programs, as in `test_matrices`.
+PARTS = int(os.environ.get("TL_DPNP_TEST_CUDA_MATRICES", "3"))
 
 #: Sub-groups copy what all of them multiply to local memory, and wait for one another there.
 STAGED = """

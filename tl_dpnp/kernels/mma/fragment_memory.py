@@ -114,8 +114,8 @@ class _Access:
         pointer = self.pointer(block, 0)
         return self.b.bitcast(pointer, held_type(self.fragment).as_pointer(pointer.type.addrspace))
 
-    def where_inside(self, block: _Block, place: int) -> AbstractContextManager[object]:
-        """Return a context for what is done where an element is inside of the matrix."""
+    def inside(self, block: _Block, place: int) -> ir.Value | None:
+        """Return whether an element is inside of the matrix, None where that is not asked."""
         condition = None
         for axis, bounds in enumerate(self.part.bounds if self.is_checked else ()):
             if bounds is None:
@@ -123,9 +123,14 @@ class _Access:
             first, size = bounds
             layout = self.fragment.layout
             number = layout.block[axis] * block[axis] + (place if axis == layout.axis else 0)
-            inside = self.b.add(self.lane[axis], index(number))
-            fits = self.b.icmp_unsigned("<", self.b.add(first, inside), size)
+            own = self.b.add(first, self.b.add(self.lane[axis], index(number)))
+            fits = self.b.icmp_unsigned("<", own, size)
             condition = fits if condition is None else self.b.and_(condition, fits)
+        return condition
+
+    def where_inside(self, block: _Block, place: int) -> AbstractContextManager[object]:
+        """Return a context for what is done where an element is inside of the matrix."""
+        condition = self.inside(block, place)
         guard: AbstractContextManager[object] = nullcontext() if condition is None else self.b.if_then(condition)
         return guard
 
@@ -134,7 +139,10 @@ def _by_paths(
     b: ir.IRBuilder, fragment: Fragment, part: MatrixPart, runs: Callable[[_Access, _Block], None],
     elements: Callable[[_Access, _Block], None],
 ) -> None:
-    """Emit the access to all blocks: by runs where that can be, and with checks only where the part sticks out."""
+    """Emit the access to all blocks: by runs where that can be, and with checks only where the part sticks out.
+
+    There runs are accessed that are inside as a whole, and the elements of others one by one.
+    """
     layout = fragment.layout
     g, t = lane_place(b)
     lane = [g, g]
@@ -146,18 +154,33 @@ def _by_paths(
         for block in fragment.blocks:
             one(access, block)
 
-    def whole() -> None:
-        if not _is_one(part.strides[layout.axis]):
-            every(elements)
-            return
-        # All lanes take one path: what decides is the same for all.
+    may_run = None
+    if _is_one(part.strides[layout.axis]):
+        # It is the same for all lanes, which so take one path.
         across = b.mul(part.strides[1 - layout.axis], index(fragment.element.bytes))
         odd = b.and_(b.or_(b.ptrtoint(part.pointer, I64), across), index(access.run_bytes - 1))
-        with b.if_else(b.icmp_unsigned("==", odd, index(0))) as (then, otherwise):
+        may_run = b.icmp_unsigned("==", odd, index(0))
+
+    def whole() -> None:
+        if may_run is None:
+            every(elements)
+            return
+        with b.if_else(may_run) as (then, otherwise):
             with then:
                 every(runs)
             with otherwise:
                 every(elements)
+
+    def edge(access: _Access, block: _Block) -> None:
+        ends = [access.inside(block, place) for place in (0, layout.run - 1)]
+        if may_run is None or ends[0] is None:
+            elements(access, block)
+            return
+        with b.if_else(b.and_(may_run, b.and_(*ends))) as (then, otherwise):
+            with then:
+                runs(access, block)
+            with otherwise:
+                elements(access, block)
 
     inside = None
     for bounds, extent in zip(part.bounds, (fragment.rows, fragment.columns), strict=True):
@@ -173,4 +196,4 @@ def _by_paths(
         with then:
             whole()
         with otherwise:
-            every(elements, replace(access, is_checked=True))
+            every(edge, replace(access, is_checked=True))
