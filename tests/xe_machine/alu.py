@@ -1,0 +1,332 @@
+"""Arithmetic: an instruction becomes a function of a thread's registers, with its operands found once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tests.xe_machine.conversions import floats, integers, number, to_bits
+from tests.xe_machine.errors import MachineError
+from tests.xe_machine.operands import FlagOperand, Null, RegisterOperand, Source, destination, source
+from tests.xe_machine.parser import Instruction
+from tests.xe_machine.registers import Registers
+
+__all__ = ["ARITHMETIC", "Mask", "arithmetic"]
+
+#: Which channels an instruction writes; None is all of them.
+Mask = np.ndarray | None
+Step = Callable[[Registers, Mask], None]
+Numbers = Callable[..., np.ndarray]
+
+_COMPARISONS: dict[str, Numbers] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "z": np.equal, "nz": np.not_equal,
+}
+#: What the control register may be set to: all subnormal numbers are kept.
+_KEEPS_SUBNORMALS = 0x4C0
+_HALF = 16
+
+
+def _add(*values: np.ndarray) -> np.ndarray:
+    return reduce(np.add, values)
+
+
+def _mad(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    if x.dtype.kind == "f":  # one rounding; that of f64 before can matter in rare cases only
+        wide = x.astype(np.float64) + y.astype(np.float64) * z.astype(np.float64)
+        return wide.astype(np.result_type(x, y, z)) if np.result_type(x, y, z) == np.float32 else wide
+    return x + y * z
+
+
+#: Sums, products and logic on numbers.
+_PLAIN: dict[str, Numbers] = {
+    "mov": lambda x: x, "add": _add, "add3": _add, "mul": np.multiply, "mad": _mad, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
+}
+_LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn")
+ARITHMETIC = (*_PLAIN, "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "mach", "macl")
+
+
+def arithmetic(instruction: Instruction, registers: Registers) -> Step:
+    """Return what an instruction does; raises `MachineError` for one that is not known."""
+    if "AccWrEn" in instruction.options and instruction.name not in ("addc", "mach", "macl"):
+        raise MachineError("writing an accumulator besides the result is not known")
+    count = instruction.size
+    result = destination(instruction.operands[0], count, registers)
+    sources = [source(text, count, registers) for text in instruction.operands[1:]]
+    if result.type.is_float and any(each.type.name == "uq" for each in sources):
+        raise MachineError("floats of unsigned integers of 64 bits are not known")
+    if isinstance(result, RegisterOperand) and registers.control <= result.places.min() < registers.address:
+        return _control(instruction, sources)
+    match instruction.name:
+        case "cmp":
+            step = _compare(instruction, result, sources)
+        case "sel":
+            step = _select(instruction, result, sources)
+        case "addc" | "mach" | "macl":
+            step = _with_accumulator(instruction, result, sources)
+        case _:
+            step = _store(instruction, result, sources, _computation(instruction, result.type.size, sources))
+    return _forgetting(step) if _replaces_product(instruction, result, registers) else step
+
+
+def _begins_product(instruction: Instruction) -> bool:
+    return instruction.name == "mul" and re.match(r"acc0\.0<1>:u?d$", instruction.operands[0]) is not None
+
+
+def _replaces_product(instruction: Instruction, result: Any, registers: Registers) -> bool:
+    """Whether the result is in the accumulator that may have a product, and is none."""
+    if not isinstance(result, RegisterOperand) or _begins_product(instruction):
+        return False
+    first = registers.accumulators
+    return first <= int(result.places.min()) < first + 2 * registers.width
+
+
+def _forgetting(step: Step) -> Step:
+    def forgetting(registers: Registers, mask: Mask) -> None:
+        step(registers, mask)
+        registers.wide = None
+
+    return forgetting
+
+
+def _valid(sources: list[Source], registers: Registers) -> np.ndarray | None:
+    """Return which channels have values in all sources; None if all have."""
+    found = None
+    for each in sources:
+        valid = each.has_value(registers)
+        if valid is not None:
+            found = valid if found is None else found & valid
+    return found
+
+
+def _computation(instruction: Instruction, size: int, sources: list[Source]) -> Numbers:
+    """Return a function of a thread's registers that computes the result of each channel."""
+    name = instruction.name
+    is_float = any(each.type.is_float for each in sources)
+    if is_float and name in _LOGIC:
+        raise MachineError("logic on floats is not known")
+    if name in ("shl", "shr", "asr"):
+        return _shift(name, size, sources)
+    if name == "bfn":
+        return _boolean(instruction.modifier, sources)
+    if name == "csel":
+        return _conditional(instruction, sources)
+    if name == "mov" and not (sources[0].negated or sources[0].absolute or sources[0].complemented):
+        read = number
+    else:
+        read = floats if is_float else integers
+    if is_float and name not in ("mov", "add", "mul", "mad") or name == "mov" and len(sources) != 1:
+        raise MachineError("this instruction with floats is not known")
+    function = _PLAIN[name]
+    if is_float and all(each.type.name == "hf" for each in sources) and name != "mov":
+        return lambda registers: function(*(read(each, registers).astype(np.float16) for each in sources))
+    return lambda registers: function(*[read(each, registers) for each in sources])
+
+
+def _shift(name: str, size: int, sources: list[Source]) -> Numbers:
+    value, amount = sources
+    is_wide = size == 8 or value.type.size == 8
+    counts = 63 if is_wide else 31
+    if name == "shl":
+        return lambda registers: integers(value, registers) << (integers(amount, registers) & counts)
+    if name == "asr" and value.type.is_signed:
+        return lambda registers: integers(value, registers) >> (integers(amount, registers) & counts)
+
+    def logical(registers: Registers) -> np.ndarray:
+        whole = integers(value, registers).view(np.uint64)
+        if not is_wide:
+            whole = whole & np.uint64(0xFFFFFFFF)
+        return (whole >> (integers(amount, registers) & counts).astype(np.uint64)).view(np.int64)
+
+    return logical
+
+
+def _boolean(text: str, sources: list[Source]) -> Numbers:
+    """Return the function of bits that the modifier of ``bfn`` spells: &, |, ^, ~ of s0, s1 and s2."""
+    if not re.fullmatch(r"[s012&|^~()]+", text):
+        raise MachineError(f"the function {text!r} of bits is not known")
+    code = compile(text, "bfn", "eval")
+    names = ("s0", "s1", "s2")
+    return lambda registers: np.asarray(
+        eval(code, {}, {name: integers(each, registers) for name, each in zip(names, sources, strict=True)}), np.int64)
+
+
+def _comparison(name: str, sources: list[Source]) -> Numbers:
+    if name not in _COMPARISONS:
+        raise MachineError(f"the comparison {name!r} is not known")
+    wide = [each.type for each in sources if each.type.name == "uq"]
+    if wide and any(each.type.is_signed and not hasattr(each, "values") for each in sources):
+        raise MachineError("comparing signed with unsigned integers of 64 bits is not known")
+    compare = _COMPARISONS[name]
+    if wide:
+        return lambda x, y: compare(x.view(np.uint64), y.view(np.uint64))
+    return compare
+
+
+def _set_flags(
+    instruction: Instruction, registers: Registers, truth: np.ndarray, mask: Mask, valid: np.ndarray | None
+) -> None:
+    assert instruction.condition is not None
+    _, number_, half = instruction.condition
+    start = half * _HALF + instruction.offset
+    channels = slice(start, start + instruction.size)
+    chosen: Any = slice(None) if mask is None else mask
+    registers.flags[number_, channels][chosen] = np.broadcast_to(truth, (instruction.size,))[chosen]
+    known = np.ones(1, bool) if valid is None else valid
+    registers.flags_valid[number_, channels][chosen] = np.broadcast_to(known, (instruction.size,))[chosen]
+
+
+def _compare(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
+    if instruction.condition is None:
+        raise MachineError("a comparison without a flag is not known")
+    compare = _comparison(instruction.condition[0], sources)
+    read = floats if any(each.type.is_float for each in sources) else integers
+    first, second = sources
+
+    def step(registers: Registers, mask: Mask) -> None:
+        truth, valid = compare(read(first, registers), read(second, registers)), _valid(sources, registers)
+        _set_flags(instruction, registers, truth, mask, valid)
+        if not isinstance(result, Null):
+            result.write(registers, to_bits(-truth.astype(np.int64), result.type, False), mask, valid)
+
+    return step
+
+
+def _select(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
+    first, second = sources
+    if instruction.condition is not None:
+        return _extreme(instruction, result, sources)
+    if instruction.predicate is None:
+        raise MachineError("a selection without a flag is not known")
+    start = instruction.predicate.half * _HALF + instruction.offset
+    channels = slice(start, start + instruction.size)
+    flag, inverted = instruction.predicate.register, instruction.predicate.inverted
+    if instruction.predicate.combined:
+        raise MachineError("a selection by combined flags is not known")
+
+    def step(registers: Registers, mask: Mask) -> None:
+        chosen = registers.flags[flag, channels] ^ inverted
+        values = np.where(chosen, number(first, registers), number(second, registers))
+        known, others = (each.has_value(registers) for each in sources)
+        flags = registers.flags_valid[flag, channels]
+        valid = None
+        if known is not None or others is not None or not flags.all():
+            yes, no = (np.ones(1, bool) if each is None else each for each in (known, others))
+            valid = np.where(chosen, yes, no) & flags
+        result.write(registers, to_bits(values, result.type, instruction.saturates), mask, valid)
+
+    return step
+
+
+def _extreme(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
+    """``sel`` with a comparison: the minimum or maximum; the flag does not change."""
+    assert instruction.condition is not None
+    name = instruction.condition[0]
+    if name not in ("lt", "ge") or instruction.predicate is not None:
+        raise MachineError(f"a selection by {name!r} is not known")
+    is_float = any(each.type.is_float for each in sources)
+    if any(each.type.name == "uq" for each in sources):
+        raise MachineError("the extreme of unsigned integers of 64 bits is not known")
+    read = floats if is_float else integers
+    choose = (np.fmin if name == "lt" else np.fmax) if is_float else (np.minimum if name == "lt" else np.maximum)
+
+    def step(registers: Registers, mask: Mask) -> None:
+        values = choose(*(read(each, registers) for each in sources))
+        result.write(registers, to_bits(values, result.type, instruction.saturates), mask, _valid(sources, registers))
+
+    return step
+
+
+def _conditional(instruction: Instruction, sources: list[Source]) -> Numbers:
+    """``csel``: the first source where the third compares so with 0, the second otherwise."""
+    assert instruction.condition is not None
+    compare = _comparison(instruction.condition[0], sources[2:])
+    first, second, decides = sources
+    return lambda registers: np.where(
+        compare(number(decides, registers), 0), number(first, registers), number(second, registers))
+
+
+def _store(instruction: Instruction, result: Any, sources: list[Source], compute: Numbers) -> Step:
+    sets_flag = instruction.condition is not None and instruction.name != "csel"
+    same = (
+        instruction.name == "mov" and result.type == sources[0].type and not instruction.saturates and not sets_flag
+        and not (sources[0].negated or sources[0].absolute or sources[0].complemented)
+    )
+    is_wide_product = _begins_product(instruction)
+
+    def step(registers: Registers, mask: Mask) -> None:
+        valid = _valid(sources, registers)
+        if same:
+            bits = sources[0].bits(registers)
+            result.write(registers, bits.copy() if len(bits) > 1 else bits, mask, valid)
+            return
+        with np.errstate(all="ignore"):
+            values = compute(registers)
+        bits = to_bits(values, result.type, instruction.saturates)
+        if is_wide_product:
+            registers.wide = np.broadcast_to(values, (instruction.size,)).copy()
+        if sets_flag:
+            _set_flags(instruction, registers, _against_zero(instruction, bits, result), mask, valid)
+        result.write(registers, bits, mask, valid)
+
+    return step
+
+
+def _against_zero(instruction: Instruction, bits: np.ndarray, result: Any) -> np.ndarray:
+    assert instruction.condition is not None
+    if result.type.name in ("bf", "tf32") or instruction.condition[0] not in _COMPARISONS:
+        raise MachineError("this comparison of a result with 0 is not known")
+    return _COMPARISONS[instruction.condition[0]](bits, bits.dtype.type(0))
+
+
+def _with_accumulator(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
+    """``addc``: a sum, and its carry in the accumulator; ``mach``, ``macl``: the halves of a product of 64 bits.
+
+    These two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
+    """
+    first, second = sources
+    count, name = instruction.size, instruction.name
+    if isinstance(result, FlagOperand) or result.type.size != 4 or any(each.type.size > 4 for each in sources):
+        raise MachineError("this instruction is known for 32 bits only")
+    is_signed = first.type.is_signed or second.type.is_signed
+
+    def accumulate(registers: Registers, values: np.ndarray, mask: Mask, valid: np.ndarray | None) -> None:
+        places = registers.accumulators + np.arange(4 * count).reshape(count, 4)
+        RegisterOperand(result.type, places, None).write(registers, values, mask, valid)
+
+    def carry(registers: Registers, mask: Mask) -> None:
+        valid = _valid(sources, registers)
+        total = np.broadcast_to(integers(first, registers) + integers(second, registers), (count,))
+        result.write(registers, to_bits(total, result.type, False), mask, valid)
+        accumulate(registers, (total >> 32).astype(np.uint32), mask, valid)
+
+    def product(registers: Registers, mask: Mask) -> None:
+        if registers.wide is None or len(registers.wide) < count:
+            raise MachineError("the accumulator has no product of the lower 16 bits")
+        valid = _valid(sources, registers)
+        upper = integers(first, registers) * (integers(second, registers) >> 16)
+        whole = registers.wide[:count] + (upper << 16)
+        high = whole >> 32 if is_signed else (whole.view(np.uint64) >> np.uint64(32)).view(np.int64)
+        result.write(registers, to_bits(high if name == "mach" else whole, result.type, False), mask, valid)
+        registers.wide = None
+        # What the accumulator has afterwards is not modelled: reading it is reading no value.
+        accumulate(registers, np.zeros(count, np.uint32), None, np.zeros(1, bool))
+
+    if name == "addc":
+        if first.type.name != "ud" or second.type.name != "ud":
+            raise MachineError("a carry of signed integers is not known")
+        return carry
+    return product
+
+
+def _control(instruction: Instruction, sources: list[Source]) -> Step:
+    """Setting the control register: only that subnormal numbers are kept is known."""
+    constants = [int(each.values[0]) for each in sources if hasattr(each, "values")]
+    if instruction.name != "or" or constants != [_KEEPS_SUBNORMALS]:
+        raise MachineError("this setting of the control register is not known")
+    return lambda registers, mask: None

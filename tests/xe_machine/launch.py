@@ -1,0 +1,178 @@
+"""A launch: what the driver puts into registers and memory, and the threads of each work-group, which take turns.
+
+Sources: "ZEBIN: ZE Binary Format" for the payload, whose layout the binary describes, and the PRM's chapter on thread
+payloads for the first register.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.xe_machine.errors import MachineError
+from tests.xe_machine.memory import Arena, LocalMemory
+from tests.xe_machine.parser import parse
+from tests.xe_machine.registers import Registers
+from tests.xe_machine.thread import Code, Thread
+
+__all__ = ["Binary", "global_memory", "run"]
+
+#: Where arrays are: the lower 32 bits of addresses overflow among them.
+_ARRAYS = 0x7A55_FFFF_C000
+#: Where the payload is, as an offset of 32 bits.
+_PAYLOAD = 0x0004_0000
+_MOST_STEPS = 2_000_000
+_ROUNDED = 32
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A kernel as the machine takes it: its assembly, facts of its binary, and bytes of a register.
+
+    `arguments` are the kind, the offset, the size and the index of each piece of the payload.
+    """
+
+    assembly: str
+    registers: int
+    width: int
+    lanes: int
+    local_memory: int
+    arguments: tuple[tuple[str, int, int, int], ...]
+
+    @classmethod
+    def of(cls, assembly: str, info: str, width: int) -> Binary:
+        """Read the facts from the text that a binary has of its one kernel."""
+        kernel = info.split("kernels_misc_info:")[0]
+
+        def fact(name: str) -> int:
+            found = re.search(rf"(?m)^ +{name}: +(\d+)$", kernel)
+            return int(found[1]) if found else 0
+
+        return cls(assembly, fact("grf_count"), width, fact("simd_size"), fact("slm_size"), _payload(kernel))
+
+
+def _payload(info: str) -> tuple[tuple[str, int, int, int], ...]:
+    if "per_thread_memory_buffers" in info or "binding_table_indices" in info:
+        raise MachineError("kernels with scratch memory or surfaces are not known")
+    section = info.split("payload_arguments:", 1)[1].split("per_thread_payload_arguments:")[0]
+    found = []
+    for block in re.split(r"(?m)^ +- arg_type: +", section)[1:]:
+        numbers = {name: int(value) for name, value in re.findall(r"(?m)^ +(offset|size|arg_index|source_offset): +(\d+)", block)}
+        found.append((block.split()[0], numbers["offset"], numbers["size"], numbers.get("arg_index", -1)))
+        if "source_offset" in numbers:
+            raise MachineError("an argument in pieces is not known")
+    (thread,) = re.split(r"(?m)^ +- arg_type: +", info.split("per_thread_payload_arguments:")[1])[1:]
+    if thread.split()[0] != "local_id":
+        raise MachineError(f"threads that take {thread.split()[0]} are not known")
+    return tuple(found)
+
+
+def global_memory() -> Arena:
+    """Return the memory that arrays are in."""
+    return Arena(_ARRAYS, "memory")
+
+
+def _cross_thread(binary: Binary, values: Sequence[float | int], group: Sequence[int]) -> np.ndarray:
+    """Return what all threads take: the arguments, integers of 64 bits or f32, and the sizes of a work-group."""
+    end = max(offset + size for _, offset, size, _ in binary.arguments)
+    data = np.zeros(-(-end // _ROUNDED) * _ROUNDED, np.uint8)
+    for kind, offset, size, index in binary.arguments:
+        match kind:
+            case "arg_byvalue":
+                value = values[index]
+                whole = isinstance(value, int)
+                carrier = ctypes.c_longlong if whole else ctypes.c_float if size == 4 else ctypes.c_double
+                if whole and size != 8:
+                    raise MachineError(f"an integer argument of {size} bytes is not known")
+                raw = bytes(carrier(value))
+            case "local_size" | "enqueued_local_size":
+                raw = np.array(group, np.uint32).tobytes()
+            case "global_id_offset":
+                raw = bytes(12)
+            case _:
+                raise MachineError(f"a payload with {kind} is not known")
+        data[offset : offset + size] = np.frombuffer(raw[:size], np.uint8)
+    return data
+
+
+def run(
+    binary: Binary, values: Sequence[float | int], memory: Arena, global_range: Sequence[int], local_range: Sequence[int],
+    seed: int = 0,
+) -> int:
+    """Run a kernel on arguments and memory; returns how many instructions were executed.
+
+    The ranges are SYCL's, the last mode the fastest one.  Between barriers the threads of a work-group run one after the
+    other in an order that `seed` draws anew each time; work-groups run one after the other.
+    """
+    sizes = (*reversed(local_range), 1, 1)[:3]
+    counts = [whole // part for whole, part in zip((*reversed(global_range), 1, 1)[:3], sizes, strict=True)]
+    items = int(np.prod(sizes))
+    if items % binary.lanes:
+        raise MachineError(f"a work-group of {items} is no multiple of {binary.lanes} lanes")
+    code = Code(parse(binary.assembly), Registers(binary.registers, binary.width))
+    order = random.Random(seed)
+    shared = _cross_thread(binary, values, sizes)
+    return sum(
+        _work_group(binary, code, shared, memory, (x, y, z), sizes, order)
+        for z, y, x in itertools.product(*map(range, reversed(counts)))
+    )
+
+
+def _work_group(
+    binary: Binary, code: Code, shared: np.ndarray, memory: Arena, group: tuple[int, int, int],
+    sizes: Sequence[int], order: random.Random,
+) -> int:
+    items = np.arange(int(np.prod(sizes)))
+    ids = np.stack([items % sizes[0], items // sizes[0] % sizes[1], items // (sizes[0] * sizes[1])])
+    count = len(items) // binary.lanes
+    payload = Arena(_PAYLOAD, "the payload")
+    per_thread = -(-2 * binary.lanes // binary.width) * binary.width
+    local_ids = np.zeros((count, 3, per_thread), np.uint8)
+    raw = ids.reshape(3, count, binary.lanes).transpose(1, 0, 2).astype(np.uint16)
+    local_ids[:, :, : 2 * binary.lanes] = np.ascontiguousarray(raw).view(np.uint8).reshape(count, 3, -1)
+    # Threads load whole registers: what is behind their part is there, and has no value.
+    content = np.concatenate([shared, local_ids.reshape(-1), np.zeros(4 * binary.width, np.uint8)])
+    address = payload.place("the payload", content, writable=False)
+    payload.valid[-4 * binary.width :] = False
+    local = LocalMemory(binary.local_memory, count)
+    threads = []
+    for number in range(count):
+        registers = Registers(binary.registers, binary.width)
+        header = np.zeros(8, np.uint32)
+        header[[0, 1, 6, 7]] = address, *group
+        header[2] = number | count << 24
+        registers.set(0, header)
+        if binary.width == 32:  # as the hardware leaves it, where the driver puts part of the payload
+            registers.valid[registers.start_of("r", 1) : registers.start_of("r", 2)] = False
+        threads.append(Thread(code, registers, binary.lanes, {"global": memory, "payload": payload}, local, number,
+                              _MOST_STEPS))
+    try:
+        _take_turns(threads, order)
+    except MachineError as error:
+        raise MachineError(f"work-group {group}: {error}") from None
+    return sum(thread.steps for thread in threads)
+
+
+def _take_turns(threads: list[Thread], order: random.Random) -> None:
+    """Run threads until all have ended; one that waits goes on when all that have not ended have signalled."""
+    running = [(thread, thread.run()) for thread in threads]
+    while running:
+        order.shuffle(running)
+        left, moved = [], False
+        for thread, steps in running:
+            if thread.waits > min(each.signals for each in threads):
+                left.append((thread, steps))
+                continue
+            moved = True
+            if next(steps, steps) is not steps:
+                left.append((thread, steps))
+        if not moved:
+            waiting = sorted(thread.number for thread, _ in running)
+            raise MachineError(f"the sub-groups {waiting} wait at a barrier that others do not reach")
+        running = left
