@@ -35,7 +35,8 @@ _ROUNDED = 32
 class Binary:
     """A kernel as the machine takes it: its assembly, facts of its binary, and bytes of a register.
 
-    `arguments` are the kind, the offset, the size and the index of each piece of the payload.
+    `arguments` are the kind, the offset, the size and the index of each piece of the payload, of which the first
+    `inline` bytes come in a register.
     """
 
     assembly: str
@@ -43,6 +44,7 @@ class Binary:
     width: int
     lanes: int
     local_memory: int
+    inline: int
     arguments: tuple[tuple[str, int, int, int], ...]
 
     @classmethod
@@ -54,7 +56,8 @@ class Binary:
             found = re.search(rf"(?m)^ +{name}: +(\d+)$", kernel)
             return int(found[1]) if found else 0
 
-        return cls(assembly, fact("grf_count"), width, fact("simd_size"), fact("slm_size"), _payload(kernel))
+        return cls(assembly, fact("grf_count"), width, fact("simd_size"), fact("slm_size"),
+                   fact("inline_data_payload_size"), _payload(kernel))
 
 
 def _payload(info: str) -> tuple[tuple[str, int, int, int], ...]:
@@ -78,10 +81,16 @@ def global_memory() -> Arena:
     return Arena(_ARRAYS, "memory")
 
 
-def _cross_thread(binary: Binary, values: Sequence[float | int], group: Sequence[int]) -> np.ndarray:
-    """Return what all threads take: the arguments, integers of 64 bits or f32, and the sizes of a work-group."""
+def _cross_thread(
+    binary: Binary, values: Sequence[float | int], group: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what all threads take, and which bytes have a value: arguments and the sizes of a work-group.
+
+    Integers have 64 bits, floats 32 or 64.
+    """
     end = max(offset + size for _, offset, size, _ in binary.arguments)
     data = np.zeros(-(-end // _ROUNDED) * _ROUNDED, np.uint8)
+    valid = np.ones(len(data), bool)
     for kind, offset, size, index in binary.arguments:
         match kind:
             case "arg_byvalue":
@@ -95,10 +104,13 @@ def _cross_thread(binary: Binary, values: Sequence[float | int], group: Sequence
                 raw = np.array(group, np.uint32).tobytes()
             case "global_id_offset":
                 raw = bytes(12)
+            case "private_base_stateless":  # of kernels that have no private memory in the end
+                raw = bytes(8)
+                valid[offset : offset + size] = False
             case _:
                 raise MachineError(f"a payload with {kind} is not known")
         data[offset : offset + size] = np.frombuffer(raw[:size], np.uint8)
-    return data
+    return data, valid
 
 
 def run(
@@ -125,38 +137,61 @@ def run(
 
 
 def _work_group(
-    binary: Binary, code: Code, shared: np.ndarray, memory: Arena, group: tuple[int, int, int],
+    binary: Binary, code: Code, shared: tuple[np.ndarray, np.ndarray], memory: Arena, group: tuple[int, int, int],
     sizes: Sequence[int], order: random.Random,
 ) -> int:
-    items = np.arange(int(np.prod(sizes)))
-    ids = np.stack([items % sizes[0], items // sizes[0] % sizes[1], items // (sizes[0] * sizes[1])])
-    count = len(items) // binary.lanes
-    payload = Arena(_PAYLOAD, "the payload")
-    per_thread = -(-2 * binary.lanes // binary.width) * binary.width
-    local_ids = np.zeros((count, 3, per_thread), np.uint8)
-    raw = ids.reshape(3, count, binary.lanes).transpose(1, 0, 2).astype(np.uint16)
-    local_ids[:, :, : 2 * binary.lanes] = np.ascontiguousarray(raw).view(np.uint8).reshape(count, 3, -1)
-    # Threads load whole registers: what is behind their part is there, and has no value.
-    content = np.concatenate([shared, local_ids.reshape(-1), np.zeros(4 * binary.width, np.uint8)])
-    address = payload.place("the payload", content, writable=False)
-    payload.valid[-4 * binary.width :] = False
+    count = int(np.prod(sizes)) // binary.lanes
+    payload, address = _payload_memory(binary, shared, sizes)
     local = LocalMemory(binary.local_memory, count)
-    threads = []
-    for number in range(count):
-        registers = Registers(binary.registers, binary.width)
-        header = np.zeros(8, np.uint32)
-        header[[0, 1, 6, 7]] = address, *group
-        header[2] = number | count << 24
-        registers.set(0, header)
-        if binary.width == 32:  # as the hardware leaves it, where the driver puts part of the payload
-            registers.valid[registers.start_of("r", 1) : registers.start_of("r", 2)] = False
-        threads.append(Thread(code, registers, binary.lanes, {"global": memory, "payload": payload}, local, number,
-                              _MOST_STEPS))
+    spaces = {"global": memory, "payload": payload}
+    threads = [
+        Thread(code, _first_registers(binary, shared, address, group, number, count), binary.lanes, spaces, local,
+               number, _MOST_STEPS)
+        for number in range(count)
+    ]
     try:
         _take_turns(threads, order)
     except MachineError as error:
         raise MachineError(f"work-group {group}: {error}") from None
     return sum(thread.steps for thread in threads)
+
+
+def _payload_memory(
+    binary: Binary, shared: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]
+) -> tuple[Arena, int]:
+    """Return the memory with what threads take, and where it begins: first the common part, then each thread's ids.
+
+    Threads load whole registers: what is behind their part is there, and has no value.
+    """
+    items = np.arange(int(np.prod(sizes)))
+    ids = np.stack([items % sizes[0], items // sizes[0] % sizes[1], items // (sizes[0] * sizes[1])])
+    count, part = len(items) // binary.lanes, 2 * binary.lanes
+    own = np.zeros((count, 3, -(-part // binary.width) * binary.width), np.uint8)
+    raw = ids.reshape(3, count, binary.lanes).transpose(1, 0, 2).astype(np.uint16)
+    own[:, :, :part] = np.ascontiguousarray(raw).view(np.uint8).reshape(count, 3, -1)
+    values, valid = (each[binary.inline :] for each in shared)
+    behind = 4 * binary.width
+    payload = Arena(_PAYLOAD, "the payload")
+    address = payload.place("the payload", np.concatenate([values, own.reshape(-1), np.zeros(behind, np.uint8)]),
+                            writable=False)
+    known = np.concatenate([valid, np.ones(own.size, bool), np.zeros(behind, bool)])
+    payload.valid[address - payload.base :][: len(known)] = known
+    return payload, address
+
+
+def _first_registers(
+    binary: Binary, shared: tuple[np.ndarray, np.ndarray], address: int, group: Sequence[int], number: int, count: int
+) -> Registers:
+    """Return the registers that a thread begins with."""
+    registers = Registers(binary.registers, binary.width)
+    header = np.zeros(8, np.uint32)
+    header[[0, 1, 6, 7]] = address, *group
+    header[2] = number | count << 24
+    registers.set(0, header)
+    if binary.inline:
+        registers.set(1, shared[0][: binary.inline])
+        registers.valid[registers.start_of("r", 1) :][: binary.inline] = shared[1][: binary.inline]
+    return registers
 
 
 def _take_turns(threads: list[Thread], order: random.Random) -> None:

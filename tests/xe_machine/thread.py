@@ -26,6 +26,9 @@ _ORDER = ("nop", "allrd", "allwr")
 #: Where the thread count is in the payload of a barrier, and in the registers that a thread begins with.
 _COUNTS, _PRODUCERS = 10, 11
 _WAITING = -1
+#: A bit that the compiler sets in addresses of local memory, so that none is 0; hardware has the lower ones only.
+#: Source: the Intel Graphics Compiler, `VALID_LOCAL_HIGH_BITS`.
+_LOCAL_BIT = np.uint64(1 << 28)
 
 
 @dataclass(frozen=True)
@@ -200,13 +203,13 @@ class Thread:
     def load(self, space: str, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes at addresses of a space, and which of them have a value."""
         if space == "local":
-            return self._local.read(addresses, size, self.number, self.signals, self.waits)
+            return self._local.read(addresses & ~_LOCAL_BIT, size, self.number, self.signals, self.waits)
         return self._spaces[space].read(addresses, size)
 
     def store(self, space: str, addresses: np.ndarray, values: np.ndarray, valid: np.ndarray) -> None:
         """Store bytes at addresses of a space."""
         if space == "local":
-            self._local.write(addresses, values, valid, self.number, self.signals, self.waits)
+            self._local.write(addresses & ~_LOCAL_BIT, values, valid, self.number, self.signals, self.waits)
         else:
             self._spaces[space].write(addresses, values, valid)
 
