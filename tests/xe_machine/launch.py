@@ -33,8 +33,9 @@ _ROUNDED = 32
 
 @dataclass(frozen=True)
 class Binary:
-    """A kernel as the machine takes it: its assembly, facts of its binary, and bytes of a register.
+    """A kernel as the machine takes it: its assembly, bytes of a register, and facts of its binary.
 
+    `sizes` are those of a work-group, the first mode the fastest one.
     `arguments` are the kind, the offset, the size and the index of each piece of the payload, of which the first
     `inline` bytes come in a register.
     """
@@ -45,19 +46,25 @@ class Binary:
     lanes: int
     local_memory: int
     inline: int
+    sizes: tuple[int, int, int]
     arguments: tuple[tuple[str, int, int, int], ...]
 
     @classmethod
-    def of(cls, assembly: str, info: str, width: int) -> Binary:
-        """Read the facts from the text that a binary has of its one kernel."""
-        kernel = info.split("kernels_misc_info:")[0]
+    def of(cls, assembly: str, information: str, name: str, width: int) -> Binary:
+        """Read the facts of a kernel from the text that its binary has."""
+        blocks = re.split(r"(?m)^  - name: +", information.split("kernels_misc_info:")[0])[1:]
+        (kernel,) = [block for block in blocks if block.split()[0].strip("'") == name]
 
-        def fact(name: str) -> int:
-            found = re.search(rf"(?m)^ +{name}: +(\d+)$", kernel)
+        def fact(key: str) -> int:
+            found = re.search(rf"(?m)^ +{key}: +(\d+)$", kernel)
             return int(found[1]) if found else 0
 
+        sizes = re.search(r"(?m)^ +required_work_group_size: \[ (\d+), (\d+), (\d+) \]$", kernel)
+        if sizes is None:
+            raise MachineError("kernels for work-groups of any size are not known")
+        x, y, z = (int(size) for size in sizes.groups())
         return cls(assembly, fact("grf_count"), width, fact("simd_size"), fact("slm_size"),
-                   fact("inline_data_payload_size"), _payload(kernel))
+                   fact("inline_data_payload_size"), (x, y, z), _payload(kernel))
 
 
 def _payload(info: str) -> tuple[tuple[str, int, int, int], ...]:
@@ -66,7 +73,8 @@ def _payload(info: str) -> tuple[tuple[str, int, int, int], ...]:
     section = info.split("payload_arguments:", 1)[1].split("per_thread_payload_arguments:")[0]
     found = []
     for block in re.split(r"(?m)^ +- arg_type: +", section)[1:]:
-        numbers = {name: int(value) for name, value in re.findall(r"(?m)^ +(offset|size|arg_index|source_offset): +(\d+)", block)}
+        fields = re.findall(r"(?m)^ +(offset|size|arg_index|source_offset): +(\d+)", block)
+        numbers = {name: int(value) for name, value in fields}
         found.append((block.split()[0], numbers["offset"], numbers["size"], numbers.get("arg_index", -1)))
         if "source_offset" in numbers:
             raise MachineError("an argument in pieces is not known")
@@ -114,34 +122,31 @@ def _cross_thread(
 
 
 def run(
-    binary: Binary, values: Sequence[float | int], memory: Arena, global_range: Sequence[int], local_range: Sequence[int],
-    seed: int = 0,
+    binary: Binary, values: Sequence[float | int], memory: Arena, groups: tuple[int, int, int], seed: int = 0,
 ) -> int:
     """Run a kernel on arguments and memory; returns how many instructions were executed.
 
-    The ranges are SYCL's, the last mode the fastest one.  Between barriers the threads of a work-group run one after the
-    other in an order that `seed` draws anew each time; work-groups run one after the other.
+    `groups` counts work-groups along each mode, the first the fastest one.  Between barriers the threads of a work-group
+    run one after the other in an order that `seed` draws anew each time; work-groups run one after the other.
     """
-    sizes = (*reversed(local_range), 1, 1)[:3]
-    counts = [whole // part for whole, part in zip((*reversed(global_range), 1, 1)[:3], sizes, strict=True)]
-    items = int(np.prod(sizes))
+    items = int(np.prod(binary.sizes))
     if items % binary.lanes:
         raise MachineError(f"a work-group of {items} is no multiple of {binary.lanes} lanes")
     code = Code(parse(binary.assembly), Registers(binary.registers, binary.width))
     order = random.Random(seed)
-    shared = _cross_thread(binary, values, sizes)
+    shared = _cross_thread(binary, values, binary.sizes)
     return sum(
-        _work_group(binary, code, shared, memory, (x, y, z), sizes, order)
-        for z, y, x in itertools.product(*map(range, reversed(counts)))
+        _work_group(binary, code, shared, memory, (x, y, z), order)
+        for z, y, x in itertools.product(*map(range, reversed(groups)))
     )
 
 
 def _work_group(
     binary: Binary, code: Code, shared: tuple[np.ndarray, np.ndarray], memory: Arena, group: tuple[int, int, int],
-    sizes: Sequence[int], order: random.Random,
+    order: random.Random,
 ) -> int:
-    count = int(np.prod(sizes)) // binary.lanes
-    payload, address = _payload_memory(binary, shared, sizes)
+    count = int(np.prod(binary.sizes)) // binary.lanes
+    payload, address = _payload_memory(binary, shared)
     local = LocalMemory(binary.local_memory, count)
     spaces = {"global": memory, "payload": payload}
     threads = [
@@ -156,13 +161,12 @@ def _work_group(
     return sum(thread.steps for thread in threads)
 
 
-def _payload_memory(
-    binary: Binary, shared: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]
-) -> tuple[Arena, int]:
+def _payload_memory(binary: Binary, shared: tuple[np.ndarray, np.ndarray]) -> tuple[Arena, int]:
     """Return the memory with what threads take, and where it begins: first the common part, then each thread's ids.
 
     Threads load whole registers: what is behind their part is there, and has no value.
     """
+    sizes = binary.sizes
     items = np.arange(int(np.prod(sizes)))
     ids = np.stack([items % sizes[0], items // sizes[0] % sizes[1], items // (sizes[0] * sizes[1])])
     count, part = len(items) // binary.lanes, 2 * binary.lanes

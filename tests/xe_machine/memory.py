@@ -108,8 +108,9 @@ class LocalMemory:
     ) -> None:
         """Store the bytes; those without a value are not defined afterwards."""
         places = self.arena.places(addresses, values.shape[1], self.arena.writable, "writes")
-        others = np.arange(len(self.readers)) != thread
-        racing = (self.readers[others][:, places] >= max(waits, 0)).any(axis=0)
+        read = self.readers[:, places]
+        read[thread] = -1
+        racing = (read >= waits).any(axis=0)
         same = self.arena.data[places] == values
         twice = (self._writer[places] != thread) & (self._writer[places] >= 0) & (self._written[places] >= waits)
         if racing.any() or (twice & ~same).any():

@@ -32,11 +32,15 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class DeviceBinary:
-    """The kernels of a binary: their machine code and facts, and the symbols that nothing defines."""
+    """The kernels of a binary: their machine code and facts, and the symbols that nothing defines.
+
+    `information` is the text that the facts are read from, YAML with all that a driver has to know.
+    """
 
     code: dict[str, bytes]
     facts: dict[str, KernelFacts]
     undefined: tuple[str, ...]
+    information: str
 
 
 def read_binary(data: bytes) -> DeviceBinary:
@@ -46,8 +50,9 @@ def read_binary(data: bytes) -> DeviceBinary:
         name[len(_TEXT):]: content for name, (content, _) in sections.items()
         if name.startswith(_TEXT) and name[len(_TEXT):] != _OWN
     }
-    facts = _facts(sections[".ze_info"][0].decode(errors="replace"))
-    return DeviceBinary(code, {name: facts[name] for name in code if name in facts}, _undefined(sections))
+    information = sections[".ze_info"][0].decode(errors="replace")
+    facts = _facts(information)
+    return DeviceBinary(code, {name: facts[name] for name in code if name in facts}, _undefined(sections), information)
 
 
 def _sections(data: bytes) -> dict[str, tuple[bytes, int]]:

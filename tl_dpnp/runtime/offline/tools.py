@@ -31,7 +31,8 @@ def missing_tools(names: Sequence[str] = tuple(TOOLS)) -> dict[str, str]:
     return {name: TOOLS[name] for name in names if shutil.which(name) is None}
 
 
-def _run(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _run(tool: str, *arguments: str, folder: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a tool, in a folder if one is given; this process stays where it is."""
     if missing_tools([tool]):
         raise UnsupportedError(
             f"{tool} is needed for this and is not installed: it is in Debian's package {TOOLS[tool]} (make tools)"
@@ -40,7 +41,7 @@ def _run(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             [tool, *arguments], capture_output=True, text=True, errors="replace", timeout=_SECONDS, env=environment,
-            check=False,
+            check=False, cwd=folder,
         )
     except subprocess.TimeoutExpired:
         raise LoweringError(f"{tool} did not finish within {_SECONDS} s") from None
@@ -59,14 +60,9 @@ def version(tool: str) -> str:
     option = {"ocloc": "query", "iga64": "-h", "spirv-val": "--version"}[tool]
     extra = ("OCL_DRIVER_VERSION",) if tool == "ocloc" else ()
     with tempfile.TemporaryDirectory(prefix="tl_dpnp-") as folder:
-        here = Path.cwd()
-        try:
-            os.chdir(folder)  # ocloc query leaves a file behind
-            run = _run(tool, option, *extra)
-            answer = Path("OCL_DRIVER_VERSION")
-            text = answer.read_text() if answer.exists() else run.stdout + run.stderr
-        finally:
-            os.chdir(here)
+        run = _run(tool, option, *extra, folder=folder)  # ocloc query leaves a file behind
+        answer = Path(folder, "OCL_DRIVER_VERSION")
+        text = answer.read_text() if answer.exists() else run.stdout + run.stderr
     return text.strip().splitlines()[0] if text.strip() else ""
 
 
