@@ -11,7 +11,7 @@ import itertools
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Binary:
 
     `sizes` are those of a work-group, the first mode the fastest one.
     `arguments` are the kind, the offset, the size and the index of each piece of the payload, of which the first
-    `inline` bytes come in a register.
+    `inline` bytes come in a register.  `executed` has the places of the instructions that the last run came to.
     """
 
     assembly: str
@@ -48,6 +48,7 @@ class Binary:
     inline: int
     sizes: tuple[int, int, int]
     arguments: tuple[tuple[str, int, int, int], ...]
+    executed: set[int] = field(default_factory=set, compare=False)
 
     @classmethod
     def of(cls, assembly: str, information: str, name: str, width: int) -> Binary:
@@ -134,11 +135,14 @@ def run(
         raise MachineError(f"a work-group of {items} is no multiple of {binary.lanes} lanes")
     code = Code(parse(binary.assembly), Registers(binary.registers, binary.width))
     order = random.Random(seed)
+    binary.executed.clear()
     shared = _cross_thread(binary, values, binary.sizes)
-    return sum(
+    steps = sum(
         _work_group(binary, code, shared, memory, (x, y, z), order)
         for z, y, x in itertools.product(*map(range, reversed(groups)))
     )
+    binary.executed.update(code.prepared[number].instruction.place for number in code.executed)
+    return steps
 
 
 def _work_group(

@@ -15,7 +15,9 @@ __all__ = ["Destination", "FlagOperand", "Immediate", "Null", "RegisterOperand",
 
 _REGISTER = re.compile(r"(-)?(~)?(\(abs\))?(r|acc|cr|a|f)(\d+)(?:\.(\d+))?(?:<([\d;,]+)>)?:(\w+)")
 _IMMEDIATE = re.compile(r"(-?(?:0x[0-9A-Fa-f]+|[\d.]+(?:e[-+]?\d+)?|inf|nan)):(\w+)")
-_NAN = re.compile(r"(-)?([qs])nan\(0x([0-9A-F]+)\):f")
+_NAN = re.compile(r"(-)?([qs])nan\(0x([0-9A-F]+)\):(f|hf)")
+#: Exponent, quiet bit and sign of a NaN.
+_NANS = {"f": (0x7F800000, 0x400000, 0x80000000), "hf": (0x7C00, 0x200, 0x8000)}
 _HALF = 16
 
 
@@ -143,8 +145,9 @@ def source(text: str, count: int, registers: Registers) -> Source:
     if match := _IMMEDIATE.fullmatch(text):
         return _immediate(match[1], match[2], count)
     if match := _NAN.fullmatch(text):
-        bits = 0x7F800000 | (0x80000000 if match[1] else 0) | (0x400000 if match[2] == "q" else 0) | int(match[3], 16)
-        return Immediate(type_named("f"), np.array([bits], np.uint32).view(np.float32))
+        type_, (exponent, quiet, sign) = type_named(match[4]), _NANS[match[4]]
+        bits = exponent | (sign if match[1] else 0) | (quiet if match[2] == "q" else 0) | int(match[3], 16)
+        return Immediate(type_, np.frombuffer(bits.to_bytes(type_.size, "little"), type_.bits))
     raise MachineError(f"the operand {text!r} is not known")
 
 

@@ -43,10 +43,14 @@ class _Prepared:
 
 
 class Code:
-    """A kernel's instructions, prepared for registers of a size; threads share it."""
+    """A kernel's instructions, prepared for registers of a size; threads share it.
+
+    `executed` has the numbers of those that any thread came to.
+    """
 
     def __init__(self, instructions: list[Instruction], registers: Registers) -> None:
         self._numbers = {each.place: number for number, each in enumerate(instructions)}
+        self.executed: set[int] = set()
         self.prepared = []
         for each in instructions:
             try:
@@ -156,6 +160,7 @@ class Thread:
                 raise MachineError(f"sub-group {self.number} runs beyond the end of the kernel")
             each = prepared[number]
             self.steps += 1
+            self.code.executed.add(number)
             try:
                 if self.steps > self._most:
                     raise MachineError(f"no end after {self._most} instructions")

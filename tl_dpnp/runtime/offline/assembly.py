@@ -1,4 +1,7 @@
-"""Reading assembly as iga64 prints it: what the instructions are, where the inner loop is, and what is in it."""
+"""Reading assembly as iga64 prints it: what the instructions are, where the inner loop is, and what is in it.
+
+Jumps name the places that they lead to, in bytes.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.dpas.rows import DpasRow
 
-__all__ = ["Instruction", "has_types", "inner_loop", "mix", "parse"]
+__all__ = ["Instruction", "has_types", "inner_loop", "mix", "parse", "straight_run"]
 
 _INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
 _JUMPS = ("jmpi", "while", "goto", "brc", "brd")
+_MEETINGS = ("join", "endif", "else")
 #: What fills the end of a kernel.
 _PADDING = "illegal"
 #: Accumulators in assembly.
@@ -60,6 +64,27 @@ def parse(text: str) -> list[Instruction]:
     return result
 
 
+def _targets(instruction: Instruction) -> list[int]:
+    return [int(place) for place in re.findall(r"\bL(\d+)\b", instruction.rest)]
+
+
+def straight_run(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Return the instructions without a branch among them that have the most DPAS, of several those with most of it.
+
+    That is what a product whose k is one step spends its time in: other loops are of paths that it does not take.
+    """
+    jumps = [entry for entry in instructions if entry.name in _JUMPS]
+    reached = {place for entry in jumps for place in _targets(entry)}
+    runs: list[list[Instruction]] = [[]]
+    for entry in instructions:
+        if entry.place in reached or entry.name in _MEETINGS:
+            runs.append([])
+        runs[-1].append(entry)
+        if entry.name in _JUMPS:
+            runs.append([])
+    return max(runs, key=lambda run: (mix(run)["dpas"], -len(run)))
+
+
 def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
     """Return the innermost loop with the largest share of DPAS, the longest one if the kernel has no DPAS.
 
@@ -69,8 +94,7 @@ def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
     for number, instruction in enumerate(instructions):
         if instruction.name not in _JUMPS:
             continue
-        targets = [int(place) for place in re.findall(r"\bL(\d+)\b", instruction.rest)]
-        backward = [place for place in targets if place <= instruction.place]
+        backward = [place for place in _targets(instruction) if place <= instruction.place]
         if backward:
             first = next(i for i, entry in enumerate(instructions) if entry.place >= max(backward))
             spans.append((first, number + 1))

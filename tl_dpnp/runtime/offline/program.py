@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
+from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
-from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse
+from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
@@ -29,7 +30,8 @@ class Resources:
 
     `instructions` counts all of the kernel; `loop` those of its inner loop, by name; `dpas_clocks` are the clocks that
     the loop's DPAS keep a matrix engine busy and `loaded` the bytes of the registers that an iteration loads.
-    `engines` and `cache_bytes` are those of a core (`OfflineTarget`).
+    `engines` and `cache_bytes` are those of a core (`OfflineTarget`).  Where k is one step of the matrix engine there is
+    no loop: it `is_straight`, and `loop` counts the instructions around its DPAS up to the next branches.
     """
 
     registers: int
@@ -43,6 +45,7 @@ class Resources:
     loaded: int
     engines: int = 1
     cache_bytes: int | None = None
+    is_straight: bool = False
 
     @property
     def dpas_share(self) -> float:
@@ -57,10 +60,11 @@ class Resources:
 
     def __str__(self) -> str:
         loop = ", ".join(f"{count} {name}" for name, count in self.loop.most_common())
+        where = "k is one step, without a loop: straight code" if self.is_straight else "inner loop"
         lines = [
             f"{self.registers} registers of {self.lanes} lanes, {self.spilled} bytes spilled, {self.scratch} bytes of "
             f"scratch, {self.local_memory} bytes of local memory",
-            f"{self.instructions} instructions; inner loop of {sum(self.loop.values())}: {loop}",
+            f"{self.instructions} instructions; {where} of {sum(self.loop.values())}: {loop}",
         ]
         if self.dpas_clocks:
             lines.append(
@@ -160,7 +164,7 @@ def compile_offline(
     faults = list(_faults(instructions, parts.facts[entry], kernels, lanes))
     if faults:
         raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
-    resources = _resources(instructions, parts.facts[entry], target)
+    resources = _resources(instructions, parts.facts[entry], target, _is_straight(lowered))
     return DeviceProgram(target, binary, text, resources, lowered.schedule, lowered.remarks)
 
 
@@ -192,10 +196,24 @@ def _faults(
         yield f"it has {facts.lanes} lanes instead of {lanes}"
 
 
-def _resources(instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget) -> Resources:
-    loop = inner_loop(instructions)
+def _is_straight(lowered: LoweredKernel) -> bool:
+    """Whether k is one step of each product on the matrix engine, so that none of them has a loop."""
+    sums = []
+    for schedule in lowered.schedules:
+        kernel = whole_instruction(schedule.nest, MicroKernel)
+        if kernel is not None:
+            loops = [loop for loop in loops_of(schedule.nest.body) if loop.reduction]
+            sums += [(kernel.depth, loop.static_range) for loop in loops]
+    return bool(sums) and all(steps is not None and len(steps) <= depth for depth, steps in sums)
+
+
+def _resources(
+    instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget, is_straight: bool
+) -> Resources:
+    loop = straight_run(instructions) if is_straight else inner_loop(instructions)
     return Resources(
         facts.registers, facts.lanes, facts.scratch, facts.spilled, facts.local_memory, len(instructions), mix(loop),
         sum(int(entry.modifier.split("x")[1]) * target.row_clocks for entry in loop if entry.name == "dpas"),
         sum(entry.registers_read * target.register_bytes for entry in loop), target.engines, target.cache_bytes,
+        is_straight,
     )
