@@ -1,0 +1,191 @@
+"""Products that the offline compiler made machine code of, executed and compared with NumPy, and mutations of them.
+
+`python -m tests.campaigns xe` tries as many as you like.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.runtime.support import needs_tools
+from tests.xe_machine import blocks
+from tests.xe_machine.errors import MachineError
+from tests.xe_machine.launch import Binary
+from tests.xe_machine.parser import parse
+from tests.xe_machine.products import KINDS, Product, binary_of, compiled, draw, wrong
+
+#: Read by blocks, with rests of m, n and k; the next by way of local memory, with sizes known at the call.
+BLOCKS = Product("static", "bf16", 72, 40, 88, 11, alpha=2, beta=-1)
+SHARED = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
+OPEN = Product("dynamic", "f16", 40, 24, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
+
+
+@functools.cache
+def _built(product: Product, device: str = "pvc") -> tuple[Any, Binary]:
+    kernel, program = compiled(product, device)
+    return kernel, binary_of(program)
+
+
+def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
+    """Return what is wrong with a product, whichever way it is seen; nothing if it is right."""
+    try:
+        return wrong(product, kernel, binary)[0]
+    except MachineError as error:
+        return str(error)
+
+
+@needs_tools
+@pytest.mark.parametrize("product", [
+    BLOCKS, SHARED, OPEN, Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
+    Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
+], ids=lambda product: f"{product.types}-{product.kind}")
+def test_products_are_right_on_xe_hpc(product: Product) -> None:
+    kernel, binary = _built(product)
+    assert wrong(product, kernel, binary)[0] == ""
+
+
+@needs_tools
+def test_a_kernel_for_any_sizes_is_right_for_several() -> None:
+    kernel, binary = _built(OPEN)
+    for sizes in ((1, 1, 1), (16, 8, 16), (65, 33, 17), (8, 70, 96)):
+        m, n, k = sizes
+        product = replace(OPEN, m=m, n=n, k=k, padding=(0, 1, 2), offsets=(1, 0, 3), beta=0)
+        assert wrong(product, kernel, binary)[0] == "", sizes
+
+
+@needs_tools
+def test_a_product_is_right_on_xe_hpg() -> None:
+    product = Product("static", "bf16", 24, 16, 40, 14, "nt", beta=1)
+    kernel, binary = _built(product, "dg2")
+    assert (binary.lanes, binary.width) == (8, 32)
+    assert wrong(product, kernel, binary)[0] == ""
+
+
+# --- mutations --------------------------------------------------------------------------------------------------------
+
+
+def _places(binary: Binary, pattern: str) -> list[int]:
+    """Return where instructions that were executed and match a pattern are."""
+    return [each.place for each in parse(binary.assembly)
+            if each.place in binary.executed and re.search(pattern, each.text)]
+
+
+def _changed(binary: Binary, place: int, change: Any) -> Binary:
+    """Return the kernel with one instruction changed; `change` is a function of its text."""
+    lines = binary.assembly.split("\n")
+    (number,) = [i for i, line in enumerate(lines) if line.startswith(f"/* [{place:04X}]")]
+    head, _, text = lines[number].partition("*/")
+    lines[number] = f"{head}*/ {change(text)}"
+    assert lines[number].split() != binary.assembly.split("\n")[number].split()
+    return replace(binary, assembly="\n".join(lines), executed=set())
+
+
+def _shifted(operand: int, registers: int) -> Any:
+    """Return what moves an operand of a dpas by some registers, back where there are none further on."""
+    def change(text: str) -> str:
+        operands = list(re.finditer(r"\br(\d+)(?=[.:])", text))
+        number = int(operands[operand][1])
+        moved = number + registers if number + 8 + registers < 128 else number - registers
+        return text[: operands[operand].start(1)] + str(moved) + text[operands[operand].end(1):]
+
+    return change
+
+
+def _spread(places: list[int], count: int = 4) -> list[int]:
+    return [places[i] for i in sorted({round(i * (len(places) - 1) / (count - 1)) for i in range(count)})]
+
+
+@needs_tools
+@pytest.mark.parametrize("product", [BLOCKS, SHARED], ids=["blocks", "shared"])
+def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen(product: Product) -> None:
+    kernel, binary = _built(product)
+    assert not _verdict(product, binary, kernel)
+    places = _spread(_places(binary, r"^dpas"))
+    assert len(places) >= 3
+    for place in places:
+        for change in (lambda _: "nop", _shifted(2, 8), _shifted(3, 8), _shifted(3, 1)):
+            mutant = _changed(binary, place, change)
+            assert _verdict(product, mutant, kernel), mutant.assembly
+
+
+@needs_tools
+@pytest.mark.parametrize("product", [BLOCKS, SHARED], ids=["blocks", "shared"])
+def test_a_message_that_is_missing_is_seen(product: Product) -> None:
+    """A load leaves registers without a value, or with an old one; a store leaves the result as it was."""
+    kernel, binary = _built(product)
+    assert not _verdict(product, binary, kernel)
+    loads = _spread(_places(binary, r"send\.ugm \(16\|M0\) r"))
+    stores = _spread(_places(binary, r"send\.(ugm|slm) \(16\|M0\) null"))
+    for place in [*loads, *stores]:
+        assert _verdict(product, _changed(binary, place, lambda _: "nop"), kernel), f"{place:04X}"
+
+
+@needs_tools
+def test_a_barrier_that_is_missing_is_seen() -> None:
+    kernel, binary = _built(SHARED)
+    assert not _verdict(SHARED, binary, kernel)
+    places = _places(binary, r"sync\.bar")
+    signals = _places(binary, r"send\.gtwy .*0x02000004")
+    assert len(places) == len(signals) >= 2
+    found = []
+    for pair in zip(signals, places, strict=True):
+        mutant = binary
+        for place in pair:
+            mutant = _changed(mutant, place, lambda _: "nop")
+        found.append(_verdict(SHARED, mutant, kernel))
+    assert all("without a barrier between" in each for each in found), found
+
+
+@needs_tools
+@pytest.mark.parametrize(("what", "change"), [
+    ("pitch", lambda block: replace(block, pitch=block.pitch + 64)),
+    ("column", lambda block: replace(block, x=block.x + 4)),
+    ("row", lambda block: replace(block, y=block.y + 1)),
+    ("a missing tail", lambda block: replace(block, width=block.width - 16)),
+    ("a missing tail", lambda block: replace(block, height=block.height - 8)),
+    ("no bounds", lambda block: replace(block, height=block.height + 64)),
+])
+def test_a_wrong_header_of_block_messages_is_seen(
+    what: str, change: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, binary = _built(BLOCKS)
+    plain = blocks.Block.of
+    monkeypatch.setattr(blocks.Block, "of", lambda header, size: change(plain(header, size)))
+    assert _verdict(BLOCKS, binary, kernel), what
+
+
+@needs_tools
+@pytest.mark.parametrize(("place", "change", "what"), [
+    (3, lambda value: value - 1, "a missing tail of k, or of m"), (4, lambda value: value - 1, "a missing tail"),
+    (5, lambda value: value + 2, "a wrong pitch of A"), (8, lambda value: value + 2, "a wrong pitch of B"),
+    (11, lambda value: value + 8, "a wrong pitch of C"), (2, lambda value: value + 2, "A one element further on"),
+    (0, lambda value: value + 1, "another alpha"), (1, lambda value: 0.0, "no beta"),
+])
+def test_a_wrong_argument_is_seen(place: int, change: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As generated code would compute it: the sizes, strides and addresses that a kernel for any sizes takes."""
+    from tests.xe_machine import products
+
+    kernel, binary = _built(OPEN)
+    plain = products._Operands.flat
+
+    def flat(self: Any, parameters: Any) -> list[float | int]:
+        values = plain(self, parameters)
+        assert len(values) == 2 + 3 * 4 - 0 + 3 or len(values) == 2 + 3 * 3 + 3 + 3
+        values[place] = change(values[place])
+        return values
+
+    monkeypatch.setattr(products._Operands, "flat", flat)
+    assert _verdict(OPEN, binary, kernel), what
+
+
+def test_products_are_drawn_alike_for_a_seed() -> None:
+    for kind in KINDS:
+        assert draw(kind, 5) == draw(kind, 5)
+        assert draw(kind, 5).source != draw(kind, 6).source
+        assert np.prod(draw(kind, 7).shapes[2]) > 0
