@@ -1,13 +1,21 @@
-"""Print what the offline compiler makes of tiles on the matrix units: ``python -m tools.xmx_quality``."""
+"""Print what the offline compiler makes of products on the matrix units.
+
+``python -m tools.xmx_quality`` prints tables of tiles, and of what is chosen by default; with ``--count 60``, and
+``--seed 7`` for the same ones again, a table of products drawn at random, and one of their classes.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+
+import click
 
 import tl_dpnp
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.scalars import SCALAR_TYPES, Precision
+from tools.xmx_drawn import DEVICES, report
 
 _SHAPE = (256, 192, 512)
 #: Tiles in blocks of rows and columns and steps along k, and registers of a thread, where blocks are read.
@@ -82,8 +90,24 @@ def _default(device: str, element: str, transposes: str, precision: Precision | 
     return _row(device, kernel, " ".join([element, *([precision] if precision else []), transposes]), size)
 
 
-def main() -> None:
+@click.command()
+@click.option("--seed", type=int, help="Of products drawn at random; drawn and printed if left out.")
+@click.option("--count", type=click.IntRange(1), help="Products drawn at random; without it, fixed tables.")
+@click.option("--devices", multiple=True, type=click.Choice(DEVICES), help="For drawn products; both by default.")
+def main(seed: int | None, count: int | None, devices: tuple[str, ...]) -> None:
     """Print the tables as Markdown."""
+    if count is None:
+        if seed is not None or devices:
+            raise click.UsageError("--seed and --devices are for products drawn at random: say how many by --count")
+        _print_fixed()
+        return
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    click.echo(f"seed {seed}")
+    for line in report(seed, count, devices or DEVICES):
+        click.echo(line)
+
+
+def _print_fixed() -> None:
     head = ("device", "operands", "tile", "loads", "registers", "loop", "dpas", "send", "scratch", "local memory",
             "by count", "serial")
     for table in (_tiles(), _defaults()):
