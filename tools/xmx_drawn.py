@@ -12,7 +12,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tl_dpnp
 from tl_dpnp.errors import TLError
@@ -196,7 +196,7 @@ def report(seed: int, count: int, devices: Sequence[str]) -> Iterator[str]:
         for device in devices:
             parts = [drawn]
             if drawn.kind == "chain":
-                parts.append(Drawn("chain", drawn.types, "nn", drawn.m, drawn.n, drawn.k, drawn.alpha, drawn.beta, True))
+                parts.append(replace(drawn, is_second=True))
             results = [measure(part, device) for part in parts]
             for result in results:
                 yield row(result)
@@ -240,8 +240,9 @@ def _classes(all_: Sequence[Measured], ratios: Sequence[tuple[float, Measured]])
         if name in found:
             worst_one = min(found[name], key=_share)
             busy = _mean([each.resources.busy_share for each in found[name] if each.resources is not None])
-            yield (f"| {name} | {len(found[name])} | {_mean(list(map(_share, found[name]))):.0%} | {wanted} | {busy:.0%}"
-                   f" | {_share(worst_one):.0%} | {worst_one.drawn} |")
+            mean = _mean([_share(each) for each in found[name]])
+            yield (f"| {name} | {len(found[name])} | {mean:.0%} | {wanted} | {busy:.0%} | {_share(worst_one):.0%} |"
+                   f" {worst_one.drawn} |")
 
 
 def _summary(all_: Sequence[Measured]) -> Iterator[str]:

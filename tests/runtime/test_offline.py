@@ -13,7 +13,7 @@ from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.targets import new_module, target_for
 from tl_dpnp.runtime.offline import dpas_table, tools
-from tl_dpnp.runtime.offline.assembly import inner_loop, parse
+from tl_dpnp.runtime.offline.assembly import inner_loop, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import read_binary
 from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
@@ -58,6 +58,40 @@ def test_what_the_tools_refuse_is_an_error():
     with pytest.raises(LoweringError, match="not valid SPIR-V"):
         tools.validate_spirv(b"nothing")
     tools.validate_spirv(translate(str(new_module("empty", target_for("opencl")))))
+
+
+@needs_tools
+def test_the_version_is_asked_for_without_changing_the_directory(monkeypatch):
+    """The process has one directory for all of its threads."""
+    monkeypatch.setattr("os.chdir", lambda path: pytest.fail(f"changed to {path}"))
+    assert tools.version("ocloc")
+
+
+def test_where_k_is_one_step_the_loop_of_another_path_is_not_taken_for_that_of_the_kernel():
+    """Two DPAS between a jump and where it leads, and a loop of loads with one."""
+    text = """/* [0000] */ (W&f0.0) jmpi L64
+/* [0010] */ dpas.8x8 (16|M0) r10:f r10:f r20:bf r30.0:bf
+/* [0020] */ dpas.8x8 (16|M0) r10:f r10:f r20:bf r30.0:bf
+/* [0030] */ jmpi L112
+/* [0040] */ send.ugm (16|M0) r20 r8 null:0 0x0 0x04100580
+/* [0050] */ dpas.8x8 (16|M0) r10:f r10:f r20:bf r30.0:bf
+/* [0060] */ (W&f0.0) jmpi L64
+/* [0070] */ nop
+"""
+    instructions = parse(text)
+    assert mix(inner_loop(instructions)) == {"send": 1, "dpas": 1, "jmpi": 1}
+    assert mix(straight_run(instructions)) == {"dpas": 2, "jmpi": 1}
+
+
+@needs_tools
+def test_a_product_of_one_step_has_no_loop():
+    short, long = (tl_dpnp.compile(gemm("bf16", "f32", 32, 16, k), cache=False).resources(device="pvc")
+                   for k in (16, 256))
+    assert short.is_straight
+    assert "k is one step, without a loop: straight code of" in str(short)
+    assert not long.is_straight
+    assert "inner loop of" in str(long)
+    assert short.loop["dpas"]
 
 
 def test_other_devices_are_refused():

@@ -120,7 +120,7 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
         read = number
     else:
         read = floats if is_float else integers
-    if is_float and name not in ("mov", "add", "mul", "mad") or name == "mov" and len(sources) != 1:
+    if (is_float and name not in ("mov", "add", "mul", "mad")) or (name == "mov" and len(sources) != 1):
         raise MachineError("this instruction with floats is not known")
     function = _PLAIN[name]
     if is_float and all(each.type.name == "hf" for each in sources) and name != "mov":

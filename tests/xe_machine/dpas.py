@@ -44,7 +44,7 @@ def _unsigned(raw: np.ndarray) -> np.ndarray:
 _PRECISIONS = {
     "bf": _Precision(16, lambda raw: f32_of_bf16(raw.astype(np.uint16)).astype(np.float64)),
     "hf": _Precision(16, lambda raw: raw.astype(np.uint16).view(np.float16).astype(np.float64)),
-    "tf32": _Precision(32, lambda raw: (raw.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)),
+    "tf32": _Precision(32, lambda raw: (raw & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)),
     "b": _Precision(8, _signed(8), False), "ub": _Precision(8, _unsigned, False),
     "s4": _Precision(4, _signed(4), False), "u4": _Precision(4, _unsigned, False),
     "s2": _Precision(2, _signed(2), False), "u2": _Precision(2, _unsigned, False),

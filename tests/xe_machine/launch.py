@@ -127,8 +127,8 @@ def run(
 ) -> int:
     """Run a kernel on arguments and memory; returns how many instructions were executed.
 
-    `groups` counts work-groups along each mode, the first the fastest one.  Between barriers the threads of a work-group
-    run one after the other in an order that `seed` draws anew each time; work-groups run one after the other.
+    `groups` counts work-groups along each mode, the first the fastest one.  They run one after the other; between
+    barriers so do the threads of each, in an order that `seed` draws anew each time.
     """
     items = int(np.prod(binary.sizes))
     if items % binary.lanes:

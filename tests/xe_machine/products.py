@@ -29,7 +29,7 @@ TYPES: dict[str, tuple[str, str, Precision | None]] = {
 KINDS = ("static", "dynamic", "batch", "group", "chain")
 #: Largest size of a mode, and multiply-adds of a call: each takes the interpreter some microseconds for 1000 of them.
 _LARGEST, _MOST_WORK = 200, 1_200_000
-#: Elements that a result may differ by, relative to what was added: sums of whole numbers are exact, their rounding not.
+#: What a result may differ by, relative to what was added: sums of whole numbers are exact, their rounding is not.
 _ROUNDING = {"f32": 0.0, "i32": 0.0, "bf16": 2.0**-8, "f16": 2.0**-11}
 #: The same for ordinary numbers: docs/xmx.md.
 _ORDINARY = {"high": 2.0**-18, "default": 2.0**-7}
