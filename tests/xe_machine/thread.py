@@ -42,6 +42,10 @@ class _Prepared:
     is_barrier: bool = False
 
 
+#: What instructions do, by their text and the number and size of registers: kernels and mutants of them share most.
+_STEPS: dict[tuple[str, int, int], Callable[[Thread, Any], None]] = {}
+
+
 class Code:
     """A kernel's instructions, prepared for registers of a size; threads share it.
 
@@ -85,18 +89,10 @@ class Code:
                 return _Prepared(each, move=self._goto(each))
             case "join":
                 return _Prepared(each, move=self._join(each))
-            case "send" | "sendc":
-                return self._with_mask(each, message(each))
-            case "dpas":
-                step = matrix_instruction(each, registers)
-            case name if name in ARITHMETIC:
-                step = arithmetic(each, registers)
-            case _:
-                raise MachineError("this instruction is not known")
-        return self._with_mask(each, lambda thread, mask: step(thread.registers, mask))
-
-    def _with_mask(self, each: Instruction, step: Callable[[Thread, Any], None]) -> _Prepared:
-        return _Prepared(each, step, needs_mask=not each.everywhere or each.predicate is not None)
+        key = (each.text, registers.count, registers.width)
+        if key not in _STEPS:
+            _STEPS[key] = _step(each, registers)
+        return _Prepared(each, _STEPS[key], needs_mask=not each.everywhere or each.predicate is not None)
 
     def _jump(self, each: Instruction) -> Callable[[Thread, int], int | None]:
         target = self.number(each.operands[0])
@@ -136,6 +132,20 @@ class Code:
             return None if thread.active.any() else jump
 
         return move
+
+
+def _step(each: Instruction, registers: Registers) -> Callable[[Thread, Any], None]:
+    """Return what an instruction without branches does; it depends on the text and the registers' sizes only."""
+    match each.name:
+        case "send" | "sendc":
+            return message(each)
+        case "dpas":
+            step = matrix_instruction(each, registers)
+        case name if name in ARITHMETIC:
+            step = arithmetic(each, registers)
+        case _:
+            raise MachineError("this instruction is not known")
+    return lambda thread, mask: step(thread.registers, mask)
 
 
 class Thread:
