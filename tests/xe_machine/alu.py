@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from tests.xe_machine.accumulators import begins_product, forgetting_product, replaces_product, with_accumulator
 from tests.xe_machine.conversions import floats, integers, number, to_bits
 from tests.xe_machine.errors import MachineError
-from tests.xe_machine.operands import FlagOperand, Null, RegisterOperand, Source, destination, source
+from tests.xe_machine.operands import Null, RegisterOperand, Source, destination, have_values, source
 from tests.xe_machine.parser import Instruction
-from tests.xe_machine.registers import Registers
+from tests.xe_machine.registers import Mask, Registers, Step
 
-__all__ = ["ARITHMETIC", "Mask", "arithmetic"]
+__all__ = ["ARITHMETIC", "arithmetic"]
 
-#: Which channels an instruction writes; None is all of them.
-Mask = np.ndarray | None
-Step = Callable[[Registers, Mask], None]
 Numbers = Callable[..., np.ndarray]
 
 _COMPARISONS: dict[str, Numbers] = {
@@ -68,40 +66,10 @@ def arithmetic(instruction: Instruction, registers: Registers) -> Step:
         case "sel":
             step = _select(instruction, result, sources)
         case "addc" | "mach" | "macl":
-            step = _with_accumulator(instruction, result, sources)
+            step = with_accumulator(instruction, result, sources)
         case _:
             step = _store(instruction, result, sources, _computation(instruction, result.type.size, sources))
-    return _forgetting(step) if _replaces_product(instruction, result, registers) else step
-
-
-def _begins_product(instruction: Instruction) -> bool:
-    return instruction.name == "mul" and re.match(r"acc0\.0<1>:u?d$", instruction.operands[0]) is not None
-
-
-def _replaces_product(instruction: Instruction, result: Any, registers: Registers) -> bool:
-    """Whether the result is in the accumulator that may have a product, and is none."""
-    if not isinstance(result, RegisterOperand) or _begins_product(instruction):
-        return False
-    first = registers.accumulators
-    return first <= int(result.places.min()) < first + 2 * registers.width
-
-
-def _forgetting(step: Step) -> Step:
-    def forgetting(registers: Registers, mask: Mask) -> None:
-        step(registers, mask)
-        registers.wide = None
-
-    return forgetting
-
-
-def _valid(sources: list[Source], registers: Registers) -> np.ndarray | None:
-    """Return which channels have values in all sources; None if all have."""
-    found = None
-    for each in sources:
-        valid = each.has_value(registers)
-        if valid is not None:
-            found = valid if found is None else found & valid
-    return found
+    return forgetting_product(step) if replaces_product(instruction, result, registers) else step
 
 
 def _computation(instruction: Instruction, size: int, sources: list[Source]) -> Numbers:
@@ -189,7 +157,7 @@ def _compare(instruction: Instruction, result: Any, sources: list[Source]) -> St
     first, second = sources
 
     def step(registers: Registers, mask: Mask) -> None:
-        truth, valid = compare(read(first, registers), read(second, registers)), _valid(sources, registers)
+        truth, valid = compare(read(first, registers), read(second, registers)), have_values(sources, registers)
         _set_flags(instruction, registers, truth, mask, valid)
         if not isinstance(result, Null):
             result.write(registers, to_bits(-truth.astype(np.int64), result.type, False), mask, valid)
@@ -237,7 +205,8 @@ def _extreme(instruction: Instruction, result: Any, sources: list[Source]) -> St
 
     def step(registers: Registers, mask: Mask) -> None:
         values = choose(*(read(each, registers) for each in sources))
-        result.write(registers, to_bits(values, result.type, instruction.saturates), mask, _valid(sources, registers))
+        bits = to_bits(values, result.type, instruction.saturates)
+        result.write(registers, bits, mask, have_values(sources, registers))
 
     return step
 
@@ -257,10 +226,10 @@ def _store(instruction: Instruction, result: Any, sources: list[Source], compute
         instruction.name == "mov" and result.type == sources[0].type and not instruction.saturates and not sets_flag
         and not (sources[0].negated or sources[0].absolute or sources[0].complemented)
     )
-    is_wide_product = _begins_product(instruction)
+    is_wide_product = begins_product(instruction)
 
     def step(registers: Registers, mask: Mask) -> None:
-        valid = _valid(sources, registers)
+        valid = have_values(sources, registers)
         if same:
             bits = sources[0].bits(registers)
             result.write(registers, bits.copy() if len(bits) > 1 else bits, mask, valid)
@@ -282,46 +251,6 @@ def _against_zero(instruction: Instruction, bits: np.ndarray, result: Any) -> np
     if result.type.name in ("bf", "tf32") or instruction.condition[0] not in _COMPARISONS:
         raise MachineError("this comparison of a result with 0 is not known")
     return _COMPARISONS[instruction.condition[0]](bits, bits.dtype.type(0))
-
-
-def _with_accumulator(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
-    """``addc``: a sum, and its carry in the accumulator; ``mach``, ``macl``: the halves of a product of 64 bits.
-
-    These two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
-    """
-    first, second = sources
-    count, name = instruction.size, instruction.name
-    if isinstance(result, FlagOperand) or result.type.size != 4 or any(each.type.size > 4 for each in sources):
-        raise MachineError("this instruction is known for 32 bits only")
-    is_signed = first.type.is_signed or second.type.is_signed
-
-    def accumulate(registers: Registers, values: np.ndarray, mask: Mask, valid: np.ndarray | None) -> None:
-        places = registers.accumulators + np.arange(4 * count).reshape(count, 4)
-        RegisterOperand(result.type, places, None).write(registers, values, mask, valid)
-
-    def carry(registers: Registers, mask: Mask) -> None:
-        valid = _valid(sources, registers)
-        total = np.broadcast_to(integers(first, registers) + integers(second, registers), (count,))
-        result.write(registers, to_bits(total, result.type, False), mask, valid)
-        accumulate(registers, (total >> 32).astype(np.uint32), mask, valid)
-
-    def product(registers: Registers, mask: Mask) -> None:
-        if registers.wide is None or len(registers.wide) < count:
-            raise MachineError("the accumulator has no product of the lower 16 bits")
-        valid = _valid(sources, registers)
-        upper = integers(first, registers) * (integers(second, registers) >> 16)
-        whole = registers.wide[:count] + (upper << 16)
-        high = whole >> 32 if is_signed else (whole.view(np.uint64) >> np.uint64(32)).view(np.int64)
-        result.write(registers, to_bits(high if name == "mach" else whole, result.type, False), mask, valid)
-        registers.wide = None
-        # What the accumulator has afterwards is not modelled: reading it is reading no value.
-        accumulate(registers, np.zeros(count, np.uint32), None, np.zeros(1, bool))
-
-    if name == "addc":
-        if first.type.name != "ud" or second.type.name != "ud":
-            raise MachineError("a carry of signed integers is not known")
-        return carry
-    return product
 
 
 def _control(instruction: Instruction, sources: list[Source]) -> Step:

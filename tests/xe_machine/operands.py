@@ -11,7 +11,10 @@ from tests.xe_machine.errors import MachineError
 from tests.xe_machine.registers import CHANNELS, Registers
 from tests.xe_machine.types import DataType, type_named
 
-__all__ = ["Destination", "FlagOperand", "Immediate", "Null", "RegisterOperand", "Source", "destination", "source"]
+__all__ = [
+    "Destination", "FlagOperand", "Immediate", "Null", "RegisterOperand", "Source", "destination", "have_values",
+    "source",
+]
 
 _REGISTER = re.compile(r"(-)?(~)?(\(abs\))?(r|acc|cr|a|f)(\d+)(?:\.(\d+))?(?:<([\d;,]+)>)?:(\w+)")
 _IMMEDIATE = re.compile(r"(-?(?:0x[0-9A-Fa-f]+|[\d.]+(?:e[-+]?\d+)?|inf|nan)):(\w+)")
@@ -131,6 +134,16 @@ class RegisterOperand:
 
 Source = Immediate | FlagOperand | RegisterOperand
 Destination = Null | FlagOperand | RegisterOperand
+
+
+def have_values(sources: list[Source], registers: Registers) -> np.ndarray | None:
+    """Return which channels have values in all sources; None if all have."""
+    found = None
+    for each in sources:
+        valid = each.has_value(registers)
+        if valid is not None:
+            found = valid if found is None else found & valid
+    return found
 
 
 def source(text: str, count: int, registers: Registers) -> Source:

@@ -5,11 +5,13 @@ All but flags lie one behind the other in one array, so that an operand is a set
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tests.xe_machine.errors import MachineError
 
-__all__ = ["ACCUMULATORS", "CHANNELS", "Registers"]
+__all__ = ["ACCUMULATORS", "CHANNELS", "Mask", "Registers", "Step"]
 
 #: Channels that a thread can have, and bits of a flag register.
 CHANNELS = 32
@@ -73,3 +75,9 @@ class Registers:
             place = begin + int(np.argmin(self.valid[begin : begin + size]))
             raise MachineError(f"{what} has no value: byte {place % self.width} of r{place // self.width}")
         return self.data[begin : begin + size]
+
+
+#: Which channels an instruction writes; None is all of them.
+Mask = np.ndarray | None
+#: What an instruction does with registers.
+Step = Callable[[Registers, Mask], None]

@@ -198,7 +198,7 @@ def _faults(
 
 def _is_straight(lowered: LoweredKernel) -> bool:
     """Whether k is one step of each product on the matrix engine, so that none of them has a loop."""
-    sums = []
+    sums: list[tuple[int, range | None]] = []
     for schedule in lowered.schedules:
         kernel = whole_instruction(schedule.nest, MicroKernel)
         if kernel is not None:
