@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign
@@ -57,6 +58,7 @@ _STEPS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "function": ("{parent}.__func__", lambda parent, key: parent.__func__),
     "identity": ("{parent}", lambda parent, key: parent),
     "without": ("{parent}", lambda parent, key: parent),
+    "subclass": ("{parent}", lambda parent, key: parent),
     "self": ("{parent}.__self__", lambda parent, key: parent.__self__),
 }
 #: What each guard does with the value ``v``; ``e`` is what is expected.
@@ -65,13 +67,15 @@ _GUARDS = {
     "value": "if type({v}) is not type({e}) or not same_value({v}, {e}): return False",
     "type": "if type({v}) is not {e}: return False",
     "length": "if type({v}) is not {e}[0] or len({v}) != {e}[1]: return False",
-    "keys": "if type({v}) is not dict or tuple({v}) != {e}: return False",
+    "keys": "if type({v}) is not dict or tuple({v}) != {e}: return False\n"
+            "    if any(map(is_not, map(type, {v}), map(type, {e}))): return False",
     "scalar": "if type({v}) is not {e}: return False\n    scalars.append({v})",
     "array": "if type({v}) is not array_type: return False\n    u = usm_array_of({v})\n"
              "    if array_facts(u) != {e}: return False\n    arrays.append(u); originals.append({v})",
     "same": "if {v} is not originals[{e}]: return False",
     "alias": "if {v} is not {e}: return False",
     "missing": "if hasattr({v}, {e}): return False",
+    "subclass": "if issubclass({v}, {e}[0]) is not {e}[1]: return False",
     "lacks": "if {e} in {v}: return False",
 }
 
@@ -79,11 +83,15 @@ _GUARDS = {
 _FOUND = "if type({v}) is not array_type: return False\n    originals.append({v})"
 
 
+#: What may compare equal though it differs, as zeros of different signs and ranges of the same numbers do.
+_BY_TEXT = (complex, np.complexfloating, range)
+
+
 def same_value(one: Any, other: Any) -> bool:
     """Return whether two simple values are the same: NaNs are, zeros of different sign are not."""
     if isinstance(one, float | np.floating):
         return (one == other and copysign(1, one) == copysign(1, other)) or (one != one and other != other)
-    return bool(one == other) if not isinstance(one, complex) else repr(one) == repr(other)
+    return repr(one) == repr(other) if isinstance(one, _BY_TEXT) else bool(one == other)
 
 
 def _fixed(path: Path) -> Fixed | None:
@@ -186,7 +194,7 @@ class _Writer:
 
         self.variables: dict[str, Any] = {
             "find_global": _global, "same_value": same_value, "array_type": dpnp.ndarray, "array_facts": array_facts,
-            "usm_array_of": usm_array_of,
+            "usm_array_of": usm_array_of, "is_not": operator.is_not,
         }
         self.texts = {**_GUARDS, **other}
         self.names: dict[Path, str] = {}

@@ -19,13 +19,16 @@ import numpy as np
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
-from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, dpnp_name, is_pure_function, is_user_code
+from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
 
-__all__ = ["Interceptor", "OPERATORS", "called_method", "hashable", "makers"]
+__all__ = [
+    "Interceptor", "OPERATORS", "called_by", "called_method", "hashable", "makers",
+    "stood_for",
+]
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(operator, name) for name in
@@ -60,11 +63,12 @@ _BUILTIN_KINDS = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
 )
-_CALLED = (types.FunctionType, functools.partial, types.MethodType, *_BUILTIN_KINDS)
 #: Functions that go through the elements of an argument, and which it is.
 _ITERATED: dict[Any, int] = {
     **dict.fromkeys((sum, any, all, sorted, min, max, math.prod, math.fsum), 0), functools.reduce: 1,
 }
+#: Functions that call an argument, and which it is; what `key` is, is called by all that have it.
+_CALLING: dict[Any, int] = {functools.reduce: 0, operator.call: 0}
 #: The hook's names of operators that are called as functions.
 _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operator, name)}
 #: Functions that find or change an object, and the methods that stand for them.
@@ -331,13 +335,22 @@ class Interceptor:
             place = None
         else:
             place = _ITERATED.get(function) if hashable(function) else None
+        called = called_by(function)
         values = [
             self._iterated(value) if number == place
+            else self.call(value) if number == called
             else value if function is functools.reduce and type(value) in (list, dict)
             else self._passed(value)
             for number, value in enumerate(arguments)
         ]
-        return function(*values, **{name: self._passed(value) for name, value in keywords.items()})
+        return function(*values, **self._named(keywords))
+
+    def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Return what a function written in C is given by name."""
+        return {
+            name: self.call(value) if name == "key" and value is not None else self._passed(value)
+            for name, value in keywords.items()
+        }
 
     def _iterated(self, value: Any) -> Any:
         """Return what stands for a container whose elements a function goes through."""
@@ -345,14 +358,14 @@ class Interceptor:
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a method that changes a container, which gets the caller's own arrays."""
+        if function.__name__ == "sort":
+            return function(*arguments, **self._named(keywords))
         return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
 
     def _real(self, value: Any) -> Any:
         """Return the caller's own array for what stands for it, and a list with those for what it has of them."""
         if type(value) is LazyArray:
             return self.trace.known.original(value)
-        if type(value) in (types.FunctionType, types.MethodType):
-            return self.call(value)  # the key of `sort`
         lists = [value] if type(value) is list else []
         for held in lists:  # which grows meanwhile
             for place, part in enumerate(held):
@@ -365,8 +378,6 @@ class Interceptor:
     def _passed(self, value: Any) -> Any:
         if type(value) is dpnp.ndarray:
             return self.trace.capture(value)
-        if isinstance(value, _CALLED) or dpnp_name(value) is not None:
-            return self.call(value)
         if type(value) in (list, tuple) and any(type(part) is dpnp.ndarray for part in value):
             return type(value)([self.trace.capture(v) if type(v) is dpnp.ndarray else v for v in value])
         return value
@@ -424,9 +435,13 @@ def _parts(function: Any) -> tuple[Any, ...]:
 
 def _type_of(*arguments: Any) -> Any:
     if len(arguments) == 1:
-        kind = type(arguments[0])
-        return _STANDS_FOR.get(kind, kind)
+        return stood_for(type(arguments[0]))
     return type(*arguments)
+
+
+def stood_for(kind: type) -> type:
+    """Return the type that a value of a type has for the user."""
+    return _STANDS_FOR.get(kind, kind)
 
 
 def makers(kind: Any) -> tuple[Any, Any]:
@@ -437,6 +452,11 @@ def makers(kind: Any) -> tuple[Any, Any]:
 def called_method(kind: type) -> Any:
     """Return what runs when an object of a class is called, None if it cannot be."""
     return next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+
+
+def called_by(function: Any) -> int | None:
+    """Return which of its arguments a function written in C calls, None if it calls none."""
+    return _CALLING.get(function) if hashable(function) else None
 
 
 def hashable(value: Any) -> bool:

@@ -18,9 +18,19 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break
+from tl_dpnp.graph.class_checks import checked_classes, is_certain, is_decided_by_classes
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
-from tl_dpnp.graph.interception import OPERATORS, PLAIN_HOOKS, Interceptor, called_method, hashable, makers
+from tl_dpnp.graph.interception import (
+    OPERATORS,
+    PLAIN_HOOKS,
+    Interceptor,
+    called_by,
+    called_method,
+    hashable,
+    makers,
+    stood_for,
+)
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import (
@@ -111,6 +121,7 @@ class Observer(ContainerReader, Interceptor):
         value = getattr(owner, name)
         function = getattr(value, "__func__", None)
         this = owner.__self__ if isinstance(owner.__self__, type) else type(owner.__self__)
+        self.class_member(this, "__mro__", this.__mro__)
         self.class_lookup(this.__mro__[this.__mro__.index(owner.__thisclass__) + 1 :], name)
         if function is None and getattr(value, "__qualname__", "") != "object.__init__":
             self.effect(f"{name} of super()", "how it is found is not followed")
@@ -120,7 +131,7 @@ class Observer(ContainerReader, Interceptor):
         if isinstance(owner, enum.Enum) and name in ("value", "name"):
             return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+        if isinstance(found, property) and type(found).__get__ is property.__get__ and isinstance(found.fget, types.FunctionType):
             self.class_member(kind, name, found)
             return self.call(found.fget)(owner)
         followed = found is None or not hasattr(type(found), "__get__") or isinstance(
@@ -459,10 +470,14 @@ class Observer(ContainerReader, Interceptor):
         if mathematics:
             arguments = tuple(map(self.deeply, arguments))
         keywords = {name: self.deeply(value) for name, value in keywords.items()}
-        for value in (*arguments, *keywords.values()):
+        if function in _OF_CLASSES and len(arguments) == (1 if function is callable else 2):
+            return self._of_classes(function, *arguments)
+        called = called_by(function)
+        given = [value for number, value in enumerate(arguments) if number != called]
+        for value in (*given, *[value for name, value in keywords.items() if name != "key"]):
             if is_lazy_iterable(value):
                 self.iterate(value)
-            elif not self.is_followed(value) and not callable(value):
+            elif not self.is_followed(value):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
         if is_pure_function(function):
             if function in _COMPARING and "key" not in keywords:
@@ -470,6 +485,23 @@ class Observer(ContainerReader, Interceptor):
             return super()._computed(function, *arguments, **keywords)
         owner = getattr(function, "__self__", None)
         return super()._computed(function, *[self._settled_argument(value, owner) for value in arguments], **keywords)
+
+    def _of_classes(self, function: Any, value: Any = None, *kinds: Any) -> Any:
+        """Return what a function finds in the classes of its arguments, and guard that they say so."""
+        if function is callable:
+            if not self.is_followed(value):
+                self.class_lookup(type(value).__mro__, "__call__")
+            return callable(value)
+        kind = value if function is issubclass else stood_for(type(value))
+        self.deeply(kinds)
+        for base in checked_classes(kinds):
+            if not is_decided_by_classes(kind, base):
+                self.effect(f"{function.__name__} of a {type(base).__name__}", "what it does is not followed")
+            elif not is_certain(kind, base):
+                path = self.guards.child(self.guards.constant(kind), "subclass", base)
+                if path.guard is None:
+                    self.guards.require(path, "subclass", (base, issubclass(kind, base)))
+        return function(plain(value), *kinds)
 
     def _settled_argument(self, value: Any, owner: Any) -> Any:
         """Return an argument of a method written in C, which takes the value of an integer as it is."""
@@ -537,6 +569,8 @@ class Observer(ContainerReader, Interceptor):
 _ANYTHING = "it may do anything, or give something else at each call"
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
+#: Functions that find what they return in the classes of what they are given.
+_OF_CLASSES = frozenset((callable, isinstance, issubclass))
 #: What a float that may change is added to so that the sum is written down.
 _WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, dpnp.ndarray))
 _CONJUGATE = operator.methodcaller("conjugate")

@@ -238,6 +238,9 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
             return Change(what, describe(expected), describe(found), _IDENTITY_HINT)
         case "missing" | "lacks":
             return Change(f"{what}.{expected}", "not there", "there")
+        case "subclass":
+            is_one, isnt = f"a subclass of {expected[0].__qualname__}", f"no subclass of {expected[0].__qualname__}"
+            return Change(what, *((is_one, isnt) if expected[1] else (isnt, is_one)))
         case "alias":
             return Change(what, path_name(expected, names), "another object")
         case "same":
