@@ -8,7 +8,7 @@ __all__ = [
 ]
 
 PRELUDE = '''\
-import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator
+import abc, collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator
 from types import SimpleNamespace
 
 import dpnp
@@ -97,6 +97,66 @@ class Odd:
         raise AttributeError(name)
 
 
+class Doubled(property):
+    def __get__(self, instance, owner=None):
+        return self if instance is None else super().__get__(instance, owner) * 2
+
+
+class Registry(abc.ABC):
+    pass
+
+
+class ByFlag(type):
+    def __instancecheck__(cls, value):
+        return FLAG
+
+
+class Flagged(metaclass=ByFlag):
+    pass
+
+
+class Tool:
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, x, y=0):
+        return x * self.k + y
+
+    @Doubled
+    def double(self):
+        return self.k
+
+    def __len__(self):
+        return int(abs(self.k))
+
+    def __abs__(self):
+        return self.k
+
+    def __round__(self, digits=None):
+        return self.k
+
+    def __format__(self, spec):
+        return "x" * len(self)
+
+    def __eq__(self, other):
+        return self.k == getattr(other, "k", None)
+
+    def __hash__(self):
+        return 3
+
+    def __lt__(self, other):
+        return self.k < other.k
+
+
+class Mild(Tool):
+    def __call__(self, x, y=0):
+        return x + self.k + y
+
+
+class Sharp(Tool):
+    pass
+
+
 class Scaled:
     def __set_name__(self, owner, name):
         self.name = "_" + name
@@ -149,6 +209,8 @@ GLOBALS = {
     "PAIRS": "[Pair({num}, {num}), Pair({num}, {float})]", "ORDERED": "collections.OrderedDict(a={num}, b={num})",
     "SHAPE": "({three}, 4, 1)", "SIZES": "[{three}, {three}]", "AXES": "(-1, {bit})",
     "QUEUE": "collections.deque([{num}, {num}])", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
+    "TOOL": "Tool({num})", "TOOLS": "[Sharp({int}), Tool({int})]", "KEYED": "{1: {num}, 'a': {num}}",
+    "RANGE": "range(0, 3, 2)", "FUNCTIONS": "{h0: {num}, dpnp.negative: {num}}",
     "C0": "{complex}", "C1": "{complex}", "Z": "{z}", "PART": "C0.imag", "WAVE": "SimpleNamespace(c={complex}, z={z})",
 }
 
@@ -265,11 +327,19 @@ min(PAIRS, key=lambda p: p.y).x; list(zip(*PAIRS))[1][0]; sum(TABLE['c']); max(T
 next(reversed(ITEMS)); sum(v for k, v in TABLE.items() if k == 'a'); len(TABLE.keys()); dict(TABLE.items())['a']
 operator.getitem(ITEMS, {bit}); operator.add({num}, {num}); int(operator.is_(ITEMS, ITEMS)); int(POINT < ({num}, 1))
 functools.reduce(max, ITEMS, {num}); sum(map(operator.neg, POINT)); int(operator.contains(ITEMS, {num}))
+max(ITEMS, key=TOOL); min(ITEMS, key=TOOL); sorted(ITEMS, key=TOOL)[0]; functools.reduce(TOOL, ITEMS)
+sorted(ITEMS, key=functools.partial(TOOL, y={num}))[0]; (isinstance(TOOL, Registry) + {num}); operator.call(TOOL, {num})
+(isinstance(TOOLS[0], Sharp) + {num}); (issubclass(Sharp, Registry) + {num}); sum(map(TOOL, ITEMS)); TOOL({num})
+sum(key for key in KEYED if key != 'a'); RANGE.stop; len(RANGE); FUNCTIONS.get(h0, {num}); [h1, h0].index(h0)
 max(ITEMS, key=lambda v: v * K); len(LOG); str({num}).count('1'); bool({num}) * 2; all(ITEMS) * 1; len(OBJ.history)
 ---
 OBJ.level; next(iter(ITEMS)); {Mode.A: {num}, Mode.B: {num}}[MODE]; len(vars(STATE)); operator.itemgetter(0)(ITEMS)
 COUNTER.count; operator.attrgetter('k')(STATE); float(dpnp.clip({arr}.sum(), -3, 3)); int(({arr} > 0).any()); ODD[0]
 ODD.k; len(ODD); COUNTER.next(); next(ITERATOR, 1); id(STATE) == id(s); OBJ.__dict__['k']; vars(OBJ)['k']
+len(TOOL); abs(TOOL); round(TOOL); len(f"{TOOL}"); len(format(TOOL)); len('{}'.format(TOOL)); TOOL.double; max(TOOLS).k
+len({*TOOLS}); len({tool for tool in TOOLS}); len({TOOLS[0]: 1, TOOLS[1]: 2}); (TOOLS[0] == TOOLS[1]) + {num}
+len(dict([(TOOLS[0], 1), (TOOLS[1], 2)])); {TOOLS[0]: {num}}.setdefault(TOOLS[1], {num}); sorted(TOOLS)[0].k
+max(TOOLS, key=lambda tool: tool).k; (isinstance({num}, Flagged) + {num}); (TOOL in TOOLS) + {num}
 ORDERED['a']; sum(ORDERED.values()); max(ORDERED, key=ORDERED.get).count('a'); sum(QUEUE); QUEUE[0]; len(QUEUE)
 max(TABLE['c'], ITEMS, key=len)[-1]; hash({num}) % 3; sum(SET); len(SET); ODD + 1
 """
@@ -328,6 +398,7 @@ if (m := {num}) > 1:|{nvar} = m|{body}
 assert {num} is not None, 'never'; a, b = b, a; {newa} = {avar} = {arr}; {newn}, {newn2} = divmod({num}, 2)
 ({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num})
 w = [0, 0]|w[:2] = ITEMS|w.extend(SIZES)|{nvar} = w[-1] + w[0]
+w = [h0, dpnp.negative]|w.append(h0)|{nvar} = w.index(h0) + w.count(h0)|{newa} = w[-1]({arr})
 w = [[1]]|w.insert(0, SIZES)|w.append(ITEMS)|{nvar} = w[0][0] + w[-1][0]
 ---
 C0 *= 0.5j; C1.imag = {num}; PART += {num}; WAVE.c = {carr}; WAVE.z = {cnum}; C1 = {carr}; Z = {cnum}; C0.real = {arr}
@@ -364,6 +435,7 @@ match {num}:|case 0 | 1:|~{body}|case float():|~{body}|case _:|~{body}
 match PAIR:|case Pair(x={newa}, y={newn}):|~{body}
 del ITEMS[-1]; LOG.append([type(x).__name__ for x in (t, n, {num}, {arr})]); LOG.append({num} is {num})
 LOG.append(str({num})); LOG.append(({num}, {num})); LOG.append({'n': {num}, 'w': {arr}}); LOG.append(({arr}, {arr}))
+LOG.append(h0); LOG.append(OBJ.forward)
 LOG.append(lambda x: x + {num}); LOG.append(({arr}).shape); STATE.history = [{num}]
 """
 
@@ -403,6 +475,9 @@ SCALAR = np.{numpy}({int}); NONE = 1; OBJ.history.append({num}); h1.__kwdefaults
 POINT = Pair({num}, {float}); POINT = POINT._replace(x={num}); PAIRS[0] = Pair({num}, {num}); PAIRS.append(POINT)
 ORDERED['a'] = {num}; ORDERED.move_to_end('a'); QUEUE[0] = {num}; QUEUE.rotate()
 CLOSED.__closure__[0].cell_contents = {num}; dpnp_alias = None; vars(STATE)['k'] = {num}
+TOOL.k = {num}; TOOL = Tool({num}); TOOL = Sharp({num}); TOOLS[0].k = {int}; TOOLS.reverse(); Registry.register(Tool)
+Sharp.__bases__ = (Mild,); KEYED[True] = {num}; KEYED = {True: {num}, 'a': {num}}; KEYED = {1.0: {num}, 'a': 1}
+RANGE = range(0, 4, 2); RANGE = range({bit}, 3); FUNCTIONS[h1] = {num}; FUNCTIONS = {h1: {num}}
 make = lambda k: (lambda x: x + k); h0, other = other, h0
 """
 

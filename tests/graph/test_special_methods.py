@@ -4,6 +4,7 @@ Each function is called before and after a change; the second value is what plai
 """
 
 import abc
+import enum
 import functools
 import operator
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tests.graph.support import compare
 fuse = tl_dpnp.fuse
 A = dpnp.asarray(np.random.default_rng(0).normal(size=(3, 4)).astype("f4"))
 NUMBERS = [3, 1, 2]
+TIMES = {"n": 2}
 
 
 class Sized:
@@ -39,11 +41,23 @@ class Sized:
     def __round__(self, digits=None):
         return self.k
 
+    def __index__(self):
+        return self.k
+
+    def __iter__(self):
+        return iter(range(self.k))
+
     def __format__(self, spec):
         return "x" * self.k
 
     def __instancecheck__(self, value):
         return self.k > 2
+
+
+def _inserted(place):
+    numbers = list(range(6))
+    numbers.insert(place, 9)
+    return numbers[2]
 
 
 def _as_plain_after(function: Callable[..., Any], change: Callable[[], None]) -> None:
@@ -60,8 +74,13 @@ def _as_plain_after(function: Callable[..., Any], change: Callable[[], None]) ->
     lambda x, o: x * len(o),
     lambda x, o: x * abs(o),
     lambda x, o: x * round(o),
-    lambda x, o: x * len(f"{format(o)}"),
+    lambda x, o: x * len(format(o)),
     lambda x, o: x * len("{}".format(o)),  # noqa: UP032, the method is what this is about
+    lambda x, o: x * float(o),
+    lambda x, o: x * len(list(o)),
+    lambda x, o: x * len(range(o)),
+    lambda x, o: x * len(list(zip(o, o))),  # noqa: B905
+    lambda x, o: x * _inserted(o),
     lambda x, o: x * isinstance(x, o),
     lambda x, o: x * sorted(NUMBERS, key=o)[0],
     lambda x, o: x * max(NUMBERS, key=o),
@@ -69,7 +88,10 @@ def _as_plain_after(function: Callable[..., Any], change: Callable[[], None]) ->
     lambda x, o: x * functools.reduce(o, NUMBERS),
     lambda x, o: operator.call(o, x),
     lambda x, o: x * next(iter(sorted(NUMBERS, key=functools.partial(o, y=1)))),
-], ids="len abs round format str.format isinstance sorted max min reduce call partial".split())
+], ids=[
+    *"len abs round format str.format float list range zip insert isinstance sorted max min reduce call".split(),
+    "partial",
+])
 def test_what_an_object_that_can_be_called_does_elsewhere(function):
     one = Sized(2)
     _as_plain_after(lambda x: function(x, one), lambda: setattr(one, "k", 5))
@@ -107,6 +129,198 @@ def test_functions_in_containers_stay_themselves():
         compare("called", result, A * 2)
         assert found == (0, 2, 3, True, True)
     assert outside == [double, double]
+
+
+class Key:
+    """An object that is compared by what it holds."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __hash__(self):
+        return 3
+
+    def __eq__(self, other):
+        return self.k == other.k
+
+    def __lt__(self, other):
+        return self.k < other.k
+
+
+KEYS = [Key(1), Key(2)]
+
+
+def _stored(a, b):
+    found = {}
+    found[a] = 1
+    found[b] = 2
+    return found
+
+
+def _found(a, b):
+    return {a: 3}.setdefault(b, 5)
+
+
+def _removed(a, b):
+    found = [b, a, 3]
+    found.remove(a)
+    return [found[0].k] * (found[0].k + 2)
+
+
+def _sorted(a, b):
+    found = [b, a]
+    found.sort()
+    return [0] * (KEYS.index(found[0]) + 1)
+
+
+def _added(a, b):
+    found = {a}
+    found.add(b)
+    return found
+
+
+@pytest.mark.parametrize("counted", [
+    lambda a, b: {a: 1, b: 2}, lambda a, b: {a, b}, lambda a, b: {*KEYS}, lambda a, b: {k for k in KEYS},  # noqa: C416
+    lambda a, b: {k: 1 for k in KEYS},  # noqa: C420
+    lambda a, b: dict([(a, 1), (b, 2)]),  # noqa: C406
+    lambda a, b: {(a, 1): 1, (b, 1): 2}, lambda a, b: [0] * _found(a, b), lambda a, b: [0] * {b: 3, a: 1}[b],
+    lambda a, b: [0] * (1 + max(KEYS, key=lambda key: key).k), _stored, _removed, _sorted, _added,
+], ids="dict set unpacked setcomp dictcomp calls tuples setdefault item max set_item remove sort add".split())
+def test_keys_that_are_compared_by_code_of_the_user(counted):
+    KEYS[1].k = 2
+    _as_plain_after(lambda x: x * len(counted(*KEYS)), lambda: setattr(KEYS[1], "k", 1))
+    _as_plain_after(lambda x: x * len(counted(*KEYS)), lambda: setattr(KEYS[1], "k", 0))
+
+
+def test_numbers_as_keys_leave_a_plan():
+    f = fuse(lambda x, t: x * len({t: 1, 2.0: 3, "a": t}) + len({t, 2.0, *NUMBERS}))
+    for t, count in ((2.0, 2), (2.5, 3), (2.0, 2)):
+        compare(f"{t}", f(A, t), A * count + len({t, 2.0, *NUMBERS}))
+    assert f.stats.plan_hits == 1
+
+
+def test_numbers_as_keys_stay_in_their_order():
+    def f(x, t, n):
+        found = {}
+        found[n] = t
+        found[t] = n
+        found["x"] = x
+        return found
+
+    fused = fuse(f)
+    for t, n in ((2.0, 1), (1.0, 2), (0.5, 3), (0.5, 3), (2.0, 1)):
+        assert [(type(key), key) for key in fused(A, t, n)] == [(int, n), (float, t), (str, "x")]
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+    def __str__(self):
+        return self.name * TIMES["n"]
+
+    def __bool__(self):
+        return TIMES["n"] > 2
+
+
+class Counted(type):
+    def __len__(cls):
+        return TIMES["n"]
+
+
+class OfCounted(metaclass=Counted):
+    pass
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * len(f"{Mode.A}"), lambda x: x * len(str(Mode.B)), lambda x: x if Mode.A else x * 5,
+    lambda x: x * len(OfCounted),
+], ids=["formatted", "str", "bool", "metaclass"])
+def test_methods_of_enumerations_and_metaclasses(function, monkeypatch):
+    _as_plain_after(function, lambda: monkeypatch.setitem(TIMES, "n", 4))
+
+
+def test_members_with_a_text_of_their_own_are_compared_from_a_plan():
+    f = fuse(lambda x, m: x * 2 if m == Mode.A or {Mode.A: 3}.get(m) else x * (m in (Mode.B, None)))
+    for _ in range(2):
+        compare("A", f(A, Mode.A), A * 2)
+        compare("B", f(A, Mode.B), A * 1)
+    assert f.stats.plan_hits == 2
+
+
+class Place:
+    def __init__(self, k):
+        self.k = k
+
+    def __index__(self):
+        return self.k
+
+
+def test_an_object_that_dpnp_takes_for_a_number():
+    place = Place(0)
+    _as_plain_after(lambda x: x.sum(axis=place), lambda: setattr(place, "k", 1))
+    _as_plain_after(lambda x: dpnp.moveaxis(x[None], place, 0), lambda: setattr(place, "k", 0))
+    for f in (lambda x: dpnp.roll(x, place), fuse(lambda x: dpnp.roll(x, place))):
+        with pytest.raises(TypeError):
+            f(A)
+
+
+class Finalized:
+    gone = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def __del__(self):
+        Finalized.gone += 1
+
+
+def test_what_is_done_when_an_object_goes_is_done_at_each_call():
+    f = fuse(lambda x: Finalized(x * 2).value)
+    before = Finalized.gone
+    for number in range(1, 4):
+        compare("value", f(A), A * 2)
+        assert Finalized.gone - before == number
+
+
+# --- the function itself ---------------------------------------------------------------------------------------------
+
+
+def test_defaults_and_code_are_assigned_to_the_function():
+    def plain(x, n=3, *, m=2):
+        return x * n + m
+
+    plain.kind = "linear"
+    f = fuse(plain)
+    assert f.kind == "linear"
+    compare("before", f(A), A * 3 + 2)
+    f.__defaults__ = (5,)
+    compare("defaults", f(A), A * 5 + 2)
+    f.__kwdefaults__ = {"m": 7}
+    compare("keyword defaults", f(A), A * 5 + 7)
+    f.__code__ = (lambda x, n=0, *, m=0: x - n - m).__code__
+    compare("code", f(A), A - 5 - 7)
+    assert (f.__defaults__, plain.__defaults__) == ((5,), (5,))
+    assert not hasattr(f, "missing")
+
+
+def test_a_block_inside_a_fused_function_is_a_part_of_it():
+    def f(x, y):
+        b = x * 2
+        with tl_dpnp.fusing(b, x) as (c, d):
+            c += d
+            e = c @ y
+            with tl_dpnp.fusing(c) as (g,):
+                g *= 3
+        return b, e
+
+    fused = fuse(f)
+    y = A.T.copy()
+    for _ in range(3):
+        compare("result", fused(A, y), (A * 9, A * 3 @ y))
+    with tl_dpnp.fusing(A) as (a,):
+        result = f(a, y)
+    compare("in a block", result, (A * 9, A * 3 @ y))
 
 
 # --- classes ---------------------------------------------------------------------------------------------------------

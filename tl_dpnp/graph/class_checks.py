@@ -1,4 +1,7 @@
-"""`isinstance` and `issubclass`: whether what they find follows from classes alone, so that a guard can look again."""
+"""What Python's own code finds in classes: whose methods it runs, and what `isinstance` and `issubclass` say.
+
+Whether these follow from classes alone is asked here, so that a guard can look again.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,30 @@ from typing import Any
 
 from tl_dpnp.graph.purity import is_user_code
 
-__all__ = ["checked_classes", "is_certain", "is_decided_by_classes"]
+__all__ = ["COMPARED", "SHOWN", "TAKEN", "checked_classes", "is_certain", "is_decided_by_classes", "runs_user_code"]
+
+#: Methods that run where objects are compared or are keys, where texts, truth values or other signs are asked for, and
+#: where code in C takes an object for a number or a container.
+COMPARED = frozenset("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__".split())
+SHOWN = frozenset("__bool__ __len__ __str__ __repr__ __format__ __neg__ __pos__ __invert__".split())
+TAKEN = COMPARED | SHOWN | frozenset(
+    "__abs__ __round__ __floor__ __ceil__ __trunc__ __divmod__ __rdivmod__ __pow__ __rpow__ __add__ __radd__ __mul__ "
+    "__rmul__ __index__ __int__ __float__ __complex__ __bytes__ __iter__ __reversed__ __getitem__ __contains__".split())
+#: Classes of functions, modules and classes themselves.
+_OF_PYTHON = frozenset((types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, abc.ABCMeta))
 
 #: Metaclasses whose checks go by bases, and by what is registered.
 _CHECKS = frozenset((kind.__instancecheck__, kind.__subclasscheck__) for kind in (type, abc.ABCMeta))
 _CLASS_OF_OBJECTS = vars(object)["__class__"]
 #: The flag of classes that Python made, whose bases can be assigned (CPython's ``Py_TPFLAGS_HEAPTYPE``).
 _MADE_BY_PYTHON = 1 << 9
+
+
+def runs_user_code(kind: type, names: frozenset[str]) -> bool:
+    """Return whether some methods of a class, of a metaclass or of an enumeration, are functions of the user."""
+    return kind not in _OF_PYTHON and any(
+        isinstance(vars(base).get(name), types.FunctionType) and is_user_code(vars(base)[name])
+        for base in kind.__mro__ for name in names)
 
 
 def checked_classes(kinds: Any) -> Iterator[Any]:
@@ -28,7 +48,7 @@ def checked_classes(kinds: Any) -> Iterator[Any]:
 
 
 def is_decided_by_classes(kind: Any, base: Any) -> bool:
-    """Return whether no code of the user says if `kind` counts as a subclass of `base`, or what an object's class is."""
+    """Return whether no code of the user says what class an object has, or what counts as a subclass of `base`."""
     if not isinstance(base, type) or not isinstance(kind, type):
         return False
     metaclass = type(base)

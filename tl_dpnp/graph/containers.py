@@ -11,8 +11,10 @@ from typing import Any
 
 import dpnp
 
+from tl_dpnp.graph.class_checks import TAKEN, runs_user_code
 from tl_dpnp.graph.guards import Path
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
+from tl_dpnp.graph.purity import is_user_class
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_object, is_plain
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
@@ -106,7 +108,7 @@ class ContainerReader(Reader):
         kind = type(value)
         return (
             is_plain(value) or kind in CONTAINERS or is_named_tuple(kind) or id(value) in self._views
-            or isinstance(value, (dpnp.ndarray, *BY_IDENTITY))
+            or kind is dpnp.ndarray or (isinstance(value, BY_IDENTITY) and not runs_user_code(kind, TAKEN))
             or kind in (set, frozenset)  # those from outside are effects already
         )
 
@@ -139,6 +141,8 @@ class ContainerReader(Reader):
                     self.take_in(part)
         elif kind is slice:
             self.take_in((value.start, value.stop, value.step))
+        elif not self.is_followed(value) and is_user_class(kind):
+            self.effect(f"a {kind.__name__}", "what dpnp makes of it is not followed")
 
     def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
         for key, part in value.items() if type(value) is dict else enumerate(value):

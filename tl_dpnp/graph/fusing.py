@@ -9,7 +9,7 @@ import dpnp
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.explain import Explanation
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.runtime.forking import check_process
 
 __all__ = ["fusing"]
@@ -28,6 +28,8 @@ class fusing:  # noqa: N801  # a function to its users, like contextlib's
     itself compute what they need at once.  When the block ends all arrays that are left are plain `dpnp.ndarray`
     objects.
 
+    A block in a fused function, or in another block, is a part of the graph around it, whose end is then its own.
+
     A block runs once, so its graph is recorded each time; kernels are kept as those of `tl_dpnp.fuse` are.
     ``explanation``, of the context manager, says afterwards what became of the block.
     """
@@ -38,13 +40,20 @@ class fusing:  # noqa: N801  # a function to its users, like contextlib's
                 raise TLTypeError(f"fusing takes dpnp arrays, not a {type(array).__name__}")
         self._arrays = arrays
         self._trace = Trace()
+        self._outer: Trace | None = None
 
     def __enter__(self) -> tuple[Any, ...]:
         check_process()
+        self._outer = active_trace()
+        if self._outer is not None:
+            self._trace = self._outer
+            return tuple(array if type(array) is LazyArray else self._trace.capture(array) for array in self._arrays)
         self._trace.__enter__()
-        return tuple(array if type(array) is LazyArray else self._trace.argument(array) for array in self._arrays)
+        return tuple(map(self._trace.argument, self._arrays))
 
     def __exit__(self, *exception: object) -> None:
+        if self._outer is not None:
+            return
         try:
             self._trace.finish()  # after an error too: dpnp would have done what comes before it
         finally:

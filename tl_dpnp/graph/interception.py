@@ -45,7 +45,7 @@ def _change(place: Any, name: str, value: Any) -> None:
 
 #: Hooks that do what the code itself would do.
 PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("name", "call", "iterate", "mapping", "operand", "target"), lambda value, *_: value),
+    **dict.fromkeys(("name", "call", "iterate", "mapping", "operand", "hashed", "target"), lambda value, *_: value),
     "attribute": getattr,
     "item": operator.getitem,
     "binary": lambda name, one, other: OPERATORS[name](one, other),
@@ -185,6 +185,10 @@ class Interceptor:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
+    def hashed(self, value: Any) -> Any:
+        """Return what stands for a key of a dict, or a list of the elements of a set."""
+        return value
+
     # --- what it changes ---------------------------------------------------------------------------------------------
 
     def target(self, owner: Any) -> Any:
@@ -288,7 +292,8 @@ class Interceptor:
         if kind in (float, complex):
             return functools.partial(self._number, kind)
         if kind in _HIGHER_ORDER:
-            return lambda function, *values: kind(function and self.call(function), *map(self.iterate, values))
+            return lambda function, *values: kind(
+                None if function is None else self.call(function), *map(self.iterate, values))
         if kind in PURE_TYPES or issubclass(kind, BaseException | np.generic) or type(kind) is not type:
             return kind
         new, initialize = makers(kind)

@@ -18,7 +18,14 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break
-from tl_dpnp.graph.class_checks import checked_classes, is_certain, is_decided_by_classes
+from tl_dpnp.graph.class_checks import (
+    COMPARED,
+    SHOWN,
+    checked_classes,
+    is_certain,
+    is_decided_by_classes,
+    runs_user_code,
+)
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.interception import (
@@ -131,7 +138,8 @@ class Observer(ContainerReader, Interceptor):
         if isinstance(owner, enum.Enum) and name in ("value", "name"):
             return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-        if isinstance(found, property) and type(found).__get__ is property.__get__ and isinstance(found.fget, types.FunctionType):
+        if isinstance(found, property) and type(found).__get__ is property.__get__ \
+                and isinstance(found.fget, types.FunctionType):
             self.class_member(kind, name, found)
             return self.call(found.fget)(owner)
         followed = found is None or not hasattr(type(found), "__get__") or isinstance(
@@ -161,7 +169,10 @@ class Observer(ContainerReader, Interceptor):
         kind = type(owner)
         if kind is dpnp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
-        self._indexing(key)
+        if kind is dict:
+            self._comparing(key)
+        else:
+            self._indexing(key)
         if kind is LazyArray:
             return owner[self.deeply(key)]
         if kind in CONTAINERS or is_named_tuple(kind):
@@ -218,7 +229,7 @@ class Observer(ContainerReader, Interceptor):
                 self._comparing(one)
                 self._comparing(other)
         for value in (one, other):
-            if not self.is_followed(value) or (
+            if not (self.is_followed(value) or _is_known(value, COMPARED)) or (
                 isinstance(value, BY_IDENTITY) and not isinstance(value, type) and name not in ("eq", "ne")
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
@@ -233,7 +244,7 @@ class Observer(ContainerReader, Interceptor):
         if type(value) in CONTAINERS:
             for part in value.values() if type(value) is dict else value:
                 self._comparing(part)
-        elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *BY_IDENTITY, set, frozenset))):
+        elif not _is_known(value, COMPARED):
             self.effect(f"a {type(value).__name__} in a container", "how it is compared is not followed")
 
     def _compared(self, value: Any) -> Any:
@@ -261,9 +272,14 @@ class Observer(ContainerReader, Interceptor):
         kind = type(value)
         if kind in CONTAINERS:
             self.deeply(value)
-        elif not (is_plain(value) or isinstance(value, (dpnp.ndarray, *BY_IDENTITY, set, frozenset))):
+        elif not _is_known(value, SHOWN):
             self.effect(f"a {kind.__name__}", "its truth value or text is asked for, and how it is found not followed")
         return super().operand(value)
+
+    def hashed(self, value: Any) -> Any:
+        """Return what stands for a key of a dict, or a list of the elements of a set."""
+        self._comparing(value)
+        return self.deeply(value)
 
     # --- changing ----------------------------------------------------------------------------------------------------
 
@@ -294,6 +310,10 @@ class Observer(ContainerReader, Interceptor):
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element; a container that was there before gets plain numbers."""
+        if type(owner) is dict:
+            self._comparing(key)
+        else:
+            self._indexing(key)
         if type(key) is slice:  # the elements of the value are taken out
             self.take_in(value)
         super().set_item(self._settled(value, owner), owner, self.deeply(key))
@@ -382,6 +402,8 @@ class Observer(ContainerReader, Interceptor):
         if issubclass(kind, BaseException | np.generic):
             return lambda *arguments, **keywords: kind(*map(self.deeply, arguments), **keywords)
         made = super().constructor(kind)
+        if hasattr(kind, "__del__"):
+            self.effect(kind.__name__, "what is done when an object of it goes is not followed")
         if made is not kind:
             self.class_member(kind, "__init__", makers(kind)[1])
         elif not self._only_fills(kind):
@@ -414,12 +436,16 @@ class Observer(ContainerReader, Interceptor):
         )
 
     def _contained(self, kind: type, make: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
-        if kind in (str, int, bool, bytes, complex, set, frozenset):
+        if kind not in (*_SPREADING, slice, object):
             for value in arguments:
                 self._comparing(value)
         keywords = keywords if kind is dict else {name: self.deeply(value) for name, value in keywords.items()}
-        if kind in (list, tuple, dict, zip, enumerate, map, filter):
-            return make(*[self._spread(kind, value) for value in arguments], **keywords)
+        if kind in _SPREADING:
+            called = kind in (map, filter)
+            made = make(*arguments[:called], *[self._spread(kind, value) for value in arguments[called:]], **keywords)
+            if kind is dict:
+                self._comparing(list(made))
+            return made
         return make(*[value if kind in (float, complex) else self.deeply(value) for value in arguments], **keywords)
 
     def _spread(self, kind: type, value: Any) -> Any:
@@ -432,7 +458,7 @@ class Observer(ContainerReader, Interceptor):
         if elements is not None:
             return list(elements) if kind in _AT_ONCE else elements
         self.containing(value)
-        if not callable(value) and not isinstance(value, CONTAINERS):
+        if not isinstance(value, CONTAINERS):
             self.iterate(value)
         return value
 
@@ -486,6 +512,20 @@ class Observer(ContainerReader, Interceptor):
         owner = getattr(function, "__self__", None)
         return super()._computed(function, *[self._settled_argument(value, owner) for value in arguments], **keywords)
 
+    def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Return the same, with a key function whose results are looked at: they are compared."""
+        named = super()._named(keywords)
+        key = named.get("key")
+        if key is None:
+            return named
+
+        def compared(value: Any) -> Any:
+            found = key(value)
+            self._comparing(found)
+            return found
+
+        return {**named, "key": compared}
+
     def _of_classes(self, function: Any, value: Any = None, *kinds: Any) -> Any:
         """Return what a function finds in the classes of its arguments, and guard that they say so."""
         if function is callable:
@@ -512,9 +552,23 @@ class Observer(ContainerReader, Interceptor):
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         if function.__name__ not in ("append", "insert"):  # others compare what they are given, or take its elements
             self.take_in(arguments)
+        owner = getattr(function, "__self__", None)
+        if function.__name__ == "remove" or (function.__name__ == "sort" and keywords.get("key") is None):
+            self._comparing(owner)
+        if function.__name__ in _OF_KEYS:
+            arguments = (*map(self._keyed, arguments[:1]), *arguments[1:])
+        elif function.__name__ in _OF_ELEMENTS:
+            arguments = tuple(map(self._keyed, arguments))
         if function.__name__ != "append":
             arguments = tuple(self._settled_argument(value, None) for value in arguments)
         return super()._stored(function, *arguments, **keywords)
+
+    def _keyed(self, value: Any) -> Any:
+        """Return what stands for a key, or for what has keys or elements of a set."""
+        if is_lazy_iterable(value):
+            return self._watched(value)
+        self._comparing(list(value) if type(value) is dict else value)
+        return value
 
     def _iterated(self, value: Any) -> Any:
         elements = value if is_lazy_iterable(value) else self.elements(value)
@@ -565,10 +619,21 @@ class Observer(ContainerReader, Interceptor):
         return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
 
 
+def _is_known(value: Any, methods: frozenset[str]) -> bool:
+    """Return whether some methods of a value are none of the user's, or those of a value that is what it is."""
+    kind = type(value)
+    return is_plain(value) or kind in (dpnp.ndarray, set, frozenset) or (
+        isinstance(value, BY_IDENTITY) and not runs_user_code(kind, methods))
+
+
 #: Why a function that is not followed is called anew each time.
 _ANYTHING = "it may do anything, or give something else at each call"
 #: Functions that compare, add or ask for the truth of the elements of what they are given.
 _COMPARING = frozenset((sorted, min, max, sum, any, all))
+#: Methods whose first argument is a key or a place, and those whose arguments are keys or have them.
+_OF_KEYS = frozenset(("setdefault", "pop", "insert", "__setitem__"))
+_OF_ELEMENTS = frozenset(
+    "remove update add discard difference_update intersection_update symmetric_difference_update __ior__".split())
 #: Functions that find what they return in the classes of what they are given.
 _OF_CLASSES = frozenset((callable, isinstance, issubclass))
 #: What a float that may change is added to so that the sum is written down.
@@ -578,6 +643,8 @@ _CONJUGATE = operator.methodcaller("conjugate")
 _OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
 #: Types that take all elements at once when they are called.
 _AT_ONCE = (list, tuple, dict)
+#: Types that go through the elements of what they are given; the first argument of some is a function.
+_SPREADING = (*_AT_ONCE, zip, enumerate, map, filter)
 _COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
 
 

@@ -21,7 +21,8 @@ from typing import Any
 import dpnp
 
 __all__ = [
-    "CHANGING_METHODS", "OF_FRAMES", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_code", "trusted",
+    "CHANGING_METHODS", "OF_FRAMES", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_class", "is_user_code",
+    "trusted",
 ]
 
 #: Packages whose attributes are taken to stay what they are.
@@ -74,6 +75,11 @@ def is_user_code(function: types.FunctionType) -> bool:
     """Return whether a function is part of the user's program, and followed."""
     package = (function.__globals__.get("__name__") or "").partition(".")[0]
     return package not in _TRUSTED and (package not in sys.stdlib_module_names or package in ("__main__", "test"))
+
+
+def is_user_class(kind: type) -> bool:
+    """Return whether a class is none of Python, NumPy and dpnp themselves, so that its methods may do anything."""
+    return kind.__module__.partition(".")[0] not in _TRUSTED
 
 
 def dpnp_name(value: Any) -> str | None:

@@ -111,10 +111,9 @@ def array_axis(axis: Any, ndim: int) -> int:
 def static_integer(value: Any) -> int:
     if isinstance(value, dpnp.ndarray):
         raise NotFused("an array is given for an integer")
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise NotFused(f"{value!r} is no integer") from None
+    if not isinstance(value, int | np.integer):  # which functions of dpnp take other objects is theirs to say
+        raise NotFused(f"{value!r} is no integer")
+    return operator.index(value)
 
 
 def viewed(trace: Trace, x: Any, make: Callable[[Node], Node]) -> Any:

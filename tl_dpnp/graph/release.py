@@ -102,11 +102,13 @@ def _replace(holder: Any, real: dict[int, Any]) -> None:
             if id(part) in real:
                 holder[place] = real[id(part)]
     elif isinstance(holder, dict):
-        for key, part in list(holder.items()):
-            if id(part) in real:
-                holder[key] = real[id(part)]
-            if id(key) in real:
-                holder[real[id(key)]] = holder.pop(key)
+        items = list(holder.items())
+        moved = any(id(key) in real for key in holder)
+        if moved:
+            holder.clear()  # all are put in anew, in their order
+        for key, part in items:
+            if moved or id(part) in real:
+                holder[real.get(id(key), key)] = real.get(id(part), part)
     elif isinstance(holder, set):
         for part in [part for part in holder if id(part) in real]:
             holder.remove(part)

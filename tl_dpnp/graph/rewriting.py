@@ -27,6 +27,7 @@ HOOKS = {
     "mapping": "what is unpacked as keyword arguments",
     "binary": "the name of an operator, and its operands",
     "operand": "the operand of another operator, a truth value, or what is formatted",
+    "hashed": "a key of a new dict, or a list of the elements of a new set",
     "set_attribute": "a value, the object that it is assigned to, and the name of the attribute",
     "set_item": "a value, the container that it is assigned to, and the key",
     "attribute_place": "an object, and the name of its attribute that is changed by an operator",
@@ -166,6 +167,10 @@ class _Rewriter(ast.NodeTransformer):
         for part in ("elt", "key", "value"):
             if hasattr(node, part):
                 setattr(node, part, self.visit(getattr(node, part)))
+        if isinstance(node, ast.SetComp):
+            node.elt = self._hashed(node.elt)
+        if isinstance(node, ast.DictComp):
+            node.key = self._hashed(node.key)
         self.scopes.pop()
         return node
 
@@ -221,11 +226,22 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
-        """Hook what is unpacked into a dict."""
+        """Hook keys, and what is unpacked into a dict."""
         node.values = [self.hook("mapping", self.visit(value)) if key is None else self.visit(value)
                        for key, value in zip(node.keys, node.values, strict=True)]
-        node.keys = [key and self.visit(key) for key in node.keys]
+        node.keys = [key and self._hashed(self.visit(key)) for key in node.keys]
         return node
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        """Hook the elements, all at once: some of them may be unpacked."""
+        if all(isinstance(element, ast.Constant) for element in node.elts):
+            return node
+        elements = ast.copy_location(ast.List([self.visit(element) for element in node.elts], ast.Load()), node)
+        node.elts = [ast.copy_location(ast.Starred(self._hashed(elements), ast.Load()), node)]
+        return node
+
+    def _hashed(self, value: ast.expr) -> ast.expr:
+        return value if isinstance(value, ast.Constant) else self.hook("hashed", value)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """Hook operators."""
