@@ -5,8 +5,10 @@ import io
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
+import warnings
 import weakref
 from types import SimpleNamespace
 
@@ -298,6 +300,20 @@ def test_after_the_limit_everything_names_what_changes():
     strict(A, 3)
     with pytest.raises(UnsupportedError, match="compiled 1 times"):
         strict(A, 4)
+
+
+@pytest.mark.parametrize(("function", "argument", "words"), [
+    (lambda x, g: g(x), lambda k: lambda x: x * 2, "argument g was function .*: define it once, not for each call"),
+    (lambda x, s: x * len(s), str, "argument s was '63' and is '64': keep to few values"),
+    (lambda x, v: x * len(v), lambda k: [1] * k, "argument v was list of 63.*: pass containers of one length"),
+], ids=["function", "string", "list"])
+def test_what_keeps_changing_without_new_kernels_is_named_once(function, argument, words):
+    f = tl_dpnp.fuse(function)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for k in range(75):
+            f(A, argument(k))
+    assert [bool(re.search(f"has been traced 64 times because {words}", str(w.message))) for w in said] == [True]
 
 
 def test_a_function_with_effects_keeps_its_kernels_after_the_limit():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.breaks import Break, listing, refusal
 from tl_dpnp.graph.keys import CallKey, without_sizes
-from tl_dpnp.graph.retraces import CallKind, Change, ParameterNames, between
+from tl_dpnp.graph.retraces import HINTS_OF_KINDS, CallKind, Change, ParameterNames, between
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace
@@ -22,6 +22,8 @@ __all__ = ["History"]
 
 #: Calls among which the one is looked for that a new one differs least from, and those that are remembered.
 _COMPARED, _MOST_KINDS = 32, 512
+#: Traces because something was of another kind after which it is said that it keeps changing.
+_MANY_KINDS = 64
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class History:
         self._kinds: OrderedDict[Any, _Seen] = OrderedDict()
         self._varied: dict[str, dict[str, str]] = {}
         self._said: set[Any] = set()
+        self._changed: Counter[str] = Counter()
         self._shapes: dict[str, dict[tuple[int, ...], None]] = {}
         self.dynamic: dict[str, None] = {}
         self.static: dict[str, str] = {}
@@ -128,10 +131,22 @@ class History:
             if wanted and self.traces > 1:
                 self._log_retrace(trace, seen, changes)
         if kind is not None:
+            self._many_kinds(parts, kind, change)
             self._kinds[parts] = _Seen(self.traces, kind, weakref.ref(plan) if plan is not None else lambda: None)
             self._kinds.move_to_end(parts)
             while len(self._kinds) > _MOST_KINDS:
                 self._kinds.popitem(last=False)
+
+    def _many_kinds(self, parts: Any, kind: CallKind, change: Change | None) -> None:
+        """Warn once of each argument or variable that keeps changing, so that each call of it needs a trace."""
+        last = next(reversed(self._kinds.values()), None)
+        changes = [] if last is None or parts in self._kinds else between(last.kind, kind)
+        for each in changes if change is None else [change]:
+            self._changed[each.what] += each.hint in HINTS_OF_KINDS
+            if self._changed[each.what] == _MANY_KINDS and each.what not in self._said:
+                self._said.add(each.what)
+                warn(f"{self.name} has been traced {_MANY_KINDS} times because {each}: {each.hint}, so that calls need "
+                     "no trace", FusionWarning)
 
     def _reasons(self, parts: Any, kind: CallKind | None, change: Change | None) -> tuple[_Seen | None, list[Change]]:
         """Return what differs, and the trace that it differs from."""

@@ -18,8 +18,8 @@ from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = [
-    "LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "array_names", "between", "changed_guard",
-    "changed_number",
+    "HINTS_OF_KINDS", "LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "array_names", "between",
+    "changed_guard", "changed_number",
 ]
 
 #: What to do about an array that keeps changing, by what changes of it.
@@ -32,6 +32,9 @@ _VALUE_HINT = "keep to few values"
 LOOKED_AT = "the function looks at its value: keep to few values, or use dpnp.where"
 _IDENTITY_HINT = "define it once, not for each call"
 _OBJECT_HINT = "pass objects of one type"
+_CONTAINER_HINT = "pass containers of one length, with the same keys and values of the same kinds"
+#: What is said where each call has another value, function, or container: nothing is compiled, and all of it traced.
+HINTS_OF_KINDS = frozenset((_VALUE_HINT, _IDENTITY_HINT, _OBJECT_HINT, _CONTAINER_HINT))
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,9 @@ def _between(what: str, old: _Argument | None, new: _Argument | None) -> Change:
     first = old.parts[0]
     by_value = isinstance(first, tuple) and first[0] in BY_VALUE
     by_identity = isinstance(first, tuple) and first[0] == "is"
-    hint = _VALUE_HINT if by_value else _IDENTITY_HINT if by_identity else _OBJECT_HINT
+    contains = all(isinstance(each.parts[0], tuple) and each.parts[0][0] in (list, tuple, dict) for each in (old, new))
+    hint = (_VALUE_HINT if by_value else _IDENTITY_HINT if by_identity
+            else _CONTAINER_HINT if contains else _OBJECT_HINT)
     return Change(what, str(old), str(new), hint)
 
 
@@ -253,7 +258,8 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
     elif kind == "keys":
         before = f"a dict with the keys {', '.join(map(describe, expected))}"
     after = f"a dict with the keys {', '.join(map(describe, found))}" if type(found) is dict else describe(found)
-    return Change(what, before, after, _OBJECT_HINT)
+    contains = kind in ("length", "keys") and isinstance(found, list | tuple | dict)
+    return Change(what, before, after, _CONTAINER_HINT if contains else _OBJECT_HINT)
 
 
 def changed_number(
