@@ -223,6 +223,11 @@ class Mode(enum.Enum):
         return TIMES["n"] > 2
 
 
+class OfText:
+    def __repr__(self):
+        return "x" * TIMES["n"]
+
+
 class Counted(type):
     def __len__(cls):
         return TIMES["n"]
@@ -233,9 +238,12 @@ class OfCounted(metaclass=Counted):
 
 
 @pytest.mark.parametrize("function", [
-    lambda x: x * len(f"{Mode.A}"), lambda x: x * len(str(Mode.B)), lambda x: x if Mode.A else x * 5,
+    lambda x: x * len(f"{Mode.A}"), lambda x: x * len(str(Mode.B)),
+    lambda x: x * len(f"{[OfText()]}"), lambda x: x * len(str([OfText()])),
+    lambda x: x * len("%s" % (Mode.A,)), lambda x: x * len("{}".format([Mode.A, OfText()])),  # noqa: UP031, UP032
+    lambda x: x if Mode.A else x * 5,
     lambda x: x * len(OfCounted),
-], ids=["formatted", "str", "bool", "metaclass"])
+], ids=["formatted", "str", "formatted list", "str of a list", "percent", "format of a list", "bool", "metaclass"])
 def test_methods_of_enumerations_and_metaclasses(function, monkeypatch):
     _as_plain_after(function, lambda: monkeypatch.setitem(TIMES, "n", 4))
 

@@ -45,7 +45,7 @@ def _change(place: Any, name: str, value: Any) -> None:
 
 #: Hooks that do what the code itself would do.
 PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("name", "call", "iterate", "mapping", "operand", "hashed", "target"), lambda value, *_: value),
+    **dict.fromkeys("name call iterate mapping operand shown hashed target".split(), lambda value, *_: value),
     "attribute": getattr,
     "item": operator.getitem,
     "binary": lambda name, one, other: OPERATORS[name](one, other),
@@ -184,6 +184,10 @@ class Interceptor:
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def shown(self, value: Any) -> Any:
+        """Return what stands for a value whose text is asked for."""
+        return self.operand(value)
 
     def hashed(self, value: Any) -> Any:
         """Return what stands for a key of a dict, or a list of the elements of a set."""

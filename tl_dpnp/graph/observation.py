@@ -21,6 +21,7 @@ from tl_dpnp.graph.breaks import Break
 from tl_dpnp.graph.class_checks import (
     COMPARED,
     SHOWN,
+    TAKEN,
     checked_classes,
     is_certain,
     is_decided_by_classes,
@@ -227,10 +228,11 @@ class Observer(ContainerReader, Interceptor):
                 self._changing(one)
             if not name.startswith("i") or name == "in":
                 self._comparing(one)
-                self._comparing(other)
+                self._comparing(other, SHOWN if type(one) is str else COMPARED)
         for value in (one, other):
+            compares = name in ("eq", "ne") or (name in ("in", "not_in") and value is one)
             if not (self.is_followed(value) or _is_known(value, COMPARED)) or (
-                isinstance(value, BY_IDENTITY) and not isinstance(value, type) and name not in ("eq", "ne")
+                isinstance(value, BY_IDENTITY) and not isinstance(value, type) and not compares
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
         if type(one) in TRACED or type(other) in TRACED:
@@ -240,11 +242,12 @@ class Observer(ContainerReader, Interceptor):
                 one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
         return super().binary(name, one, other)
 
-    def _comparing(self, value: Any) -> None:
+    def _comparing(self, value: Any, methods: frozenset[str] = COMPARED) -> None:
+        """Take in a value of which, or of whose parts, some methods run: those for comparisons, or for texts."""
         if type(value) in CONTAINERS:
             for part in value.values() if type(value) is dict else value:
-                self._comparing(part)
-        elif not _is_known(value, COMPARED):
+                self._comparing(part, methods)
+        elif not _is_known(value, methods):
             self.effect(f"a {type(value).__name__} in a container", "how it is compared is not followed")
 
     def _compared(self, value: Any) -> Any:
@@ -252,12 +255,12 @@ class Observer(ContainerReader, Interceptor):
         if is_lazy_iterable(value):
             return self._watched(value)
         if type(value) in CONTAINERS:
-            self._comparing(value)
+            self._comparing(value, TAKEN)
         return value
 
     def _watched(self, values: Any) -> Iterator[Any]:
         for value in values:
-            self._comparing(value)
+            self._comparing(value, TAKEN)
             yield value
 
     def _identified(self, value: Any) -> None:
@@ -275,6 +278,12 @@ class Observer(ContainerReader, Interceptor):
         elif not _is_known(value, SHOWN):
             self.effect(f"a {kind.__name__}", "its truth value or text is asked for, and how it is found not followed")
         return super().operand(value)
+
+    def shown(self, value: Any) -> Any:
+        """Return what stands for a value whose text is asked for."""
+        if type(value) in CONTAINERS:
+            self._comparing(value, SHOWN)
+        return self.operand(value)
 
     def hashed(self, value: Any) -> Any:
         """Return what stands for a key of a dict, or a list of the elements of a set."""
@@ -438,7 +447,7 @@ class Observer(ContainerReader, Interceptor):
     def _contained(self, kind: type, make: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
         if kind not in (*_SPREADING, slice, object):
             for value in arguments:
-                self._comparing(value)
+                self._comparing(value, COMPARED if kind in (set, frozenset) else TAKEN)
         keywords = keywords if kind is dict else {name: self.deeply(value) for name, value in keywords.items()}
         if kind in _SPREADING:
             called = kind in (map, filter)
@@ -498,12 +507,14 @@ class Observer(ContainerReader, Interceptor):
         keywords = {name: self.deeply(value) for name, value in keywords.items()}
         if function in _OF_CLASSES and len(arguments) == (1 if function is callable else 2):
             return self._of_classes(function, *arguments)
-        called = called_by(function)
+        if function is format or isinstance(getattr(function, "__self__", None), str):
+            self._comparing([*arguments, *keywords.values()], SHOWN)
+        called, holds = called_by(function), isinstance(getattr(function, "__self__", None), list | tuple | dict | set)
         given = [value for number, value in enumerate(arguments) if number != called]
         for value in (*given, *[value for name, value in keywords.items() if name != "key"]):
             if is_lazy_iterable(value):
                 self.iterate(value)
-            elif not self.is_followed(value):
+            elif not (self.is_followed(value) or (holds and _is_known(value, COMPARED))):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
         if is_pure_function(function):
             if function in _COMPARING and "key" not in keywords:

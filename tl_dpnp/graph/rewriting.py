@@ -26,7 +26,8 @@ HOOKS = {
     "iterate": "what is iterated over or unpacked",
     "mapping": "what is unpacked as keyword arguments",
     "binary": "the name of an operator, and its operands",
-    "operand": "the operand of another operator, a truth value, or what is formatted",
+    "operand": "the operand of another operator, or a truth value",
+    "shown": "what is formatted",
     "hashed": "a key of a new dict, or a list of the elements of a new set",
     "set_attribute": "a value, the object that it is assigned to, and the name of the attribute",
     "set_item": "a value, the container that it is assigned to, and the key",
@@ -276,7 +277,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         """Hook what is formatted."""
-        node.value = self.hook("operand", self.visit(node.value))
+        node.value = self.hook("shown", self.visit(node.value))
         node.format_spec = node.format_spec and self.visit(node.format_spec)
         return node
 
