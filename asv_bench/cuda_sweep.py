@@ -22,16 +22,17 @@ import torch
 
 import tl_dpnp
 
-__all__ = ["ELEMENTS", "Case", "Found", "cases_of", "sweep"]
+__all__ = ["ELEMENTS", "TOLERANCES", "TORCH", "Case", "Found", "cases_of", "sweep"]
 
 #: Types of operands and of results, by the names of the options.
 ELEMENTS = {
     "f32": ("f32", "f32"), "f64": ("f64", "f64"), "bf16": ("bf16", "f32"), "bf16-bf16": ("bf16", "bf16"),
     "f16": ("f16", "f16"),
 }
-_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+#: PyTorch's types, by their names in the language.
+TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 #: Relative errors that a result may have, by its type: the norm of the difference over that of the product in float64.
-_TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 2.0**-9, "f16": 2.0**-12}
+TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 2.0**-9, "f16": 2.0**-12}
 #: The cubes that are reported together.
 _RANGES = ((3, 16), (17, 32), (33, 48), (49, 64))
 #: Rows and columns of products with 9 quantities: the coefficients of tetrahedra of degree 1 to 7.
@@ -68,7 +69,7 @@ class Case:
     @property
     def bytes(self) -> int:
         """Bytes that one product moves."""
-        own, result = (_TORCH[name].itemsize for name in (self.element, self.result))
+        own, result = (TORCH[name].itemsize for name in (self.element, self.result))
         return (self.m * self.k + self.k * self.n) * own + (1 + self.beta) * self.m * self.n * result
 
     @property
@@ -139,7 +140,7 @@ def sweep(elements: Sequence[str], seed: int, processes: int, table: str | None 
         _least("these", small)
     if table is not None:
         Path(table).write_text("".join(f"{json.dumps(asdict(each))}\n" for each in found))
-    wrong = [each for each in found if not each.error <= _TOLERANCES[each.case.result]]
+    wrong = [each for each in found if not each.error <= TOLERANCES[each.case.result]]
     for each in wrong:
         print(f"WRONG: {each.case.types} {each.case}: error {each.error:.1e}")
     return not wrong
@@ -161,7 +162,7 @@ def _compile(case: Case) -> None:
 
 def _operands(case: Case, count: int) -> list[torch.Tensor]:
     """Return A and B of random numbers, and C of NaN, or of random numbers where beta is 1."""
-    dtype, out = _TORCH[case.element], _TORCH[case.result]
+    dtype, out = TORCH[case.element], TORCH[case.result]
     # What has its columns along memory is to PyTorch a C-ordered transpose.
     shapes = [(case.k, case.m), (case.n, case.k)]
     a, b = (torch.randn(count, *(shape if flag == "n" else shape[::-1]), device="cuda", dtype=torch.float32).to(dtype)

@@ -49,6 +49,12 @@ class SoleProduct:
         """The multiplications of one product, None where sizes are not known."""
         return None if self.sizes is None else math.prod(self.sizes)
 
+    @property
+    def accumulates(self) -> bool:
+        """Whether C := op(A) op(B) + C, by alpha and beta that are constants."""
+        factors = self.gemm.alpha, self.gemm.beta
+        return all(isinstance(each, ops.Constant) and each.value == 1 for each in factors)
+
 
 def sole_product(function: ops.Function) -> SoleProduct | None:
     """Return the one gemm of a canonical function, or None if there is more, or other operands."""

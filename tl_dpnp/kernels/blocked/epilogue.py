@@ -46,7 +46,7 @@ class Epilogue:
     `column_groups` are columns of a thread that blocks of a cluster share out.  A group has `memory` bytes for what it
     exchanges, `buffers` times; `synchronize` lets its threads wait for one another.  S is of the type `sum`, D of
     `result`.  So many `old` elements of D are on their way to a thread at a time: the loads queue behind the copies of
-    the next tile.
+    the next tile.  If these are 0, D := alpha S.
 
     Registers at the start: row, column and matrix of the part, om, on and og; the thread's first row and column in it,
     er and ec; the address of the group's memory, buffer; the warp's number in the group, member, if that has several.
@@ -114,7 +114,8 @@ class Epilogue:
         # Two elements of 16 bits that were loaded together are taken apart only when they are needed, as is one, or
         # each load would be waited for at once.
         stored = "b32" if self.result in _HALVES else self.result
-        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; .reg .{stored} old<{2 * self.old}>; .reg .b16 half; "
+        old = f".reg .{stored} old<{2 * self.old}>; " if self.old else ""
+        return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; {old}.reg .b16 half; "
                 ".reg .b32 buffer, member, into, from, fromp, rest, restp; .reg .b64 dp, dc, dr, ds, dq, dqp; "
                 ".reg .pred present, even0, even1;")
 
@@ -146,7 +147,7 @@ class Epilogue:
         offsets = [number % self.buffers * self.columns_at_once * self.column_bytes for number in range(len(chunks))]
         batches = [(number, *batch) for number, (chunk, offset) in enumerate(zip(chunks, offsets, strict=True))
                    for batch in self._batches(chunk, offset, count // self.warps // columns)]
-        ahead = self.old // (2 * self._most if self._in_pairs else self._most)
+        ahead = max(1, self.old // (2 * self._most if self._in_pairs else self._most))
         for index in range(min(ahead, len(batches))):
             lines += self._old(index, ahead, *batches[index][1:])
         for index, (number, parity, units) in enumerate(batches):
@@ -199,6 +200,8 @@ class Epilogue:
 
     def _old(self, index: int, ahead: int, parity: int, units: Sequence[_Unit]) -> list[str]:
         """Load what is in D, if it is added to."""
+        if not self.old:
+            return []
         first = index % ahead * 2 * self._most
         label = f"OLD{index}"
         lines = [f"@!keep bra {label};"]
@@ -295,6 +298,8 @@ class Epilogue:
 
     def _value(self, number: int, old: int, value: str, is_high: bool = False) -> str:
         """Compute an element of D from a sum and what was there before, maybe the upper half of a word."""
+        if not self.old:
+            return f"mul.rn.{self.sum} {value}, s{number}, $5;"
         match self.result:
             case "f16":
                 word = f"shr.u32 x, old{old}, 16;" if is_high else f"mov.b32 x, old{old};"

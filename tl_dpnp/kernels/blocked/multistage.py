@@ -2,6 +2,9 @@
 
 The copies of a tile begin before the sums of the one before are stored.  The first panel of a sum is the one that is
 not full, so that the loop over the others needs no bounds.
+
+Where D := L R + D, the sums of ``mma.sync`` begin with D: all its elements of a thread are on their way at once, to
+registers that there are anyway, while panels are waited for.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ _REGISTERS = ".reg .b32 read, write, fa, fb, fa0, fb0, left, eg, ek;"
 class MultistageProduct(BlockedProduct):
     """See `BlockedProduct`; operands and results are of one type, f32 or f64.
 
-    Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.
+    Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.  With
+    `accumulates`, alpha and beta are known to be 1.
     """
 
     warp_tile: WarpTile
     panel_depth: int
     stages: int
+    accumulates: bool = False
 
     def __str__(self) -> str:
         return f"tiles of {self.rows} x {self.columns}, {self.stages} stages of {self._stage} bytes"
@@ -66,13 +71,19 @@ class MultistageProduct(BlockedProduct):
         return max(self.stages * self._stage, size if self.has_clusters else 0)
 
     @property
+    def _begins_with_old(self) -> bool:
+        """Whether sums begin with D: lanes whose sums are in vectors along rows would load what is far apart."""
+        return self.accumulates and self.warp_tile.vector == 1
+
+    @property
     def epilogue(self) -> Epilogue:
         """Each warp has a part of the stage that no panel comes to before all sums are stored."""
         tile = self.warp_tile
+        old = 0 if self._begins_with_old else 32 if tile.size == 4 else 16
         return Epilogue(
             tile.rows, tuple(self.sums), tile.vector, tile.first_columns, self._column_groups, 1,
             self._stage // self.warps // 16 * 16, 1, "bar.warp.sync 0xffffffff;", self._sum, self.result,
-            self.rows_consecutive, self.has_clusters, old=32 if tile.size == 4 else 16)
+            self.rows_consecutive, self.has_clusters, old)
 
     @property
     def _body(self) -> list[str]:
@@ -82,7 +93,8 @@ class MultistageProduct(BlockedProduct):
             *self._reduce(32 * self.warps, "bar.sync 0;"),
             "mov.u32 om, tm; mov.u32 on, tn; mov.u32 og, tg; add.u32 tile, tile, blocks;", *self._begin(),
             "STORE: @!stored bra CLEAR;", *self._store(),
-            "CLEAR: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._clear(), "bra TILE;",
+            "CLEAR: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._clear(),
+            *(self._load_old() if self._begins_with_old else []), "bra TILE;",
         ]
 
     def _prepare(self) -> list[str]:
@@ -130,6 +142,27 @@ class MultistageProduct(BlockedProduct):
             f"add.u32 buffer, base, {(self.stages - 1) * self._stage}; "
             f"mad.lo.u32 buffer, warp, {self.epilogue.memory}, buffer;",
             *self.epilogue.store()]
+
+    def _load_old(self) -> list[str]:
+        """Load what sums begin with; of blocks that share a sum only the first one does."""
+        tile, warp_rows = self.warp_tile, self.rows // self.warp_tile.rows
+        lines = [
+            *(["setp.ne.u32 p, rank, 0; @p bra TILE;"] if self.has_clusters else []),
+            *tile.place(), f"rem.u32 x, warp, {warp_rows}; mad.lo.u32 er, x, {tile.rows}, er; add.u32 er, er, tm;",
+            f"div.u32 x, warp, {warp_rows}; mad.lo.u32 ec, x, {tile.columns}, ec; add.u32 ec, ec, tn;",
+            "cvt.u64.u32 w, er; mad.lo.s64 dp, w, $16, $15; cvt.u64.u32 w, ec; mad.lo.s64 dp, w, $17, dp;",
+            "cvt.u64.u32 w, tg; mad.lo.s64 dp, w, $18, dp; sub.s32 x, m, er; sub.s32 y, n, ec;",
+        ]
+        for column in sorted({column for _, column in self.sums}):
+            lines.append(f"setp.gt.s32 present, y, {column}; mul.lo.s64 dc, $17, {column}; add.s64 dc, dc, dp;")
+            for number, (row, other) in enumerate(self.sums):
+                if other == column:
+                    place = f"[dc+{row * tile.size}]"
+                    if not self.rows_consecutive:
+                        lines.append(f"mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;")
+                        place = "[dr]"
+                    lines.append(f"setp.gt.and.s32 q, x, {row}, present; @q ld.global.{self._sum} d{number}, {place};")
+        return lines
 
     def _to_stage(self) -> list[str]:
         return [f"add.u32 {panel.name}w, {panel.name}w0, write;" for panel in self.panels]

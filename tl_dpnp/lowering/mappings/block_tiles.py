@@ -26,11 +26,12 @@ class Tile:
     registers: int = 0
 
     def product(
-        self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool
+        self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool,
+        accumulates: bool
     ) -> MultistageProduct:
-        """Return the kernel for operands and results that lie so in memory."""
+        """Return the kernel for operands and results that lie so in memory, and for D := L R + D if it `accumulates`."""
         return MultistageProduct(self.rows, self.columns, consecutive, result, rows_consecutive, has_clusters,
-                                 self.warp_tile, self.depth, self.stages)
+                                 self.warp_tile, self.depth, self.stages, accumulates)
 
 
 _F64 = "m16n8k4_f64_f64_f64"

@@ -165,10 +165,12 @@ def find_blocking(
         return None
     registers = 0
     if (tile := _best_tile(found, device, precision)) is not None:
-        product = tile.product((left, right), found.c.type.element.name, result == "side", device.copy_engine)
+        product = tile.product((left, right), found.c.type.element.name, result == "side", device.copy_engine,
+                               found.accumulates)
         shape = _shape(product, found.c.type.element.name, unit.blocked, is_known=True)
-        # The others are for few products.
-        made = [_Made(product, shape), *made[-_OTHERS:]]
+        # Those that are smaller are for few products.
+        smaller = [each for each in made[-_OTHERS:] if each.shape.rows * each.shape.columns < tile.rows * tile.columns]
+        made = [_Made(product, shape), *smaller]
         registers = tile.registers
     shapes = tuple(each.shape for each in made)
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
@@ -234,7 +236,7 @@ def _products(
     elif a == c:
         for tile in TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:
-                yield tile.product(consecutive, c, rows_consecutive, device.copy_engine), a
+                yield tile.product(consecutive, c, rows_consecutive, device.copy_engine, found.accumulates), a
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:
