@@ -7,13 +7,12 @@ complex128 before.  Needs PyTorch and a GPU.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from typing import Any
 
 import click
 import torch
 
 import tl_dpnp
+from asv_bench.cuda_graphs import graph_of, interleaved_seconds
 
 _TYPES = {"c32": torch.complex64, "c64": torch.complex128}
 _SIZES = (8, 16, 24, 32, 48, 64)
@@ -31,26 +30,6 @@ def program(element: str, size: int) -> str:
             f"  gemm.n.n 1, %a, %b, 0, %c : {element}, {matrix}, {matrix}, {element}, {matrix}\n}}\n")
 
 
-def _graph(call: Callable[[], Any]) -> Any:
-    """Return a graph of several calls, after one that compiles what it needs."""
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(_CALLS):
-            call()
-    return graph
-
-
-def _milliseconds(graph: Any) -> float:
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return float(begin.elapsed_time(end)) / _CALLS
-
-
 def _measured(element: str, size: int) -> str:
     """Return a line for the cube of a size."""
     count = _BYTES // (3 * size * size * _TYPES[element].itemsize)
@@ -62,16 +41,16 @@ def _measured(element: str, size: int) -> str:
     half = [torch.empty(count * size * size * 3 // 2, device="cuda", dtype=_TYPES[element]) for _ in range(2)]
     # In the order of memory the language's matrices are transposes, and so B comes first.
     calls = (lambda: kernel(*arguments), lambda: torch.bmm(b, a, out=d), lambda: half[0].copy_(half[1]))
-    graphs = [_graph(call) for call in calls]
+    graphs = [graph_of(call, _CALLS) for call in calls]
     sample = slice(0, 64)
     expected = torch.bmm(b[sample].to(torch.complex128), a[sample].to(torch.complex128))
     error = float((c[sample] - expected).norm() / expected.norm())
     if not error <= _TOLERANCES[element]:
         raise SystemExit(f"{element} {size}: wrong results, {error}")
-    rounds = [[_milliseconds(graph) for graph in graphs] for _ in range(_ROUNDS)]
-    own, theirs, copied = (statistics.median(times) for times in zip(*rounds, strict=True))
-    spread = max(max(times) / min(times) for times in zip(*rounds, strict=True)) - 1
-    flops = 8 * size**3 * count / own / 1e9
+    samples = interleaved_seconds(graphs, _ROUNDS)
+    own, theirs, copied = map(statistics.median, samples)
+    spread = max(max(times) / min(times) for times in samples) - 1
+    flops = 8 * size**3 * count * _CALLS / own / 1e12
     return (f"{element} {size:3}: {theirs / own:5.2f} of torch.bmm, {copied / own:5.2f} of a copy, "
             f"{flops:5.1f} TFLOP/s, spread {spread:.0%}; {kernel.signatures[0].form} form")
 

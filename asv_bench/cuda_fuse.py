@@ -39,28 +39,6 @@ def _namespace() -> str:
     return "cuda"
 
 
-def _graph(call: Callable[[], Any]) -> Any:
-    import torch
-
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(_CALLS):
-            call()
-    return graph
-
-
-def _seconds(graph: Any) -> float:
-    import torch
-
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return float(begin.elapsed_time(end)) * 1e-3 / _CALLS
-
-
 def _host_seconds(call: Callable[[], Any]) -> float:
     import torch
 
@@ -110,6 +88,8 @@ def _case(name: str, batch: int, element: str, small: int, compared: Sequence[st
     """Measure one program; compilation goes on beside that of others, measurements do not."""
     import torch
 
+    from asv_bench.cuda_graphs import graph_of, interleaved_seconds
+
     torch._dynamo.config.recompile_limit = 64
     torch.backends.cuda.matmul.allow_tf32 = False
     ways, backend = _compiled(name, batch, element, compared)
@@ -130,13 +110,13 @@ def _case(name: str, batch: int, element: str, small: int, compared: Sequence[st
                 call()
         with _LOCK.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            graphs = {way: _graph(call) for way, call in ways.items()}
-            rounds = [[_seconds(graph) for graph in graphs.values()] for _ in range(_ROUNDS)]
+            graphs = [graph_of(call, _CALLS) for call in ways.values()]
+            samples = interleaved_seconds(graphs, _ROUNDS)
             host = [[_host_seconds(call) for call in hosts.values()] for _ in range(3)]
     programs = [program for each in backend.compilations for program in each.programs.values()]
     return {
         "name": name, "errors": errors, "first": begin,
-        "seconds": dict(zip(ways, map(statistics.median, zip(*rounds, strict=True)), strict=True)),
+        "seconds": {way: statistics.median(times) / _CALLS for way, times in zip(ways, samples, strict=True)},
         "host": dict(zip(ways, map(statistics.median, zip(*host, strict=True)), strict=True)),
         "kernels": sum(len(program.kernels) for program in programs),
         "left": sorted({left.name for program in programs for left in program.planned.left}),

@@ -11,40 +11,19 @@ import random
 import re
 import statistics
 import time
-from collections.abc import Callable
-from typing import Any
 from unittest import mock
 
 import click
 import torch
 
 import tl_dpnp
+from asv_bench.cuda_graphs import graph_of, interleaved_seconds
 from asv_bench.cuda_sweep import Case
 
 #: Those of which sums of products of small integers are exact: operands of bf16 have results in f32.
 _TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
-_LEAST, _MOST, _BYTES, _ROUNDS, _CALLS = 3, 64, 300_000_000, 7, 3
-
-
-def _graph(call: Callable[[], None]) -> Any:
-    """Return a graph of several calls, after some that compile what they need."""
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(_CALLS):
-            call()
-    return graph
-
-
-def _milliseconds(graph: Any) -> float:
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return float(begin.elapsed_time(end))
+#: Sizes, bytes of a case, rounds, calls of a graph, and those before, which have kernels made.
+_LEAST, _MOST, _BYTES, _ROUNDS, _CALLS, _BEFORE = 3, 64, 300_000_000, 7, 3, 3
 
 
 def _measure(case: Case, kernel: tl_dpnp.Kernel, general: tl_dpnp.Kernel) -> tuple[float, float, float]:
@@ -61,9 +40,9 @@ def _measure(case: Case, kernel: tl_dpnp.Kernel, general: tl_dpnp.Kernel) -> tup
     if not torch.equal(c.double(), torch.bmm(b.double(), a.double())):
         raise SystemExit(f"{case.element} {case}: wrong results")
     written = tl_dpnp.compile(case.source, target="cuda")
-    graphs = [_graph(lambda each=each: each(*arguments)) for each in (written, kernel, general)]  # type: ignore[misc]
-    rounds = [[_milliseconds(graph) for graph in graphs] for _ in range(_ROUNDS)]
-    known, specialized, any_sizes = map(statistics.median, zip(*rounds, strict=True))
+    graphs = [graph_of(lambda each=each: each(*arguments), _CALLS, _BEFORE)  # type: ignore[misc]
+              for each in (written, kernel, general)]
+    known, specialized, any_sizes = map(statistics.median, interleaved_seconds(graphs, _ROUNDS))
     return known / specialized, known / any_sizes, first
 
 

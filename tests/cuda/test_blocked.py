@@ -15,6 +15,7 @@ from tests.cuda.test_tiled import TRANSPOSES, only, source
 from tests.cuda.test_variants import bound
 from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
+from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW
 from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
@@ -104,6 +105,37 @@ def test_sums_and_what_they_are_added_to_have_room_in_registers(columns, result,
     program = Program(parse(source("bf16", result, sizes=(157, 177, 84), batched="ABC", beta="1.0")).functions[0])
     compiled = compile_program(program, H200, LoweringOptions(form="blocked"), None)
     assert link(compiled, H200).resources.stack <= 24
+
+
+@pytest.mark.parametrize("sizes", [(256, 128, 90), (150, 150, 150), (96, 64, 200), (120, 9, 120)])
+def test_sums_of_f64_begin_with_what_they_are_added_to(sizes):
+    """So it takes no registers of its own; with a factor it does, and is loaded later."""
+    def resources_of(beta):
+        program = Program(parse(source("f64", "f64", sizes=sizes, batched="ABC", beta=beta)).functions[0])
+        compiled = compile_program(program, H200, LoweringOptions(form="blocked"), None)
+        return compiled.binary.decode(), link(compiled, H200).resources
+
+    ptx, resources = resources_of("1.0")
+    assert "ld.global.f64 d0" in ptx
+    assert "ld.global.f64 old" not in ptx
+    assert resources.stack <= 24
+    other, _ = resources_of("0.5")
+    assert "ld.global.f64 d0" not in other
+    assert "ld.global.f64 old" in other
+
+
+@pytest.mark.parametrize(("sizes", "tile"), [
+    ((250, 120, 90), (128, 64)), ((90, 250, 100), (96, 64)), ((150, 150, 150), (80, 64)), ((64, 240, 100), (64, 80)),
+    ((240, 9, 130), (64, 32)), ((10, 190, 120), (32, 64)),
+])
+def test_batches_of_f64_have_tiles_that_they_fill(sizes, tile):
+    kernel = tl_dpnp.compile(source("f64", "f64", sizes=sizes, batched="ABC"), target="cuda", cache=False)
+    plan = kernel.lower(H200).plan
+    assert plan.form == "blocked"
+    assert (plan.blocks.shapes[0].rows, plan.blocks.shapes[0].columns) == tile
+    assert plan.blocks.choice(*sizes, 10000, _units) == (0, 1)
+    assert plan.blocks.choice(*sizes, 1, _units) != (0, 1)
+    assert LaunchPlan.from_json(plan.to_json()) == plan
 
 
 def test_pairs_that_are_added_to_stay_in_words_until_they_are_needed():
@@ -311,6 +343,46 @@ def test_known_sizes(element, result, transposes):
             (a, plain(element)), (b, plain(element)), (c if beta else np.full_like(c, np.nan), result))]
         kernel(1.0, beta, *given)
         assert torch.equal(given[2].movedim(-1, 0).cpu(), expected), (m, n, k, beta)
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("tile", [*BATCHES["f64"], *FEW["f64"]], ids=lambda tile: f"{tile.rows}x{tile.columns}")
+def test_tiles_of_batches_of_f64(tile, transposes, monkeypatch):
+    """Sums begin with C where alpha and beta are 1, in the first block of those that share them."""
+    monkeypatch.setattr("tl_dpnp.lowering.mappings.blocked._best_tile", lambda *_: tile)
+    generator = np.random.default_rng(13)
+    for (m, n, k), factors, parts in itertools.product(((131, 67, 75),), ((1.0, 0.0), (1.0, 1.0), (2.0, 1.0)), (1, 3)):
+        monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(0, parts): chosen)
+        shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+        a, b, c = (generator.integers(-3, 4, (5, *shape)).astype(np.float64) for shape in shapes)
+        alpha, beta = map(str, factors)
+        kernel = tl_dpnp.compile(source("f64", "f64", transposes, alpha, beta, sizes=(m, n, k), batched="ABC"),
+                                 target="cuda", form="blocked", cache=False)
+        given = [Layout().place(values, "f64").movedim(0, -1)
+                 for values in (a, b, c if factors[1] else np.full_like(c, np.nan))]
+        kernel(*factors, *given)
+        expected = torch.from_numpy(expected_of(transposes, factors, a, b, c))
+        assert torch.equal(given[2].movedim(-1, 0).cpu(), expected), (factors, parts)
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+def test_few_products_and_many(transposes, beta):
+    generator = np.random.default_rng(17)
+    m, n, k = 45, 37, 29
+    shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
+    kernel = tl_dpnp.compile(source("f64", "f64", transposes, "1.0", str(beta), sizes=(m, n, k), batched="ABC"),
+                             target="cuda")
+    for groups in (1, 16, 2000):
+        a, b, c = (generator.integers(-3, 4, (groups, *shape)).astype(np.float64) for shape in shapes)
+        given = [Layout().place(values, "f64").movedim(0, -1)
+                 for values in (a, b, c if beta else np.full_like(c, np.nan))]
+        kernel(1.0, beta, *given)
+        expected = torch.from_numpy(expected_of(transposes, (1.0, beta), a, b, c))
+        assert torch.equal(given[2].movedim(-1, 0).cpu(), expected), groups
+    assert {signature.form for signature in kernel.signatures} == {"blocked", "staged"}
 
 
 @on_device

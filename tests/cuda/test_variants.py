@@ -13,6 +13,7 @@ from tests.cuda.staged_programs import CASES
 from tests.cuda.test_tiled import TRANSPOSES, source
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.device import H200
+from tl_dpnp.lowering.plan import BlockPlan
 from tl_dpnp.lowering.variants import Variant
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import ArrayView
@@ -53,7 +54,7 @@ def bound(kernel, sizes, pads, displaced, groups):
         strides = [1]
         for number, size in enumerate(shape[:-1]):
             strides.append(strides[-1] * size + (pads[parameter.name] if number == 0 else 0))
-        dtype = np.dtype({2: "uint16", 4: "float32"}[parameter.type.element.bytes])
+        dtype = np.dtype({2: "uint16", 4: "float32", 8: "float64"}[parameter.type.element.bytes])
         address = 4096 + displaced[parameter.name]
         view = ArrayView(None, address, shape, tuple(strides), dtype, cuda_device(0), True)
         arguments.append(MemrefArgument(view, tuple(strides)))
@@ -147,7 +148,24 @@ def test_a_form_that_was_asked_for_is_compiled_for_calls_that_it_takes(compilati
     assert compilations == []
 
 
-def test_other_programs_have_one_variant():
+def test_other_programs_have_one_variant_for_many_groups():
     for case in CASES.values():
         kernel = tl_dpnp.compile(case.source, target="cuda", precision=case.precision, cache=False)
-        assert kernel._overloads.variants(H200) == (Variant(None),)
+        *others, last = kernel._overloads.variants(H200)
+        assert last == Variant(None)
+        assert all(isinstance(other.condition, BlockPlan) and other.condition.is_for_few for other in others)
+        assert not others or "f64" in case.name
+
+
+@pytest.mark.parametrize(("element", "size", "groups", "form"), [
+    ("f64", 32, 1, "blocked"), ("f64", 32, 132, "blocked"), ("f64", 32, 133, "staged"), ("f64", 12, 1, "staged"),
+    ("f32", 32, 1, "staged"), ("f64", 100, 1000, "blocked"),
+])
+def test_few_products_of_f64_are_shared_out(compilations, element, size, groups, form):
+    """No more than there are multiprocessors; a kernel that is made before there is a call is for many."""
+    kernel = tl_dpnp.compile(source(element, element, "n.t", sizes=(size,) * 3, batched="ABC"), target="cuda",
+                             cache=False)
+    none = dict.fromkeys("ABC", 0)
+    call = bound(kernel, dict.fromkeys("ABC", (size, size)), none, none, groups)
+    assert kernel.prepare(call, cuda_device(0)).form == form
+    assert kernel.lower(H200).plan.form == ("blocked" if size == 100 else "staged")

@@ -202,8 +202,8 @@ class BlockPlan:
 
     `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
     `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
-    multiplications run in another form.  Up to `most_parts` blocks share the sums of a tile, where that gains more than
-    the factor `worth_sharing`.
+    multiplications run in another form, and, where it `is_for_few`, more of them than there are multiprocessors.  Up to
+    `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.
     """
 
     left: MatrixSides
@@ -215,6 +215,7 @@ class BlockPlan:
     least: int
     most_parts: int
     worth_sharing: float
+    is_for_few: bool = False
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""

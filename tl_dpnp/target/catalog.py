@@ -118,7 +118,9 @@ HOPPER = Multiprocessor(
             TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
         ),
-        # On an H100, by batches of one or two tiles a side, n.n with sums of 80 and 160.
+        # On an H100: those of f32 by batches of one or two tiles a side, n.n with sums of 80 and 160; those of f64 by 61
+        # shapes of batches that were drawn, 36 from 65 to 256 and 25 with fewer rows or columns, all transposes, beta 0
+        # and 1; that of 32 x 16 by few products of 24 to 64 cubed.
         known_speeds=(
             TileSpeed("f32", 128, 128, 104, 2, 0.8, 6100), TileSpeed("f32", 128, 64, 98, 3, 0.6, 2250),
             TileSpeed("f32", 96, 64, 92, 4, 0.6, 2050), TileSpeed("f32", 64, 96, 89, 3, 0.6, 2550),
@@ -126,6 +128,11 @@ HOPPER = Multiprocessor(
             TileSpeed("f32", 48, 128, 85, 4, 0.6, 2350), TileSpeed("f32", 80, 128, 88, 3, 0.6, 5100),
             TileSpeed("f32", 128, 80, 89, 3, 0.6, 5050), TileSpeed("f32", 80, 64, 75, 6, 0.5, 2150),
             TileSpeed("f32", 64, 80, 77, 6, 0.5, 2200),
+            TileSpeed("f64", 128, 64, 109, 2, 0.7, 3600), TileSpeed("f64", 96, 64, 106, 2, 0.7, 2700),
+            TileSpeed("f64", 80, 64, 97, 2, 0.7, 2100), TileSpeed("f64", 64, 80, 114, 2, 0.7, 3400),
+            TileSpeed("f64", 64, 64, 97, 2, 0.8, 2150), TileSpeed("f64", 64, 32, 68, 4, 0.8, 900),
+            TileSpeed("f64", 32, 64, 72, 4, 0.8, 890), TileSpeed("f64", 32, 32, 49, 5, 0.85, 440),
+            TileSpeed("f64", 32, 16, 20, 2, 0.9, 100),
         )),
 )
 #: The first compute capability whose tensor cores compute single large products by tiles of loop nests: those tiles

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
@@ -29,9 +30,8 @@ _BATCH = 16
 #: Bytes of shared memory in which a warpgroup exchanges sums: 16 columns of them, twice.
 _EXCHANGED = 2 * 16 * 288
 #: Registers of a thread, of which there are 512 (CUDA C++ Programming Guide, "Technical Specifications per Compute
-#: Capability"), and what it takes of them besides sums and what these are added to, by the assembler's report.  More go
-#: to local memory, for which operands leave next to nothing of the L1 cache.
-_OF_THREAD, _OTHERS = 128, 24
+#: Capability").
+_OF_THREAD = 128
 _REGISTERS = """.reg .b32 barrier, stage, phase, full, empty, used, left, right, group, loader, lu, ru, bars, ka;
 .reg .pred one, even, e0, e1, f0, f1;
 .reg .b64 da, db, ha, hb, lp, rp, lo, ro, here, next;"""
@@ -51,7 +51,13 @@ class _Side:
 
 @dataclass(frozen=True)
 class WarpgroupProduct(BlockedProduct):
-    """See `BlockedProduct`; operands are f16, bf16, or f32 that is rounded to tf32, sums are f32."""
+    """See `BlockedProduct`; operands are f16, bf16, or f32 that is rounded to tf32, sums are f32.
+
+    A thread takes so many `other_registers` besides sums and what these are added to, by the assembler's report.  More
+    than there are go to local memory, for which operands leave next to nothing of the L1 cache.
+    """
+
+    other_registers: ClassVar[int] = 24
 
     element: str
     shared_memory: int
@@ -101,7 +107,7 @@ class WarpgroupProduct(BlockedProduct):
     @cached_property
     def epilogue(self) -> Epilogue:
         """Each warpgroup exchanges its sums, while panels of the next tile come."""
-        free = _OF_THREAD - _OTHERS - self._row.words
+        free = _OF_THREAD - self.other_registers - self._row.words
         return Epilogue(
             _GROUP_ROWS, tuple(self.sums), 1, (4, 2), self._column_groups, THREADS // LANES, _EXCHANGED, 2,
             f"bar.sync barrier, {THREADS};", self._sum, self.result, self.rows_consecutive, self.has_clusters,

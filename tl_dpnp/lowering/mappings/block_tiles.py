@@ -8,7 +8,7 @@ from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 
-__all__ = ["BATCHES", "TILES", "Tile"]
+__all__ = ["BATCHES", "FEW", "TILES", "Tile"]
 
 
 @dataclass(frozen=True)
@@ -63,5 +63,19 @@ BATCHES = {
         Tile(128, 80, MultiplyAdds(32, 80, 8, 4), stages=3, registers=168),
         Tile(80, 64, MultiplyAdds(80, 32, 4, 8), stages=3, registers=168),
         Tile(64, 80, MultiplyAdds(32, 80, 8, 4), stages=3, registers=168),
+    ),
+    "f64": (
+        Tile(128, 64, TensorCores(64, 32, _F64), stages=3), Tile(96, 64, TensorCores(48, 32, _F64), stages=3),
+        Tile(80, 64, TensorCores(80, 16, _F64), stages=3), Tile(64, 80, TensorCores(16, 80, _F64), stages=3),
+        Tile(64, 64, TensorCores(32, 32, _F64)), Tile(64, 32, TensorCores(16, 32, _F64), stages=3, registers=128),
+        Tile(32, 64, TensorCores(32, 16, _F64), stages=3, registers=128),
+        Tile(32, 32, TensorCores(16, 16, _F64), stages=3, registers=96),
+    ),
+}
+#: For batches of fewer products than there are multiprocessors, which had better share each out.  Sums up to 64 have
+#: room as a whole in the second one.
+FEW = {
+    "f64": (
+        Tile(32, 32, TensorCores(16, 16, _F64), stages=3), Tile(32, 16, TensorCores(16, 8, _F64), stages=5),
     ),
 }

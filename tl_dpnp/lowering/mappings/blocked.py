@@ -20,7 +20,7 @@ from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Constant, Evaluate, Expression, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.mappings.block_tiles import BATCHES, TILES, Tile
+from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW, TILES, Tile
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
@@ -32,14 +32,17 @@ from tl_dpnp.target.multiprocessor import BlockedNumbers
 
 __all__ = ["Blocked", "find_blocking"]
 
-#: Multiplications from which one product is worth a kernel that fills a GPU.
-_LEAST = 1 << 18
+#: Multiplications from which one product is worth a kernel that fills a GPU; those of a batch where operands have no
+#: room in the staged form, and those of few products where they have.  The last two were measured with f64, whose
+#: tiles are small enough.
+_LEAST, _LEAST_OF_BATCH, _LEAST_OF_FEW = 1 << 18, 1 << 16, 1 << 13
 _LANES = 32
 #: What neighbours of a matrix are apart along: the side of the result, or the rows of that, the other mode, the batch.
 _ALONG = ("side", "other", "batch")
 
 
-#: How many tiles for any sizes a kernel for a batch of known sizes has as well: the smallest ones.
+#: How many tiles for any sizes a kernel for a batch of known sizes has as well, where there are none for few products:
+#: the smallest ones.
 _OTHERS = 2
 _HALVES = ("f16", "bf16")
 #: Rows of a tile of warpgroups, and its columns.
@@ -64,9 +67,15 @@ class Blocked(Mapping):
         options = analysis.options
         if options.schedules or options.debug:
             return None
-        is_small = isinstance(other, Persistent) and not _is_slow(other, analysis.function)
-        least = 0 if options.form == cls.form else LARGE if is_small else _LEAST
-        return find_blocking(analysis.function, analysis.device, least, options.precision)
+        least = 0 if options.form == cls.form else _least(other, analysis)
+        found = find_blocking(analysis.function, analysis.device, least, options.precision)
+        if found is None and options.form is None and isinstance(other, Persistent):
+            found = find_blocking(analysis.function, analysis.device, _LEAST_OF_FEW, options.precision, is_for_few=True)
+        return found
+
+    @property
+    def awaits_call(self) -> bool:
+        return self.plan.is_for_few
 
     def __str__(self) -> str:
         return f"blocked form, by {', or '.join(map(str, self.products))}"
@@ -129,6 +138,15 @@ class Blocked(Mapping):
         return type_
 
 
+def _least(other: Mapping, analysis: Analysis) -> int:
+    """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
+    if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
+        return LARGE
+    found = sole_product(analysis.function)
+    tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
+    return _LEAST if found is None or tile is None or found.elements[0].name not in FEW else _LEAST_OF_BATCH
+
+
 def _is_slow(staged: Persistent, function: ops.Function) -> bool:
     """Whether register tiles of the staged form multiply elements of 16 bits, which are made f32 for each term."""
     found = sole_product(function)
@@ -137,11 +155,12 @@ def _is_slow(staged: Persistent, function: ops.Function) -> bool:
 
 
 def find_blocking(
-    function: ops.Function, device: Device, least: int, precision: Precision
+    function: ops.Function, device: Device, least: int, precision: Precision, is_for_few: bool = False
 ) -> Blocked | None:
     """Return how a canonical function runs in the blocked form on a device, or None where it cannot.
 
-    Products of fewer than `least` multiplications have another form.  `precision` is what products of f32 may lose.
+    Products of fewer than `least` multiplications have another form, and, where it `is_for_few`, batches of more
+    products than there are multiprocessors.  `precision` is what products of f32 may lose.
     """
     unit = device.multiprocessor
     if unit is None or not device.asynchronous_copies:
@@ -161,22 +180,23 @@ def find_blocking(
     made = [_Made(product, _shape(product, operands, unit.blocked))
             for product, operands in _products(found, (left, right), result == "side", device, precision)
             if product.used_memory <= device.local_memory]
-    if not made:
+    tile, element = _best_tile(found, device, precision), found.c.type.element.name
+    if not made or (is_for_few and (tile is None or element not in FEW)):
         return None
     registers = 0
-    if (tile := _best_tile(found, device, precision)) is not None:
-        product = tile.product((left, right), found.c.type.element.name, result == "side", device.copy_engine,
-                               found.accumulates)
-        shape = _shape(product, found.c.type.element.name, unit.blocked, is_known=True)
+    if tile is not None:
+        chosen = []
+        for each in (tile, *FEW.get(element, ())):
+            product = each.product((left, right), element, result == "side", device.copy_engine, found.accumulates)
+            chosen.append(_Made(product, _shape(product, element, unit.blocked, is_known=True)))
         # Those that are smaller are for few products.
-        smaller = [each for each in made[-_OTHERS:] if each.shape.rows * each.shape.columns < tile.rows * tile.columns]
-        made = [_Made(product, shape), *smaller]
-        registers = tile.registers
+        smaller = [each for each in chosen[1:] or made[-_OTHERS:] if each.area < chosen[0].area]
+        made, registers = [chosen[0], *smaller], tile.registers
     shapes = tuple(each.shape for each in made)
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
     most_parts = PARTS[-1] if device.copy_engine else 1
     plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
-                     unit.blocked.worth_sharing)
+                     unit.blocked.worth_sharing, is_for_few)
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
     return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
                    factor=type_, registers=registers)
@@ -188,6 +208,11 @@ class _Made:
 
     product: BlockedProduct
     shape: BlockShape
+
+    @property
+    def area(self) -> int:
+        """Elements of a tile."""
+        return self.shape.rows * self.shape.columns
 
 
 def _best_tile(found: SoleProduct, device: Device, precision: Precision) -> Tile | None:

@@ -32,8 +32,11 @@ class Divided(WorkItem):
 
     form = "divided"
     purpose = "one product of known sizes on CPUs, without schedules,"
-    awaits_call = True
     function: ops.Function
+
+    @property
+    def awaits_call(self) -> bool:
+        return True
 
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Divided | None:

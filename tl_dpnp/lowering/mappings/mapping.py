@@ -31,14 +31,12 @@ __all__ = ["LoopMapping", "Mapping"]
 class Mapping(ABC):
     """A mapping as it is for one program on one device; as text it is what a kernel's source begins with.
 
-    `layout` says how the work-items share loops, and `is_given` that attributes chose it.  With `awaits_call`, a kernel
-    that is made before there is a call has another mapping.  `purpose` is what error messages say that it is for, where
-    it is not for all programs; "attributes and debug=True" follow.
+    `layout` says how the work-items share loops, and `is_given` that attributes chose it.  `purpose` is what error
+    messages say that it is for, where it is not for all programs; "attributes and debug=True" follow.
     """
 
     form: ClassVar[Form]
     purpose: ClassVar[str] = ""
-    awaits_call: ClassVar[bool] = False
     layout: SubgroupLayout = field(default_factory=SubgroupLayout)
     is_given: bool = False
 
@@ -46,6 +44,11 @@ class Mapping(ABC):
     def frame(self) -> Frame:
         """How kernels are launched."""
         return FRAMES[self.form]
+
+    @property
+    def awaits_call(self) -> bool:
+        """Whether a kernel that is made before there is a call has another mapping."""
+        return False
 
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Mapping | None:

@@ -41,11 +41,13 @@ def _product(blocks: BlockPlan, call: BoundCall) -> tuple[int, int, int]:
     return result[rows], result[1 - rows], left[1 - blocks.left.side_mode]  # type: ignore[return-value]
 
 
-def misfit(blocks: BlockPlan, call: BoundCall) -> str | None:
-    """Return what hinders a call from the blocked form, or None if nothing does."""
+def misfit(blocks: BlockPlan, call: BoundCall, units: int) -> str | None:
+    """Return what hinders a call from the blocked form on so many multiprocessors, or None if nothing does."""
     m, n, k = _product(blocks, call)
     if m * n * k < max(1, blocks.least):
         return f"products of {m} x {n} x {k} are too small"
+    if blocks.is_for_few and call.groups > units:
+        return f"{call.groups} products are more than {units} multiprocessors"
     if not blocks.result.is_batched and call.groups != 1:
         return f"{call.groups} work-groups have one result"
     if max(m, n, k, *(shape.tiles(m, n) * call.groups * PARTS[-1] for shape in blocks.shapes)) > _MOST:

@@ -72,7 +72,7 @@ class CudaPlatform:
 
     def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: Device) -> str | None:
         if isinstance(condition, BlockPlan):
-            return blocks.misfit(condition, call)
+            return blocks.misfit(condition, call, device.compute_units)
         assert isinstance(condition, TilePlan)
         return tiles.misfit(condition, binding, call)
 
