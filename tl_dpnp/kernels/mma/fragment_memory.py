@@ -16,6 +16,7 @@ from tl_dpnp.kernels.llvm import I64, constant, index
 from tl_dpnp.kernels.mma.fragment_code import Registers, convert_fragment, held_type
 from tl_dpnp.kernels.mma.fragments import Fragment, Layout
 from tl_dpnp.kernels.mma.operands import lane_place
+from tl_dpnp.kernels.targets.nvvm import load_where
 
 __all__ = ["MatrixPart", "load_fragment", "store_fragment"]
 
@@ -40,7 +41,9 @@ def load_fragment(b: ir.IRBuilder, registers: Registers, fragment: Fragment, par
     held = _as_accessed(fragment, part)
 
     def runs(access: _Access, block: _Block) -> None:
-        registers.put(b, held, block, b.load(access.run_pointer(block), align=access.run_bytes))
+        pointer, condition = access.run_pointer(block), access.inside(block, 0)
+        value = b.load(pointer, align=access.run_bytes) if condition is None else load_where(b, condition, pointer)
+        registers.put(b, held, block, value)
 
     def elements(access: _Access, block: _Block) -> None:
         registers.put(b, held, block, constant(held_type(held), 0))
@@ -61,7 +64,8 @@ def store_fragment(b: ir.IRBuilder, registers: Registers, fragment: Fragment, pa
         convert_fragment(b, registers, fragment, held)
 
     def runs(access: _Access, block: _Block) -> None:
-        b.store(registers.get(b, held, block), access.run_pointer(block), align=access.run_bytes)
+        with access.where_inside(block, 0):
+            b.store(registers.get(b, held, block), access.run_pointer(block), align=access.run_bytes)
 
     def elements(access: _Access, block: _Block) -> None:
         for place in range(held.layout.run):
@@ -141,7 +145,7 @@ def _by_paths(
 ) -> None:
     """Emit the access to all blocks: by runs where that can be, and with checks only where the part sticks out.
 
-    There runs are accessed that are inside as a whole, and the elements of others one by one.
+    There, too, elements go by runs where no run is inside in part.
     """
     layout = fragment.layout
     g, t = lane_place(b)
@@ -150,7 +154,7 @@ def _by_paths(
     offsets = [b.mul(place, stride) for place, stride in zip(lane, part.strides, strict=True)]
     access = _Access(b, fragment, part, b.gep(part.pointer, [b.add(*offsets)]), (lane[0], lane[1]), False)
 
-    def every(one: Callable[[_Access, _Block], None], access: _Access = access) -> None:
+    def every(one: Callable[[_Access, _Block], None], access: _Access) -> None:
         for block in fragment.blocks:
             one(access, block)
 
@@ -161,39 +165,31 @@ def _by_paths(
         odd = b.and_(b.or_(b.ptrtoint(part.pointer, I64), across), index(access.run_bytes - 1))
         may_run = b.icmp_unsigned("==", odd, index(0))
 
-    def whole() -> None:
+    def paths(access: _Access, may_run: ir.Value | None) -> None:
         if may_run is None:
-            every(elements)
+            every(elements, access)
             return
         with b.if_else(may_run) as (then, otherwise):
             with then:
-                every(runs)
+                every(runs, access)
             with otherwise:
-                every(elements)
+                every(elements, access)
 
-    def edge(access: _Access, block: _Block) -> None:
-        ends = [access.inside(block, place) for place in (0, layout.run - 1)]
-        if may_run is None or ends[0] is None:
-            elements(access, block)
-            return
-        with b.if_else(b.and_(may_run, b.and_(*ends))) as (then, otherwise):
-            with then:
-                runs(access, block)
-            with otherwise:
-                elements(access, block)
-
-    inside = None
-    for bounds, extent in zip(part.bounds, (fragment.rows, fragment.columns), strict=True):
+    inside, are_whole = None, may_run
+    for axis, (bounds, extent) in enumerate(zip(part.bounds, (fragment.rows, fragment.columns), strict=True)):
         if bounds is not None:
             first, size = bounds
             last = b.add(first, index(extent))
             fits = b.and_(b.icmp_signed(">=", first, index(0)), b.icmp_signed("<=", last, size))
             inside = fits if inside is None else b.and_(inside, fits)
+            if axis == layout.axis and may_run is not None:
+                rest = b.and_(b.or_(first, size), index(layout.run - 1))
+                are_whole = b.and_(may_run, b.icmp_unsigned("==", rest, index(0)))
     if inside is None:
-        whole()
+        paths(access, may_run)
         return
     with b.if_else(inside) as (then, otherwise):
         with then:
-            whole()
+            paths(access, may_run)
         with otherwise:
-            every(edge, replace(access, is_checked=True))
+            paths(replace(access, is_checked=True), are_whole)

@@ -15,11 +15,14 @@ from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes, un
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Nvvm", "asm", "special_register"]
+__all__ = ["Nvvm", "asm", "load_where", "special_register"]
 
 _I16 = ir.IntType(16)
 _LETTERS = "xy"
 _SPACES = {1: "global", 3: "shared"}
+#: The constraint, the type and the zero of what registers hold.
+_WORDS = {"i16": ("h", "b16", "0"), "i32": ("r", "b32", "0"), "i64": ("l", "b64", "0"),
+          "float": ("f", "f32", "0f00000000"), "double": ("d", "f64", "0d0000000000000000")}
 #: libdevice's functions for f64; those for f32 end in f.  min and max follow IEEE 754 minNum and maxNum.
 _LIBDEVICE = {
     **{name: name for name in (
@@ -174,6 +177,32 @@ class Nvvm:
     ) -> ir.Value:
         pair = builder.cmpxchg(pointer, expected, new, "monotonic", "monotonic")
         return builder.extract_value(pair, 0)
+
+
+def load_where(builder: ir.IRBuilder, condition: ir.Value, pointer: ir.Value) -> ir.Value:
+    """Return what a pointer points to where a condition holds, else zeros, without a branch.
+
+    It is a number of 16 to 64 bits, or a vector of up to 16 bytes, at a multiple of its size.
+    Source: PTX ISA 9.0, sections 9.7.9.8 (ld) and 9.3 (Predicated Execution).
+    """
+    type_ = pointer.type.pointee
+    element, count = (type_.element, type_.count) if isinstance(type_, ir.VectorType) else (type_, 1)
+    letter, kind, zero = _WORDS[str(element)]
+    results = [f"${place}" for place in range(count)]
+    target = results[0] if count == 1 else f"{{{', '.join(results)}}}"
+    zeros = " ".join(f"@!p mov.{kind} {result}, {zero};" for result in results)
+    vector = "" if count == 1 else f".v{count}"
+    text = (f"{{ .reg .pred p; setp.ne.u32 p, ${count + 1}, 0; {zeros} "
+            f"@p ld.{_SPACES[pointer.type.addrspace]}{vector}.{kind} {target}, [${count}]; }}")
+    constraints = ",".join([f"={letter}"] * count + [_address(pointer), "r", "~{memory}"])
+    arguments = [_integer(builder, pointer), builder.zext(condition, I32)]
+    if count == 1:
+        return asm(builder, text, constraints, element, arguments)
+    found = asm(builder, text, constraints, ir.LiteralStructType([element] * count), arguments)
+    result: ir.Value = undefined(type_)
+    for place in range(count):
+        result = builder.insert_element(result, builder.extract_value(found, place), ir.Constant(I32, place))
+    return result
 
 
 def special_register(builder: ir.IRBuilder, name: str) -> ir.Value:
