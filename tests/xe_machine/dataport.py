@@ -54,8 +54,8 @@ def _oword_block(send: Send, count: int, space: str, in_owords: bool) -> Step:
         if mask is not None and not mask.any():
             return
         registers = thread.registers
-        header = registers.take(send.address, 12, "the header of a message")
-        offset = int(header.view(np.uint32)[2]) * (_OWORD if in_owords else 1)
+        header = registers.take(send.address, 4, "the header of a message", start=8)
+        offset = int(header.view(np.uint32)[0]) * (_OWORD if in_owords else 1)
         if send.result is None or send.returned != -(-size // registers.width):
             raise MachineError(f"{size} bytes in a message of {send.returned} registers")
         values, valid = thread.load(space, np.array([offset], np.uint64), size)

@@ -66,9 +66,9 @@ class Registers:
         self.data[begin : begin + len(data)] = data
         self.valid[begin : begin + len(data)] = True
 
-    def take(self, number: int, size: int, what: str) -> np.ndarray:
-        """Return so many bytes from a register on; raises `MachineError` unless all of them have a value."""
-        begin = number * self.width
+    def take(self, number: int, size: int, what: str, start: int = 0) -> np.ndarray:
+        """Return so many bytes from byte `start` of a register on; raises `MachineError` unless all have a value."""
+        begin = number * self.width + start
         if begin + size > self.accumulators:
             raise MachineError(f"{what} goes beyond the last register")
         if not self.valid[begin : begin + size].all():

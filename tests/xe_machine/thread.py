@@ -23,8 +23,8 @@ _HALF = 16
 #: Dependencies between instructions, and notes for the hardware's front end; they change no result.
 _OPTION = re.compile(r"(?:[AFILM]?@\d|\$\d+(?:\.(?:src|dst))?|Compacted|Atomic|AccWrEn|EOT|Switch|NoPreempt)")
 _ORDER = ("nop", "allrd", "allwr")
-#: Where the thread count is in the payload of a barrier, and in the registers that a thread begins with.
-_COUNTS, _PRODUCERS = 10, 11
+#: Where the payload of a barrier has the number of threads, twice.
+_COUNTS = 10
 _WAITING = -1
 #: A bit that the compiler sets in addresses of local memory, so that none is 0; hardware has the lower ones only.
 #: Source: the Intel Graphics Compiler, `VALID_LOCAL_HIGH_BITS`.
@@ -161,6 +161,8 @@ class Thread:
         self.signals = self.waits = self.steps = 0
         self._lanes, self._full, self._ended = lanes, True, False
         self._spaces, self._local, self._most = spaces, local, most_steps
+        # Flags are moved by halves of a register; those of channels that there are not decide nothing.
+        registers.flags_valid.reshape(-1, _HALF)[:, lanes:] = True
 
     def run(self) -> Iterator[None]:
         """Execute the kernel; yields in front of each barrier that other threads have not reached."""
@@ -230,7 +232,7 @@ class Thread:
 
     def signal(self, payload: int) -> None:
         """Reach the barrier: its payload says how many threads take part, as those of the thread itself do."""
-        counts = self.registers.take(payload, _PRODUCERS + 1, "the payload of a barrier")[_COUNTS:]
+        counts = self.registers.take(payload, 2, "the payload of a barrier", start=_COUNTS)
         threads = len(self._local.readers)
         if list(counts) != [threads, threads]:
             raise MachineError(f"a barrier of {list(counts)} of the {threads} sub-groups")
