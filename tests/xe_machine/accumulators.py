@@ -39,7 +39,7 @@ def forgetting_product(step: Step) -> Step:
 
 
 def with_accumulator(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
-    """``addc``: a sum, and its carry in the accumulator; ``mach``, ``macl``: the halves of a product of 64 bits.
+    """``addc``, ``subb``: a sum or difference, its carry in the accumulator; ``mach``, ``macl``: the halves of a product of 64 bits.
 
     These two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
     """
@@ -55,9 +55,10 @@ def with_accumulator(instruction: Instruction, result: Any, sources: list[Source
 
     def carry(registers: Registers, mask: Mask) -> None:
         valid = have_values(sources, registers)
-        total = np.broadcast_to(integers(first, registers) + integers(second, registers), (count,))
+        x, y = integers(first, registers), integers(second, registers)
+        total = np.broadcast_to(x + y if name == "addc" else x - y, (count,))
         result.write(registers, to_bits(total, result.type, False), mask, valid)
-        accumulate(registers, (total >> 32).astype(np.uint32), mask, valid)
+        accumulate(registers, (total >> 32 & 1).astype(np.uint32), mask, valid)
 
     def product(registers: Registers, mask: Mask) -> None:
         if registers.wide is None or len(registers.wide) < count:
@@ -71,7 +72,7 @@ def with_accumulator(instruction: Instruction, result: Any, sources: list[Source
         # What the accumulator has afterwards is not modelled: reading it is reading no value.
         accumulate(registers, np.zeros(count, np.uint32), None, np.zeros(1, bool))
 
-    if name == "addc":
+    if name in ("addc", "subb"):
         if first.type.name != "ud" or second.type.name != "ud":
             raise MachineError("a carry of signed integers is not known")
         return carry

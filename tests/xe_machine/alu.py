@@ -46,12 +46,12 @@ _PLAIN: dict[str, Numbers] = {
     "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
 }
 _LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn")
-ARITHMETIC = (*_PLAIN, "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "mach", "macl")
+ARITHMETIC = (*_PLAIN, "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "subb", "mach", "macl")
 
 
 def arithmetic(instruction: Instruction, registers: Registers) -> Step:
     """Return what an instruction does; raises `MachineError` for one that is not known."""
-    if "AccWrEn" in instruction.options and instruction.name not in ("addc", "mach", "macl"):
+    if "AccWrEn" in instruction.options and instruction.name not in ("addc", "subb", "mach", "macl"):
         raise MachineError("writing an accumulator besides the result is not known")
     count = instruction.size
     result = destination(instruction.operands[0], count, registers)
@@ -65,7 +65,7 @@ def arithmetic(instruction: Instruction, registers: Registers) -> Step:
             step = _compare(instruction, result, sources)
         case "sel":
             step = _select(instruction, result, sources)
-        case "addc" | "mach" | "macl":
+        case "addc" | "subb" | "mach" | "macl":
             step = with_accumulator(instruction, result, sources)
         case _:
             step = _store(instruction, result, sources, _computation(instruction, result.type.size, sources))

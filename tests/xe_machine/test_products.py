@@ -20,9 +20,10 @@ from tests.xe_machine.launch import Binary
 from tests.xe_machine.parser import parse
 from tests.xe_machine.products import KINDS, Product, binary_of, compiled, draw, wrong
 
-#: Read by blocks, with rests of m, n and k; the next by way of local memory, with sizes known at the call.
+#: Read by blocks, with rests of m, n and k; parts of f32; two products; sizes that are known at the call.
 BLOCKS = Product("static", "bf16", 40, 20, 72, 11, alpha=2, beta=-1)
-SHARED = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
+PARTS = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
+CHAIN = Product("chain", "bf16", 24, 16, 72, 15, beta=1)
 OPEN = Product("dynamic", "f16", 24, 12, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
 
 
@@ -42,7 +43,7 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 
 @needs_tools
 @pytest.mark.parametrize("product", [
-    BLOCKS, SHARED, OPEN, Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
+    BLOCKS, PARTS, OPEN, CHAIN, Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
 ], ids=lambda product: f"{product.types}-{product.kind}")
 def test_products_are_right_on_xe_hpc(product: Product) -> None:
@@ -115,7 +116,7 @@ def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen(product: Produ
 
 
 @needs_tools
-@pytest.mark.parametrize("product", [BLOCKS, SHARED], ids=["blocks", "shared"])
+@pytest.mark.parametrize("product", [BLOCKS, PARTS], ids=["blocks", "parts"])
 def test_a_message_that_is_missing_is_seen(product: Product) -> None:
     """A load leaves registers without a value, or with an old one; a store leaves the result as it was."""
     kernel, binary = _built(product)
@@ -127,19 +128,14 @@ def test_a_message_that_is_missing_is_seen(product: Product) -> None:
 
 
 @needs_tools
-def test_a_barrier_that_is_missing_is_seen() -> None:
-    kernel, binary = _built(SHARED)
-    assert not _verdict(SHARED, binary, kernel)
-    places = _places(binary, r"sync\.bar")
-    signals = _places(binary, r"send\.gtwy .*0x02000004")
-    assert len(places) == len(signals) >= 2
-    found = []
-    for pair in zip(signals, places, strict=True):
-        mutant = binary
-        for place in pair:
-            mutant = _changed(mutant, place, lambda _: "nop")
-        found.append(_verdict(SHARED, mutant, kernel))
-    assert all("without a barrier between" in each for each in found), found
+def test_barriers_that_are_missing_are_seen() -> None:
+    """Between the two products of a chain."""
+    kernel, binary = _built(CHAIN)
+    assert not _verdict(CHAIN, binary, kernel)
+    places = [*_places(binary, r"sync\.bar"), *_places(binary, r"send\.gtwy .*0x02000004")]
+    assert len(places) >= 2
+    mutant = functools.reduce(lambda mutant, place: _changed(mutant, place, lambda _: "nop"), places, binary)
+    assert "without a barrier between" in _verdict(CHAIN, mutant, kernel)
 
 
 @needs_tools
