@@ -39,9 +39,9 @@ def forgetting_product(step: Step) -> Step:
 
 
 def with_accumulator(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
-    """``addc``, ``subb``: a sum or difference, its carry in the accumulator; ``mach``, ``macl``: the halves of a product of 64 bits.
+    """``addc``, ``subb``: a sum or difference, and its carry in the accumulator; ``mach``, ``macl``: halves of a product.
 
-    These two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
+    The last two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
     """
     first, second = sources
     count, name = instruction.size, instruction.name
