@@ -40,8 +40,8 @@ def runs_user_code(kind: type, names: frozenset[str]) -> bool:
 
 def checked_classes(kinds: Any) -> Iterator[Any]:
     """Yield the classes that a class, a tuple of them or a union names; and whatever else is there."""
-    if type(kinds) is tuple or type(kinds) is types.UnionType:
-        for part in kinds if type(kinds) is tuple else kinds.__args__:
+    if isinstance(kinds, tuple | types.UnionType):
+        for part in kinds.__args__ if isinstance(kinds, types.UnionType) else kinds:
             yield from checked_classes(part)
     else:
         yield kinds
