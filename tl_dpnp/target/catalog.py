@@ -118,9 +118,9 @@ HOPPER = Multiprocessor(
             TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
         ),
-        # On an H100: those of f32 by batches of one or two tiles a side, n.n with sums of 80 and 160; those of f64 by 61
-        # shapes of batches that were drawn, 36 from 65 to 256 and 25 with fewer rows or columns, all transposes, beta 0
-        # and 1; that of 32 x 16 by few products of 24 to 64 cubed.
+        # On an H100: those of f32 by batches of one or two tiles a side, n.n with sums of 80 and 160; those of f64 by
+        # drawn batches, 36 from 65 to 256 and 25 with fewer rows or columns, all transposes, beta 0 and 1; that of
+        # 32 x 16 by few products of 24 to 64 cubed.
         known_speeds=(
             TileSpeed("f32", 128, 128, 104, 2, 0.8, 6100), TileSpeed("f32", 128, 64, 98, 3, 0.6, 2250),
             TileSpeed("f32", 96, 64, 92, 4, 0.6, 2050), TileSpeed("f32", 64, 96, 89, 3, 0.6, 2550),

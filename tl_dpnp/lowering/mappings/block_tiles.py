@@ -29,7 +29,7 @@ class Tile:
         self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool,
         accumulates: bool
     ) -> MultistageProduct:
-        """Return the kernel for operands and results that lie so in memory, and for D := L R + D if it `accumulates`."""
+        """Return the kernel for operands and results that lie so, for D := L R + D if it `accumulates`."""
         return MultistageProduct(self.rows, self.columns, consecutive, result, rows_consecutive, has_clusters,
                                  self.warp_tile, self.depth, self.stages, accumulates)
 
