@@ -48,7 +48,7 @@ class Tiles:
 
 
 #: The tiles of each type.
-TILES = {"bf16": Tiles(64, 64, 2, 2, 32), "f16": Tiles(64, 64, 2, 2, 32), "f32": Tiles(64, 48, 2, 2, 16, True),
+TILES = {"bf16": Tiles(64, 64, 2, 2, 32), "f16": Tiles(64, 64, 2, 2, 32), "f32": Tiles(64, 32, 2, 2, 16, True),
          "f64": Tiles(32, 32, 2, 2, 16, True)}
 
 
