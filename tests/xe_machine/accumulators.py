@@ -39,7 +39,7 @@ def forgetting_product(step: Step) -> Step:
 
 
 def with_accumulator(instruction: Instruction, result: Any, sources: list[Source]) -> Step:
-    """``addc``, ``subb``: a sum or difference, and its carry in the accumulator; ``mach``, ``macl``: halves of a product.
+    """``addc``, ``subb``: a sum or difference, its carry in the accumulator; ``mach``, ``macl``: halves of a product.
 
     The last two end what ``mul`` with the lower 16 bits of the second factor began in the accumulator.
     """
