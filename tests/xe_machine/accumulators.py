@@ -69,8 +69,10 @@ def with_accumulator(instruction: Instruction, result: Any, sources: list[Source
         high = whole >> 32 if is_signed else (whole.view(np.uint64) >> np.uint64(32)).view(np.int64)
         result.write(registers, to_bits(high if name == "mach" else whole, result.type, False), mask, valid)
         registers.wide = None
-        # What the accumulator has afterwards is not modelled: reading it is reading no value.
-        accumulate(registers, np.zeros(count, np.uint32), None, np.zeros(1, bool))
+        if name == "mach" and "AccWrEn" in instruction.options:  # the lower half is in the accumulator
+            accumulate(registers, whole.astype(np.uint32), mask, valid)
+        else:  # what it has is not modelled: reading it is reading no value
+            accumulate(registers, np.zeros(count, np.uint32), None, np.zeros(1, bool))
 
     if name in ("addc", "subb"):
         if first.type.name != "ud" or second.type.name != "ud":
