@@ -305,6 +305,20 @@ def test_odd_floats_give_what_they_give_in_dpnp(name, dtype):
     _same(function, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("function", [
+    lambda a, b: (dpnp.maximum(a, b), dpnp.minimum(a, b)), lambda a, b: (dpnp.maximum(b, a), dpnp.minimum(b, a)),
+    lambda a, b: (dpnp.maximum(a, 0.0), dpnp.minimum(a, -0.0)), lambda a, b: (dpnp.maximum(a[::2], b[::2]),),
+    lambda a, b: (dpnp.clip(a, 0.0, 1), dpnp.clip(a, -1, -0.0), dpnp.clip(b, -0.0, 0.0)),
+    lambda a, b: (a[:2].max(), a[1:3].max(), b[:2].min(), b[1:3].min()),
+], ids=["two arrays", "the other way", "a number", "slices", "clip", "reductions"])
+def test_extremes_of_zeros_of_both_signs_have_the_sign_that_dpnp_gives(function, dtype):
+    a = dpnp.asarray([-0.0, 0.0, -0.0, 0.0, 1], dtype=dtype)
+    b = dpnp.asarray([0.0, -0.0, -0.0, 0.0, -1], dtype=dtype)
+    for fused, plain in zip(tl_dpnp.fuse(function)(a, b), function(a, b), strict=True):
+        assert np.signbit(fused.asnumpy()).tolist() == np.signbit(plain.asnumpy()).tolist()
+
+
 @pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, -1, -2, 3, 3.5])
 def test_powers_by_products_of_odd_floats(exponent):
     x = dpnp.asarray(np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, 1e200, 1e-200]))

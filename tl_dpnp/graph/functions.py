@@ -71,9 +71,9 @@ def _extreme(kind: str, nan_wins: bool) -> Emitter:
             return b.arith("or" if kind == "max" else "and", *x)
         if not type.is_float or not nan_wins:
             return b.math(kind, *x)
-        # Of equal operands, and where the first one is NaN, this is the first one.
-        second = b.cmp("gt" if kind == "max" else "lt", x[1], x[0])
-        return select(b, type, b.cmp("ne", x[1], x[1]), x[1], select(b, type, second, x[1], x[0]))
+        # Of equal operands, such as zeros of both signs, and where the second one is NaN, dpnp gives the second one.
+        first = b.cmp("gt" if kind == "max" else "lt", x[0], x[1])
+        return select(b, type, b.cmp("ne", x[0], x[0]), x[0], select(b, type, first, x[0], x[1]))
 
     return emit
 
