@@ -68,7 +68,9 @@ _ITERATED: dict[Any, int] = {
     **dict.fromkeys((sum, any, all, sorted, min, max, math.prod, math.fsum), 0), functools.reduce: 1,
 }
 #: Functions that call an argument, and which it is; what `key` is, is called by all that have it.
-_CALLING: dict[Any, int] = {functools.reduce: 0, operator.call: 0}
+_CALLING: dict[Any, int] = {functools.reduce: 0}
+if hasattr(operator, "call"):  # from Python 3.11 on
+    _CALLING[operator.call] = 0
 #: The hook's names of operators that are called as functions.
 _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operator, name)}
 #: Functions that find or change an object, and the methods that stand for them.
