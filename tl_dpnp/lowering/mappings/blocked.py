@@ -32,10 +32,8 @@ from tl_dpnp.target.multiprocessor import BlockedNumbers
 
 __all__ = ["Blocked", "find_blocking"]
 
-#: Multiplications from which one product is worth a kernel that fills a GPU; those of a batch where operands have no
-#: room in the staged form, and those of few products where they have.  The last two were measured with f64, whose
-#: tiles are small enough.
-_LEAST, _LEAST_OF_BATCH, _LEAST_OF_FEW = 1 << 18, 1 << 16, 1 << 13
+#: Multiplications from which one product is worth a kernel that fills a GPU.
+_LEAST = 1 << 18
 _LANES = 32
 #: What neighbours of a matrix are apart along: the side of the result, or the rows of that, the other mode, the batch.
 _ALONG = ("side", "other", "batch")
@@ -65,12 +63,14 @@ class Blocked(Mapping):
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Blocked | None:
         options = analysis.options
-        if options.schedules or options.debug:
+        unit = analysis.device.multiprocessor
+        if options.schedules or options.debug or unit is None:
             return None
-        least = 0 if options.form == cls.form else _least(other, analysis)
+        least = 0 if options.form == cls.form else _least(other, analysis, unit.blocked)
         found = find_blocking(analysis.function, analysis.device, least, options.precision)
         if found is None and options.form is None and isinstance(other, Persistent):
-            found = find_blocking(analysis.function, analysis.device, _LEAST_OF_FEW, options.precision, is_for_few=True)
+            least = unit.blocked.least_of_few
+            found = find_blocking(analysis.function, analysis.device, least, options.precision, is_for_few=True)
         return found
 
     @property
@@ -138,13 +138,14 @@ class Blocked(Mapping):
         return type_
 
 
-def _least(other: Mapping, analysis: Analysis) -> int:
+def _least(other: Mapping, analysis: Analysis, numbers: BlockedNumbers) -> int:
     """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
     if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
         return LARGE
     found = sole_product(analysis.function)
     tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
-    return _LEAST if found is None or tile is None or found.elements[0].name not in FEW else _LEAST_OF_BATCH
+    has_small_tiles = found is not None and tile is not None and found.elements[0].name in FEW
+    return numbers.least_of_batch if has_small_tiles else _LEAST
 
 
 def _is_slow(staged: Persistent, function: ops.Function) -> bool:
