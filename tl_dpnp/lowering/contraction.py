@@ -33,6 +33,7 @@ from tl_dpnp.lowering.nest import (
     TimesI,
     Total,
 )
+from tl_dpnp.lowering.rewrite import roots
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
 __all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest"]
@@ -86,8 +87,10 @@ def has_loop_nest(operation: ops.LinearAlgebra) -> bool:
     )
 
 
-def contraction_of(operation: ops.Contraction, name: str, moving: Container[str] = ()) -> Contraction:
-    """Return the loop nest that defines `operation`.
+def contraction_of(
+    operation: ops.Contraction, name: str, moving: Container[str] = (), temporaries: Container[str] = ()
+) -> Contraction:
+    """Return the loop nest that defines `operation`; the values `temporaries` lie in memory of the work-group.
 
     With `moving`, the names of the values that are others in each work-group, it does two work-groups at once.
     """
@@ -100,8 +103,10 @@ def contraction_of(operation: ops.Contraction, name: str, moving: Container[str]
     dimensions: dict[str, tuple[int, str, int]] = {}
     sizes = _sizes([*inputs, output_axes], types, dimensions)
     buffers = [
-        _buffer(names[i], types[i], i, tuple(sizes[axis] for axis in axes), dimensions)
-        for i, axes in enumerate([*inputs, output_axes])
+        replace(_buffer(names[i], types[i], i, tuple(sizes[axis] for axis in axes), dimensions),
+                is_temporary=isinstance(value, ops.Value) and value.name in temporaries)
+        for i, (axes, value) in enumerate(
+            zip([*inputs, output_axes], (*operation.inputs, operation.output), strict=True))
     ]
     axes = [*inputs, output_axes]
     for i, value in enumerate((*operation.inputs, operation.output)):
@@ -147,9 +152,11 @@ def contractions_of(
     `moving` is what `contraction_of` takes; the names then end in ``_jammed``.
     """
     found = [operation for operation in function.body.walk() if isinstance(operation, ops.Contraction)]
+    allocated = {operation.result.name for operation in function.body.walk() if isinstance(operation, ops.Alloca)}
+    temporaries = {name for name, root in roots(function).items() if root in allocated} if allocated else set()
     suffix = "_jammed" if moving else ""
     return [
-        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving))
+        (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving, temporaries))
         for number, operation in enumerate(found)
     ]
 

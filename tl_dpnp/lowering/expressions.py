@@ -63,7 +63,8 @@ class Buffer:
     `strides` are in elements, one for each mode; accumulators in registers have none.  `shape` is what accesses stay
     within.  `order` lists the modes from the fastest to the slowest where it is not the natural one, and `alignment`
     holds (mode, factor, offset): the stride of that mode is `offset` more than a multiple of `factor`.  The last mode
-    of a `doubled` buffer selects one of two halves, or of more parts.
+    of a `doubled` buffer selects one of two halves, or of more parts.  An operand that `is_temporary` lies in memory
+    that the function allocates, whatever its scope in the nest.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Buffer:
     order: tuple[int, ...] = ()
     alignment: tuple[tuple[int, int, int], ...] = ()
     doubled: bool = False
+    is_temporary: bool = False
 
     @property
     def in_registers(self) -> bool:
