@@ -143,6 +143,8 @@ class Loader:
     def terms(self, value: ir.Value) -> list[ir.Value]:
         """Return the bits of the terms of an f32: each is what the ones before it leave, rounded."""
         if self.kernel.row.source1.name == "tf32":
+            if not self.emulated:
+                return [builtin(self.builder, "_Z25intel_convert_f32_to_tf32f", I32, [value], ("nounwind", "readnone"))]
             word = self.builder.bitcast(value, I32)
             last = self.builder.and_(self.builder.lshr(word, constant(I32, _TF32_DROPPED)), constant(I32, 1))
             half = self.builder.add(last, constant(I32, (1 << (_TF32_DROPPED - 1)) - 1))
