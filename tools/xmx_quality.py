@@ -34,7 +34,7 @@ _SEVERAL = [
 _STAGED = [(2, 2, 1, 128), (2, 2, 2, 256), (2, 4, 2, 256), (4, 3, 1, 256), (4, 4, 1, 256), (4, 4, 2, 256)]
 
 #: How operands are loaded, by what a remark says of it.
-_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "reads of blocks",
+_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "loads of blocks",
           "staged": "local memory"}
 #: Operands of products by default: types, transposes, precision.
 _DEFAULTS = [
@@ -58,7 +58,7 @@ def _gemm(element: str, transposes: str) -> str:
 def _row(device: str, kernel: tl_dpnp.Kernel, operands: str, tile: str, registers: int | None = None) -> str:
     found = kernel.resources(device=device, registers=registers)
     (remark,) = kernel.lower(device).remarks
-    loads = next(name for name, text in _LOADS.items() if text in remark)
+    loads = next(name for name, text in _LOADS.items() if text in remark)  # blocks are named before what replaces them
     cells = (
         device, operands, tile, loads, found.registers, sum(found.loop.values()), found.loop["dpas"],
         found.loop["send"], found.scratch, found.local_memory, f"{found.dpas_share:.0%}", f"{found.busy_share:.0%}",
@@ -86,7 +86,7 @@ def _default(device: str, element: str, transposes: str, precision: Precision | 
     kernel = tl_dpnp.compile(_gemm(element, transposes), precision=precision)
     micro_kernel = whole_instruction(kernel.lower(device).schedules[0].nest, MicroKernel)
     assert micro_kernel is not None
-    size = f"{micro_kernel.tile_rows} x {micro_kernel.tile_columns} x {micro_kernel.depth}"
+    size = " x ".join(map(str, (*micro_kernel.tile, micro_kernel.depth)))
     return _row(device, kernel, " ".join([element, *([precision] if precision else []), transposes]), size)
 
 

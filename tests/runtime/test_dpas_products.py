@@ -343,9 +343,9 @@ def test_diagnostics_say_why_a_product_is_not_on_the_engine(a, c, message):
 def test_diagnostics_say_how_a_product_is_on_the_engine():
     kernel = tl_dpnp.compile(PLAIN.replace("x16x16>", "x8x8>"), emulate_dpas=16, cache=False)
     assert ("gemm_0 is on the matrix engine: dpas_f32_bf16_bf16_8x16x16, tiles of 16 x 8, operands by loads of single"
-            " elements: A has strides or sizes that reads of blocks do not take") in kernel.diagnostics(2)
+            " elements: A has strides or sizes that loads of blocks do not take") in kernel.diagnostics(2)
     kernel = tl_dpnp.compile(PLAIN.replace("x16x16>", "x64x64>"), emulate_dpas=16, cache=False)
-    assert "tiles of 64 x 32, operands by reads of blocks" in kernel.diagnostics(2)
+    assert "tiles of 64 x 32, operands by loads of blocks" in kernel.diagnostics(2)
 
 
 def test_integers_times_zero_leave_no_product():

@@ -209,8 +209,8 @@ def test_a_loop_over_blocks_of_the_sum():
 
 ENGINE = [
     # A and B, transposes, lanes, (m, n, k), and how operands are loaded
-    ("i4", "u4", "tn", 16, (40, 20, 288), "reads of blocks"),
-    ("u2", "i4", "tn", 16, (36, 9, 512), "reads of blocks"),
+    ("i4", "u4", "tn", 16, (40, 20, 288), "loads of blocks"),
+    ("u2", "i4", "tn", 16, (36, 9, 512), "loads of blocks"),
     ("i8", "i2", "nn", 16, (64, 20, 112), "way of local memory"),
     ("i4", "u8", "nn", 8, (16, 12, 104), "way of local memory"),
     ("i8", "i2", "nn", 16, (40, 20, 44), "single elements"),

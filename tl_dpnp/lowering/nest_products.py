@@ -6,7 +6,7 @@ work-group, that on the tiles of a processor for one work-item.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import work_memory
@@ -48,6 +48,21 @@ class NestProduct:
         """m, n and k, None where one is known at run time only."""
         m, n, k = self.m.stop, self.n.stop, self.k.stop
         return (m, n, k) if isinstance(m, int) and isinstance(n, int) and isinstance(k, int) else None
+
+    @property
+    def exchanged(self) -> NestProduct:
+        """The product of the transposed factors, whose result is C transposed."""
+        return replace(self, m=self.n, n=self.m, a=self.b, b=self.a)
+
+    def seen_by(self, kernel: MicroKernel) -> NestProduct:
+        """Return the product that a micro-kernel computes."""
+        return self.exchanged if kernel.exchanged else self
+
+    @property
+    def is_static(self) -> bool:
+        """Whether sizes and strides of the operands are known at compile time."""
+        strides = (*self.a.buffer.strides, *self.b.buffer.strides)
+        return self.sizes is not None and all(isinstance(stride, int) for stride in strides)
 
     @property
     def lines(self) -> tuple[tuple[tuple[object, ...], Bound], ...]:
@@ -134,10 +149,11 @@ def refusal(product: NestProduct, kernel: MicroKernel | TileKernel) -> str | Non
 
 
 def _dpas_refusal(product: NestProduct, kernel: MicroKernel) -> str | None:
+    product = product.seen_by(kernel)
     operands = ("f32", "f32") if kernel.terms else (kernel.row.source1.name, kernel.row.source2.name)
     if product.types != (*operands, kernel.row.destination):
         return "it multiplies {} and {} into {}".format(*product.types)
-    if kernel.packed and not product.can_be_packed(kernel):
+    if kernel.alternative.packed and not product.can_be_packed(kernel.alternative):
         return "its sizes or strides do not allow loads of words, by which elements that share bytes are packed"
     if multiplies_by_zero(product):
         return "its sums are multiplied by 0, and the compiler takes them away"

@@ -51,7 +51,9 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"{nest.name}: {kernel.name} runs on sub-groups of {kernel.row.execution_size} lanes; the work-group "
                 f"has sub-groups of {layout.lanes}"
             )
-        return Realized(nest, {}, packed_bytes(kernel, layout.rows, layout.columns) if kernel.packed else 0)
+        shared, extent = kernel.alternative, (layout.rows, layout.columns)
+        extent = extent[::-1] if kernel.exchanged else extent
+        return Realized(nest, {}, packed_bytes(shared, *extent) if shared.packed else 0)
     if whole_instruction(nest, TileKernel) is not None:
         if layout.lanes * layout.subgroups > 1:
             raise ScheduleError(f"{nest.name}: tiles are for one work-item, and the work-group has "

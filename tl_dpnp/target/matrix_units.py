@@ -15,9 +15,9 @@ class DpasNumbers:
     """Numbers that the code of compiled kernels chose for products on DPAS.
 
     A default tile has at most so many blocks along the lanes and along the repeat count: `blocks_read` where the
-    operands are read by blocks, which leaves the registers to the sums, `elements_read` where elements are read one by
-    one, and `words_read` where loads take several.  With reads of blocks, the loop over k takes the first of `steps`
-    that divides it.
+    operands are loaded by blocks, which leaves the registers to the sums, `elements_read` where elements are read one
+    by one, and `words_read` where loads take several.  With loads of blocks, an iteration takes the first of
+    `block_steps` that k is long enough for; where loads take several elements, the first of `steps` that divides it.
 
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
     where operands are f32 that are rounded; their values may take `registers`: beyond, the compiler begins to use
@@ -31,6 +31,7 @@ class DpasNumbers:
     elements_read: tuple[int, int] = (2, 1)
     words_read: tuple[int, int] = (4, 2)
     steps: tuple[int, ...] = (4, 2)
+    block_steps: tuple[int, ...] = (2, 1)
 
 
 @dataclass(frozen=True)

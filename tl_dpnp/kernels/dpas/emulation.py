@@ -22,9 +22,13 @@ _F32 = ir.FloatType()
 _TF32_MASK = 0xFFFFE000
 
 
-def emulate(builder: ir.IRBuilder, row: DpasRow, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+def emulate(
+    builder: ir.IRBuilder, row: DpasRow, a: ir.Value, b: ir.Value, c: ir.Value,
+    known: dict[tuple[int, int], ir.Value] | None = None,
+) -> ir.Value:
     """Emit D = C + A x B by one call for each row of D.
 
+    `known` has the elements of A that are in all lanes already, by their place and lane, and gets the others.
     The calls are not inlined: a kernel with many products would take the CPU's compiler seconds.  They take no vectors
     of three elements, which Intel's CPU runtime passes wrongly.
     """
@@ -32,7 +36,7 @@ def emulate(builder: ir.IRBuilder, row: DpasRow, a: ir.Value, b: ir.Value, c: ir
     result = undefined(d_type)
     bits_of_a_row = row.k * row.source2.bits
     bits_of_an_element = row.execution_size * row.a_width
-    known: dict[tuple[int, int], ir.Value] = {}
+    known = {} if known is None else known
     for r in range(row.repeat):
         first = r * bits_of_a_row
         place, first_lane = first // bits_of_an_element, first % bits_of_an_element // row.a_width

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.block_reads import BlockReader, Blocks, blocks_of_a, blocks_of_b, is_aligned
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
+from tl_dpnp.kernels.dpas.block_product import BlockProduct, Result, Shared, result_surface
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
-from tl_dpnp.kernels.dpas.wide_loads import WideLoader, takes_wide_loads
+from tl_dpnp.kernels.dpas.tile_blocks import operand_surface, refused_operand
+from tl_dpnp.kernels.dpas.wide_loads import WideLoader, is_aligned, takes_wide_loads
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.scalars import F32
 
@@ -28,20 +30,29 @@ Finish = Callable[[ir.Value, ir.Value, ir.Value], None]
 
 @dataclass(frozen=True)
 class Product:
-    """What is multiplied: A is m x k and B is k x n."""
+    """What is multiplied: A is m x k and B is k x n; `result` is None where C is not just set."""
 
     a: Matrix
     b: Matrix
     m: Size
     n: Size
     k: Size
+    result: Result | None = None
 
-    def blocks(self, kernel: MicroKernel) -> tuple[Blocks, Blocks] | None:
-        """Return how to read blocks of the operands if their addresses are aligned, or None if it cannot be done."""
+    @property
+    def a_along_k(self) -> bool:
+        """Whether messages take the elements of A in their order along k, rather than along its rows."""
+        return self.a.strides[0] != 1
+
+    def blocks(self, kernel: MicroKernel) -> tuple[Surface, Surface] | None:
+        """Return the operands as messages take them, None where a micro-kernel or what is known forbids it."""
         spaces = {matrix.pointer.type.addrspace for matrix in (self.a, self.b)}
-        a = blocks_of_a(kernel.row, self.a.strides, self.m, self.k)
-        b = blocks_of_b(kernel.row, self.b.strides, self.k, self.n)
-        return None if kernel.terms or spaces != {GLOBAL} or a is None or b is None else (a, b)
+        is_for_blocks = kernel.row.execution_size == 16 and not kernel.packed and not kernel.terms
+        if not is_for_blocks or spaces != {GLOBAL} or refused_operand(
+                kernel.row, self.a.strides, self.b.strides, (self.m, self.n, self.k)) is not None:
+            return None
+        b = Matrix(self.b.pointer, self.b.element, (self.b.strides[1], self.b.strides[0]))
+        return operand_surface(self.a, self.m, self.k, self.a_along_k), operand_surface(b, self.n, self.k, True)
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,11 @@ class SubGroup:
     column: ir.Value
     rows: int
     columns: int
+
+    @property
+    def exchanged(self) -> SubGroup:
+        """The place among the sub-groups for C transposed."""
+        return SubGroup(self.lane, self.column, self.row, self.columns, self.rows)
 
 
 def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
@@ -68,11 +84,54 @@ def emit_product(
 ) -> None:
     """Emit the sums of products; `finish` stores each, and is called where the row and the column are inside C.
 
-    Tiles are dealt out to the sub-groups.  Lanes and columns beyond C compute on copies of the last ones, so that the
-    loop over k has no conditions; only its rest, where k is no multiple of DPAS's, does.  A packed kernel takes words
-    of local memory, `scratch`; all sub-groups of the work-group go through its tiles together.
+    Tiles are dealt out to the sub-groups.  Where messages may load the operands, addresses and what else is known at
+    run time only decide once, in front of all loops, whether they do.
     """
-    emitter = _Emitter(builder, kernel, product, place, finish, emulated, scratch)
+    blocks = product.blocks(kernel)
+    if blocks is None:
+        _emit_without_blocks(_Emitter(builder, kernel, product, place, finish, emulated, scratch))
+        return
+    a, b = blocks
+    result = result_surface(product.result, product.m, product.n)
+    surfaces = (a, b) if result is None else (a, b, result)
+    conditions = [condition for surface in surfaces for condition in surface.conditions(builder)]
+    with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
+        with possible:
+            _emit_by_blocks(_Emitter(builder, kernel, product, place, finish, emulated), a, b, result)
+        with otherwise:
+            _emit_without_blocks(_Emitter(builder, kernel.alternative, product, place, finish, emulated, scratch))
+
+
+def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface | None) -> None:
+    """Emit the product from operands that messages load; they store C as well where it is a surface."""
+    builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
+    messages = BlockMessages(builder, place.lane, emitter.emulated)
+    blocks = BlockProduct(kernel, messages, a, b, product.a_along_k, product.k)
+    sharing_a, sharing_b = Shared(place.column, place.columns), Shared(place.row, place.rows)
+
+    def tile(first_row: ir.Value, first_column: ir.Value) -> None:
+        sums = blocks.sums(first_row, first_column, sharing_a, sharing_b)
+        if surface is None or product.result is None:
+            # One after the other: all of them again are as many registers as the sums.
+            emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
+                          blocks.accumulators.value)
+        else:
+            blocks.store(product.result, surface, first_row, first_column, sums)
+
+    _dealt(builder, product.m, kernel.tile_rows, place.row, place.rows, lambda first_row: _dealt(
+        builder, product.n, kernel.tile_columns, place.column, place.columns,
+        lambda first_column: tile(first_row, first_column),
+    ))
+
+
+def _emit_without_blocks(emitter: _Emitter) -> None:
+    """Emit the product from operands that are loaded by elements, or by words.
+
+    Lanes and columns beyond C compute on copies of the last ones, so that the loop over k has no conditions; only its
+    rest, where k is no multiple of DPAS's, does.  A packed kernel takes words of local memory, `scratch`; all
+    sub-groups of the work-group go through its tiles together.
+    """
+    builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
     if kernel.packed:
         whole = SubGroup(place.lane, index(0), index(0), 1, 1)
         _dealt(builder, product.m, emitter.rows_together, whole.row, 1, lambda first_row: _dealt(
@@ -99,7 +158,7 @@ def _dealt(
         body(counter)
         return []
 
-    counted_loop(builder, first, size_value(size), index(step * count), [], iteration)
+    counted_loop(builder, first, size_value(size), index(step * count), [], iteration, unrolled=False)
 
 
 @dataclass
@@ -115,21 +174,16 @@ class _Emitter:
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
         product, kernel = self.product, self.kernel
-        readable = product.blocks(kernel)
-        wide = takes_wide_loads(kernel, product.a.strides, product.b.strides, product.m)
-        if readable is None and not wide:
+        if not takes_wide_loads(kernel, product.a.strides, product.b.strides, product.m):
             if kernel.is_large:
                 self.in_parts(first_row, first_column)
             else:
                 self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)
             return
         aligned = is_aligned(self.builder, product.a.pointer, product.b.pointer)
-        with self.builder.if_else(aligned) as (blocks, elements):
-            with blocks:
-                if readable is None:
-                    self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks, wide=True)
-                else:
-                    self.by_blocks(first_row, first_column, *readable)
+        with self.builder.if_else(aligned) as (several, elements):
+            with several:
+                self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks, wide=True)
             with elements:
                 self.in_parts(first_row, first_column)
 
@@ -221,35 +275,6 @@ class _Emitter:
             per_byte = matrix.element.per_byte
             return PackedLoader(self.builder, self.kernel, self.place.lane, self.emulated, per_byte)
         return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
-
-    def by_blocks(self, first_row: ir.Value, first_column: ir.Value, of_a: Blocks, of_b: Blocks) -> None:
-        """Emit a tile from reads of blocks, which give zeros outside of the matrices."""
-        kernel, product, builder = self.kernel, self.product, self.builder
-        dpas = kernel.row
-        reader = BlockReader(builder, dpas, self.place.lane, self.emulated)
-        rows = [builder.add(first_row, index(i * dpas.execution_size)) for i in range(kernel.lane_blocks)]
-        columns = [builder.add(first_column, index(j * dpas.repeat)) for j in range(kernel.column_blocks)]
-        places = [(row, index(0)) if of_a.kind == "packed" else (index(0), row) for row in rows]
-        a = [reader.header(product.a.pointer, of_a, *place) for place in places]
-        b = [reader.header(product.b.pointer, of_b, index(0), column) for column in columns]
-        down, along = reader.step(of_a), reader.step(of_b)
-        count = kernel.lane_blocks * kernel.column_blocks
-
-        def add(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            sums, left, right = carried[:count], carried[count : count + len(a)], carried[count + len(a) :]
-            for _step in range(kernel.steps):
-                fragments = [[reader.read(header, of_a)] for header in left]
-                left = [builder.add(header, down) for header in left]
-                result: list[ir.Value] = []
-                for header in right:
-                    part = sums[len(result) : len(result) + kernel.lane_blocks]
-                    result += self.multiply(part, fragments, [reader.read(header, of_b)])
-                sums, right = result, [builder.add(header, along) for header in right]
-            return [*sums, *left, *right]
-
-        sums = counted_loop(builder, index(0), size_value(product.k), index(kernel.steps * dpas.k),
-                            [*self.zeros(count), *a, *b], add, runs_at_least_once=True, unrolled=False)[:count]
-        self.store(self.rows_of(first_row, kernel.lane_blocks), first_column, sums)
 
     def by_local_memory(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit the tiles of all sub-groups from operands that they pack in local memory together.
@@ -411,12 +436,15 @@ class _Emitter:
     # --- results -----------------------------------------------------------------------------------------------------
 
     def store(
-        self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[ir.Value]
+        self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[ir.Value],
+        read: Callable[[ir.Value], ir.Value] = lambda total: total,
     ) -> None:
+        """Store the sums of a tile, whose values `read` returns."""
         dpas, builder = self.kernel.row, self.builder
         for i, row in enumerate(rows):
             with self.where(row, self.product.m, self.rows_together):
-                for block, value in enumerate(sums[i::len(rows)]):
+                for block, total in enumerate(sums[i::len(rows)]):
+                    value = read(total)
                     for number in range(dpas.repeat):
                         column = builder.add(first_column, index(block * dpas.repeat + number))
                         with self.where(column, self.product.n, self.columns_together):

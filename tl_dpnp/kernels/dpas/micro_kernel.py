@@ -7,7 +7,7 @@ the language's C and A, its rows (the repeat count) along the columns of C and B
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
@@ -26,7 +26,9 @@ class MicroKernel:
     An iteration of the loop over k does `steps` DPAS along it.  `terms` is the number of 16-bit floats whose sum
     stands for one f32 operand: 1 rounds it; it is 0 where the operands are of the row's own types.
     If it is `packed`, the sub-groups of a work-group share their operands: they pack them in local memory.  Its name,
-    which users keep in schedules, ends in ``_staged`` then.
+    which users keep in schedules, ends in ``_staged`` then.  One that is not packed loads large blocks where addresses,
+    sizes and strides allow it; with `other`, blocks and steps of a tile, it is packed elsewhere and has that tile.
+    One that is `exchanged` computes the transposed product: its rows are the columns of the language's C.
     """
 
     engine: ClassVar[str] = "DPAS"
@@ -36,23 +38,41 @@ class MicroKernel:
     steps: int = 1
     terms: int = 0
     packed: bool = False
+    other: tuple[int, int, int] | None = None
+    exchanged: bool = False
+
+    @property
+    def alternative(self) -> MicroKernel:
+        """The micro-kernel where operands cannot be loaded by blocks."""
+        if self.other is None:
+            return self
+        rows, columns, steps = self.other
+        return replace(self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None)
 
     @property
     def name(self) -> str:
-        """The row, the blocks of the tile, the steps, the terms of an f32 operand, and whether operands are packed."""
+        """The row, the blocks of the tile, the steps, the terms of an f32 operand, and how operands are loaded."""
         terms = f"_from_f32_by_{self.terms}" if self.terms else ""
         packed = "_staged" if self.packed else ""
-        return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{packed}"
+        if self.other is not None:
+            packed = "_or_{}x{}x{}_staged".format(*self.other)
+        roles = "_exchanged" if self.exchanged else ""
+        return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{roles}{packed}"
 
     @property
     def tile_rows(self) -> int:
-        """Rows of the tile in C."""
+        """Rows of the tile, along the lanes."""
         return self.lane_blocks * self.row.execution_size
 
     @property
     def tile_columns(self) -> int:
-        """Columns of the tile in C."""
+        """Columns of the tile."""
         return self.column_blocks * self.row.repeat
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of the tile in the language's C."""
+        return (self.tile_columns, self.tile_rows) if self.exchanged else (self.tile_rows, self.tile_columns)
 
     @property
     def depth(self) -> int:
@@ -85,7 +105,8 @@ class MicroKernel:
         return (((0, 0),), tuple(smaller)) if smaller else (((0, 0),),)
 
 
-_NAME = re.compile(r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_staged)?")
+_NAME = re.compile(
+    r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_exchanged)?(?:(_staged)|_or_(\d+)x(\d+)x(\d+)_staged)?")
 
 
 def micro_kernel_named(name: str) -> MicroKernel | None:
@@ -95,6 +116,7 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
         return None
     found = {row.name: row for size in EXECUTION_SIZES for row in rows(size)}.get(match[1])
     m, n, k = (int(text) for text in match.groups()[1:4])
-    if found is None or 0 in (m, n, k):
+    other = None if match[8] is None else (int(match[8]), int(match[9]), int(match[10]))
+    if found is None or 0 in (m, n, k, *(other or ())):
         return None
-    return MicroKernel(found, m, n, k, terms=int(match[5] or 0), packed=match[6] is not None)
+    return MicroKernel(found, m, n, k, int(match[5] or 0), match[7] is not None, other, match[6] is not None)

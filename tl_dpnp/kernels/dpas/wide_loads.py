@@ -1,4 +1,4 @@
-"""Loads of several rows, or of several elements along k, at a time: for devices that have no reads of blocks (Xe-HPG).
+"""Loads of several rows, or of several elements along k, at a time: for devices that have no loads of blocks (Xe-HPG).
 
 Two freedoms make packing cheap.  The rows of a tile may go to its blocks in any order: lane l takes neighbouring rows,
 one for each block, with one load.  And k may be summed in any order that is the same for both operands: lane l takes
@@ -15,11 +15,12 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, constant, index, undefined, vector_of
+from tl_dpnp.kernels.llvm import I32, I64, constant, index, undefined, vector_of
 
-__all__ = ["WideLoader", "takes_wide_loads"]
+__all__ = ["WideLoader", "is_aligned", "takes_wide_loads"]
 
 _I16 = ir.IntType(16)
+_WORD_BYTES = 4
 
 
 def takes_wide_loads(
@@ -33,6 +34,14 @@ def takes_wide_loads(
         case (1, int() as pitch, 1, int() as other, int() as rows):
             return pitch % 2 == 0 and other % 2 == 0 and rows % kernel.lane_blocks == 0 and kernel.steps in (1, 2, 4)
     return False
+
+
+def is_aligned(builder: ir.IRBuilder, *pointers: ir.Value) -> ir.Value:
+    """Whether addresses are multiples of those of words."""
+    bits = index(0)
+    for pointer in pointers:
+        bits = builder.or_(bits, builder.ptrtoint(pointer, I64))
+    return builder.icmp_unsigned("==", builder.and_(bits, index(_WORD_BYTES - 1)), index(0))
 
 
 @dataclass(frozen=True)

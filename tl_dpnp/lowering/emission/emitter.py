@@ -7,7 +7,8 @@ registers become SSA values that serial loops carry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -20,7 +21,7 @@ from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace, parts_of
 from tl_dpnp.kernels.complex_numbers import part_of, times_i, to_both_parts
-from tl_dpnp.kernels.dpas.gemm import SubGroup, emit_product, uniform
+from tl_dpnp.kernels.dpas.gemm import SubGroup, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
@@ -43,7 +44,7 @@ from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments, rows_mixed
 from tl_dpnp.lowering.emission.prefetching import Shares
-from tl_dpnp.lowering.emission.products import emit_on_tiles, product_of
+from tl_dpnp.lowering.emission.products import Elements, emit_on_dpas, emit_on_tiles
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
@@ -76,7 +77,6 @@ from tl_dpnp.lowering.nest import (
     loops_of,
     type_of,
 )
-from tl_dpnp.lowering.nest_products import product_in
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["emit_nest"]
@@ -304,22 +304,22 @@ class _Emitter:
 
     def product(self, loop: Loop, kernel: MicroKernel) -> None:
         """Emit a product on the matrix engine; the nest says how each sum is stored."""
-        parts = product_in(loop)
-        assert parts is not None
-        place = self.place_on_engine()
+        emit_on_dpas(self.builder, loop, kernel, self.arguments, self.place_on_engine(), self.engine.emulated,
+                     Elements(self.at, self.assign, self.expression))
 
-        def finish(m: ir.Value, n: ir.Value, total: ir.Value) -> None:
-            self.variables.values.update({parts.m.variable: PerLane(m), parts.n.variable: n})
-            key = self.key(parts.total)
-            self.registers[key] = total
-            self.memory.forget()
-            self.assign(parts.finish)
-            self.memory.forget()
-            del self.registers[key], self.variables.values[parts.m.variable], self.variables.values[parts.n.variable]
-
-        product = product_of(parts, self.arguments)
-        emit_product(
-            self.builder, kernel, product, place, finish, self.engine.emulated, self.arguments.scratch)
+    @contextmanager
+    def at(self, variables: Mapping[str, Variable], registers: Mapping[Access, ir.Value]) -> Iterator[None]:
+        """Return a context in which variables and registers have these values."""
+        self.variables.values.update(variables)
+        values = {self.key(access): value for access, value in registers.items()}
+        self.registers.update(values)
+        self.memory.forget()
+        yield
+        self.memory.forget()
+        for key in values:
+            del self.registers[key]
+        for variable in variables:
+            del self.variables.values[variable]
 
     def product_on_tiles(self, loop: Loop, kernel: TileKernel) -> None:
         """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
+from tl_dpnp.kernels.dpas.block_product import Result
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
-from tl_dpnp.kernels.dpas.gemm import Product
+from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.elements import from_storage, to_storage
 from tl_dpnp.kernels.llvm import I32, private_array
 from tl_dpnp.lowering.emission.memory import NestArguments
-from tl_dpnp.lowering.emission.variables import Variable
+from tl_dpnp.lowering.emission.variables import PerLane, Variable
 from tl_dpnp.lowering.nest import (
     Access,
+    Assign,
     Bound,
     Buffer,
     Dimension,
@@ -29,7 +34,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
 
-__all__ = ["emit_on_tiles", "product_of"]
+__all__ = ["Elements", "emit_on_dpas", "emit_on_tiles", "product_of"]
 
 
 def _matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
@@ -54,6 +59,67 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
     m, n, k = (loop.variable for loop in loops)
     a, b = _matrix_of(parts.a, arguments, m, k), _matrix_of(parts.b, arguments, k, n)
     return Product(a, b, *(size(loop.stop) for loop in loops))
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What emits code for elements of C: `at` is a context in which variables and registers have values."""
+
+    at: Callable[[Mapping[str, Variable], Mapping[Access, ir.Value]], AbstractContextManager[None]]
+    assign: Callable[[Assign], None]
+    expression: Callable[[Expression], ir.Value]
+
+
+def emit_on_dpas(
+    builder: ir.IRBuilder, loop: Loop, kernel: MicroKernel, arguments: NestArguments, place: SubGroup, emulated: bool,
+    elements: Elements,
+) -> None:
+    """Emit a product on DPAS at the place of a work-item."""
+    parts = product_in(loop)
+    assert parts is not None
+    parts = parts.seen_by(kernel)
+
+    def variables(row: ir.Value, column: ir.Value) -> dict[str, Variable]:
+        return {parts.m.variable: PerLane(row), parts.n.variable: column}
+
+    def finish(row: ir.Value, column: ir.Value, total: ir.Value) -> None:
+        with elements.at(variables(row, column), {parts.total: total}):
+            elements.assign(parts.finish)
+
+    def evaluate(
+        value: Expression, row: ir.Value, column: ir.Value, registers: Mapping[Access, ir.Value]
+    ) -> ir.Value:
+        with elements.at(variables(row, column), registers):
+            return elements.expression(value)
+
+    product = replace(product_of(parts, arguments), result=_result_of(builder, parts, arguments, evaluate))
+    place = place.exchanged if kernel.exchanged else place
+    emit_product(builder, kernel, product, place, finish, emulated, arguments.scratch)
+
+
+def _result_of(
+    builder: ir.IRBuilder, parts: NestProduct, arguments: NestArguments,
+    evaluate: Callable[[Expression, ir.Value, ir.Value, Mapping[Access, ir.Value]], ir.Value],
+) -> Result | None:
+    """Return what becomes of the sums of a product, None where they update C atomically.
+
+    `evaluate` takes an expression, a row and a column, and the values of registers.
+    """
+    finish, target = parts.finish, parts.finish.target
+    if finish.update != "set":
+        return None
+    element = target.buffer.element
+    held = Access(Buffer("held", element, scope="registers"), target.indices)
+    expression = map_accesses(finish.value, lambda access: held if access == target else access)
+
+    def value(row: ir.Value, column: ir.Value, total: ir.Value, old: ir.Value | None) -> ir.Value:
+        registers = {parts.total: total}
+        if old is not None:
+            registers[held] = from_storage(builder, element, old)
+        return to_storage(builder, element, evaluate(expression, row, column, registers))
+
+    matrix = _matrix_of(target, arguments, parts.m.variable, parts.n.variable)
+    return Result(matrix, expression != finish.value, value)
 
 
 def emit_on_tiles(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tl_dpnp.kernels.dpas.block_reads import blocks_of_a, blocks_of_b
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
+from tl_dpnp.kernels.dpas.tile_blocks import refused_operand
 from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -85,31 +85,52 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     product = whole_product(nest)
     if product is None or not engine.lanes or multiplies_by_zero(product):
         return None
+    kernel = _kernel_of(product, engine, layout)
+    if kernel is None or _no_blocks(product, kernel.row, kernel.terms) is None:
+        return kernel
+    # Where messages load no columns of B along k, they may load rows of A so.
+    turned = None if layout is None else SubgroupLayout(layout.lanes, layout.columns, layout.rows)
+    other = _kernel_of(product.exchanged, engine, turned)
+    if other is None or _no_blocks(product.exchanged, other.row, other.terms) is not None:
+        return kernel
+    return replace(other, exchanged=True)
+
+
+def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
+    """Return the micro-kernel for a product as it is."""
     found = _types(product, engine)
     if found is None:
         return None
     accumulator, a, b, terms = found
-    m, columns, k = product.m.stop, product.n.stop, product.k.stop
+    m, columns = product.m.stop, product.n.stop
     # The language's A is the second source of DPAS, B the first.
     found_rows = [find_row(engine.lanes, accumulator, b, a, repeat) for repeat in (1, 2, 4, 8)
                   if repeat == 8 or (isinstance(columns, int) and columns <= repeat)]
     row = next((row for row in found_rows if row is not None and row.unused is None), None)
     if row is None:
         return None
-    repeat = row.repeat
     blocks = _no_blocks(product, row, terms) is None
-    wide = None if terms or blocks else _wide_kernel(product, row)
-    packed = None if blocks else _packed_kernel(product, row, terms, engine.local_memory, layout)
+    packed = _packed_kernel(product, row, terms, engine.local_memory, layout)
+    if blocks:
+        return _block_kernel(product, row, None if product.is_static else packed)
+    wide = None if terms else _wide_kernel(product, row)
     if packed is not None and (wide is None or _shares(product, packed, layout)):
         return packed
     if wide is not None:
         return wide
+    most_rows, most_columns = DPAS[row.execution_size].elements_read
+    return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, row.repeat, most_columns), 1, terms)
+
+
+def _block_kernel(product: NestProduct, row: DpasRow, packed: MicroKernel | None) -> MicroKernel:
+    """Return the micro-kernel that loads large blocks, and the tile of a packed one where these cannot be loaded."""
     numbers = DPAS[row.execution_size]
-    most_rows, most_columns = numbers.blocks_read if blocks else numbers.elements_read
-    steps = 1
-    if blocks and isinstance(k, int):
-        steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
-    return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, repeat, most_columns), steps, terms)
+    most_rows, most_columns = numbers.blocks_read
+    m, n, k = product.m.stop, product.n.stop, product.k.stop
+    steps = next((count for count in numbers.block_steps if not isinstance(k, int) or k > (count - 1) * row.k), 1)
+    other = None if packed is None else (packed.lane_blocks, packed.column_blocks, packed.steps)
+    return MicroKernel(row, _blocks(m, row.execution_size, most_rows, most_rows),
+                       _blocks(n, row.repeat, most_columns, most_columns), steps, other=other)
 
 
 def _packed_kernel(
@@ -175,18 +196,19 @@ def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
 def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
     """Return why the operands of a product cannot be read by blocks, None where they can."""
     if row.execution_size != 16:
-        return "the device has no reads of blocks"
+        return "the device has no loads of blocks"
     if terms:
         return "f32 operands are rounded as they are loaded"
-    for of, access, first, second in (
-        (blocks_of_a, product.a, product.m, product.k), (blocks_of_b, product.b, product.k, product.n)
-    ):
-        strides = strides_along(access, first.variable, second.variable)
-        if not all(isinstance(size, int) for size in (first.stop, second.stop, *strides)):
-            return "sizes or strides are known at run time only"
-        if of(row, strides, first.stop, second.stop) is None:
-            return f"{access.buffer.name} has strides or sizes that reads of blocks do not take"
-    return None
+    for access in (product.a, product.b):
+        if access.buffer.is_temporary:
+            return f"{access.buffer.name} is in local memory"
+    strides = (strides_along(product.a, product.m.variable, product.k.variable),
+               strides_along(product.b, product.k.variable, product.n.variable))
+    refused = refused_operand(row, *strides, (product.m.stop, product.n.stop, product.k.stop))
+    if refused is None:
+        return None
+    access = product.a if refused == "A" else product.b
+    return f"{access.buffer.name} has strides or sizes that loads of blocks do not take"
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:
@@ -194,14 +216,15 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
     if product is None or not engine.lanes:
         return None
     if used is not None:
-        why = _no_blocks(product, used.row, used.terms)
+        why = _no_blocks(product.seen_by(used), used.row, used.terms)
         loads = (
             "way of local memory, packed there" if used.packed else
-            "reads of blocks, in global memory" if why is None else
+            "loads of blocks" + ("" if used.other is None else ", by way of local memory where these cannot be")
+            if why is None else
             "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
         )
-        return (f"is on the matrix engine: {used.row}, tiles of {used.tile_rows} x {used.tile_columns}, operands by "
-                f"{loads}")
+        rows, columns = used.tile
+        return f"is on the matrix engine: {used.row}, tiles of {rows} x {columns}, operands by {loads}"
     return f"is not on the matrix engine: {_refusal(nest, product, engine)}"
 
 
@@ -228,15 +251,16 @@ def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tup
     """Return rows and columns of sub-groups such that each has a tile of the largest product, of known sizes m x n."""
     rows, columns = 1, 1
     for m, n, kernel in products:
-        rows = max(rows, -(-m // kernel.tile_rows) if isinstance(m, int) else _UNKNOWN)
-        columns = max(columns, -(-n // kernel.tile_columns) if isinstance(n, int) else _UNKNOWN)
+        tile_rows, tile_columns = kernel.tile
+        rows = max(rows, -(-m // tile_rows) if isinstance(m, int) else _UNKNOWN)
+        columns = max(columns, -(-n // tile_columns) if isinstance(n, int) else _UNKNOWN)
     return min(rows, MOST_SUBGROUPS[0]), min(columns, MOST_SUBGROUPS[1])
 
 
-def _blocks(size: Bound, block: int, most: int) -> int:
-    """Return the blocks of a tile along a mode: as even as possible."""
+def _blocks(size: Bound, block: int, most: int, unknown: int = 2) -> int:
+    """Return the blocks of a tile along a mode: as even as possible, or so many where the size is `unknown`."""
     if not isinstance(size, int):
-        return min(2, most)
+        return min(unknown, most)
     blocks = -(-size // block)
     tiles = -(-blocks // most)
     return -(-blocks // tiles)

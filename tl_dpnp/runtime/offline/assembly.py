@@ -43,7 +43,9 @@ class Instruction:
     def registers_read(self) -> int:
         """Registers that a send fills; 0 for others."""
         match = re.search(r"rd:(\d+)", self.rest)
-        return int(match[1]) if match else 0
+        count = int(match[1]) if match else 0
+        # The length has five bits: messages of blocks say 31 for 32 registers, too.
+        return 32 if count == 31 and "load_block2d" in self.rest else count
 
 
 def has_types(instruction: Instruction, row: DpasRow) -> bool:

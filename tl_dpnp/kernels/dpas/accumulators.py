@@ -1,0 +1,172 @@
+"""DPAS on fragments that are parts of large blocks: accumulators that are changed in place, or values where emulated.
+
+Intel's compiler (Graphics Compiler 1.0.12504) copies an accumulator twice for each DPAS where it is the result of one.
+So each is defined once, by inline assembly, is an input of every DPAS, which changes it, and is read once, by inline
+assembly as well.  A fragment is an offset into an alias of the value that was loaded: nothing is copied.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages
+from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
+from tl_dpnp.kernels.dpas.emulation import emulate
+from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.llvm import I32, constant
+
+__all__ = ["Accumulators", "Fragment", "Part", "accumulators_for"]
+
+#: Between lines of inline assembly.
+_NEWLINE = "\\0A"
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a block that was loaded: what `Accumulators.load` returned, and an offset in bytes."""
+
+    loaded: ir.Value
+    block: Block
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Emulation:
+    """A fragment as a value, and its elements that are in all lanes."""
+
+    value: ir.Value
+    known: dict[tuple[int, int], ir.Value]
+
+
+#: What DPAS takes: a part of a block, or a value of its own.
+Part: TypeAlias = Fragment | _Emulation
+
+
+@dataclass(frozen=True)
+class Accumulators(ABC):
+    """What is done with blocks and sums."""
+
+    row: DpasRow
+    messages: BlockMessages
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        """Where code is appended."""
+        return self.messages.builder
+
+    @abstractmethod
+    def load(self, header: ir.Value, block: Block) -> ir.Value:
+        """Load a block."""
+
+    @abstractmethod
+    def zero(self) -> ir.Value:
+        """Return a new sum."""
+
+    @abstractmethod
+    def part(self, fragment: Fragment, of_a: bool) -> Part:
+        """Return a fragment of A, or of B, as DPAS takes it."""
+
+    @abstractmethod
+    def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
+        """Return a sum with the product of two fragments added."""
+
+    @abstractmethod
+    def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return which values of sums a loop carries from an iteration to the next one."""
+
+    @abstractmethod
+    def value(self, total: ir.Value) -> ir.Value:
+        """Return a sum as a value, of the type of DPAS's result; afterwards nothing is added to it."""
+
+    @abstractmethod
+    def plain(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
+        """Load a block as a value of a type that fills its registers."""
+
+
+class _InPlace(Accumulators):
+    """Inline assembly, for devices."""
+
+    def load(self, header: ir.Value, block: Block) -> ir.Value:
+        return self.messages.load(header, block, block.type)
+
+    def zero(self) -> ir.Value:
+        letter = "f" if self.row.source1.is_float else "d"
+        # The lane is an input so that the sum is not taken for the same in all lanes.
+        lines = [f"mov (M1,16) $0({number},0)<1> 0x0:{letter}" for number in range(self.row.repeat)]
+        lane = self.builder.trunc(self.messages.lane, I32)
+        return self._asm(operand_types(self.row)[3], lines, "=rw,rw", [lane])
+
+    def part(self, fragment: Fragment, of_a: bool) -> Part:
+        return fragment
+
+    def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
+        assert isinstance(a, Fragment)
+        assert isinstance(b, Fragment)
+        names, lines = [], []
+        for place, fragment in ((1, a), (2, b)):
+            # Names of a kernel's declarations have to differ.
+            name = str(self.builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
+            words = fragment.block.registers * RULES.register_bytes // 4
+            lines.append(f".decl {name} v_type=G type=d num_elts={words} align=wordx32 alias=<${place},0>")
+            names.append(name)
+        number, byte = divmod(b.offset, RULES.register_bytes)
+        row = self.row
+        dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,16)"
+        lines.append(f"{dpas} $0.0 $0.0 {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
+        self._asm(ir.VoidType(), lines, "rw,rw,rw", [total, a.loaded, b.loaded])
+        return total
+
+    def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
+        return []
+
+    def value(self, total: ir.Value) -> ir.Value:
+        lines = [f"mov (M1,16) $0({number},0)<1> $1({number},0)<1;1,0>" for number in range(self.row.repeat)]
+        return self._asm(total.type, lines, "=rw,rw", [total])
+
+    def plain(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
+        return self.messages.load(header, block, type_)
+
+    def _asm(self, result: ir.Type, lines: Sequence[str], constraints: str, arguments: Sequence[ir.Value]) -> ir.Value:
+        text = _NEWLINE.join(("{", *lines, "}"))
+        function = ir.FunctionType(result, [argument.type for argument in arguments])
+        return self.builder.asm(function, text, constraints, arguments, True)
+
+
+class _Emulated(Accumulators):
+    """Ordinary loads of what the headers say, and the emulation of DPAS."""
+
+    def load(self, header: ir.Value, block: Block) -> ir.Value:
+        return header
+
+    def zero(self) -> ir.Value:
+        return constant(operand_types(self.row)[3], 0 if self.row.destination == "i32" else 0.0)
+
+    def part(self, fragment: Fragment, of_a: bool) -> Part:
+        type_ = operand_types(self.row)[1 if of_a else 0]
+        value = self.messages.fragment(fragment.loaded, fragment.block, fragment.offset, type_)
+        return _Emulation(value, {})
+
+    def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
+        assert isinstance(a, _Emulation)
+        assert isinstance(b, _Emulation)
+        return emulate(self.builder, self.row, b.value, a.value, total, b.known)
+
+    def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
+        return list(totals)
+
+    def value(self, total: ir.Value) -> ir.Value:
+        return total
+
+    def plain(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
+        return self.messages.fragment(header, block, 0, type_)
+
+
+def accumulators_for(row: DpasRow, messages: BlockMessages) -> Accumulators:
+    """Return what computes by messages, emulated where they are."""
+    return (_Emulated if messages.emulated else _InPlace)(row, messages)

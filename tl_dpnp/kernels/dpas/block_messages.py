@@ -1,0 +1,165 @@
+"""Messages that move two-dimensional blocks between a matrix and registers (Xe-HPC), up to 32 registers by one of them.
+
+The compiler has functions for some shapes, but builds the message's header anew for each read: seven moves.  Here the
+header is a value of the sub-group, element i of it in lane i, that a loop advances by one addition, and the message is
+inline assembly.  Elements outside of the matrix are read as zero, and not written.
+
+Source: the headers and descriptors that the Intel Graphics Compiler 1.0.12504 makes for its own functions, which name
+the fields: 0 and 1 the address, 2 width in bytes - 1, 3 height - 1, 4 pitch in bytes - 1, 5 and 6 the first column and
+row, 7 the block: width - 1, height - 1 in the next byte, then the number of arrays - 1.  Arrays are blocks next to one
+another.  What sizes there are follows the functions of the extension cl_intel_subgroup_2d_block_io.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.block_emulation import emulate_fragment, emulate_store
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
+from tl_dpnp.kernels.dpas.fragments import Size
+from tl_dpnp.kernels.llvm import I32, I64, constant, index
+
+__all__ = ["BlockMessages", "Surface"]
+
+#: The port of the memory unit, and the bits of a descriptor: the kind of message with the length of the header; what is
+#: kept in caches; how many registers are loaded.
+_PORT, _LOAD, _STORE, _CACHED, _LENGTH_BIT = 15, 0x02000003, 0x02000007, 4 << 17, 20
+#: The length of a message has five bits: 31 stands for 32, too, and the size of the block decides.
+_MOST_LENGTH = 31
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A matrix in global memory as messages take it: `height` lines of `width` elements of `bits`, `pitch` apart."""
+
+    pointer: ir.Value
+    bits: int
+    width: Size
+    height: Size
+    pitch: Size
+
+    @staticmethod
+    def may_be(bits: int, width: object, height: object, pitch: object) -> bool:
+        """Whether what is known of a matrix allows messages; anything but an int is not known."""
+        known = [(size, rule) for size, rule in (
+            (width, lambda size: _bytes_fit(size * bits, RULES.width_multiple)),
+            (pitch, lambda size: _bytes_fit(size * bits, RULES.pitch_multiple)),
+            (height, lambda size: 1 <= size <= RULES.most_bytes),
+        ) if isinstance(size, int)]
+        overlaps = isinstance(width, int) and isinstance(pitch, int) and pitch < width
+        return all(rule(size) for size, rule in known) and not overlaps
+
+    def conditions(self, builder: ir.IRBuilder) -> list[ir.Value]:
+        """Return what has to hold at run time that messages can move blocks of the matrix, as values of one bit.
+
+        The address is rounded down, and what lies before the matrix is a part of its lines then.
+        """
+        address = builder.ptrtoint(self.pointer, I64)
+        before = builder.and_(address, index(RULES.address - 1))
+        aligned = builder.and_(address, index(max(RULES.width_multiple, self.bits // 8) - 1))
+        result = [builder.icmp_unsigned("==", aligned, index(0))]
+        width, pitch = (_in_bytes(builder, size, self.bits) for size in (self.width, self.pitch))
+        for size, value, multiple in ((self.width, width, RULES.width_multiple),
+                                      (self.pitch, pitch, RULES.pitch_multiple)):
+            if isinstance(size, int):
+                continue
+            bits = builder.mul(size, index(self.bits))
+            whole = builder.and_(bits, index(8 * multiple - 1))
+            result.append(builder.icmp_unsigned("==", whole, index(0)))
+            for sign, bound in ((">=", RULES.least_bytes), ("<=", RULES.most_bytes - RULES.address)):
+                result.append(builder.icmp_signed(sign, value, index(bound)))
+        if not isinstance(self.height, int):
+            result.append(builder.icmp_signed(">=", self.height, index(1)))
+            result.append(builder.icmp_signed("<=", self.height, index(RULES.most_bytes)))
+        gap = self.pitch - self.width if isinstance(self.pitch, int) and isinstance(self.width, int) else 0
+        if gap * self.bits < 8 * RULES.address:
+            result.append(builder.icmp_signed("<=", builder.add(before, width), pitch))
+        return result
+
+
+def _bytes_fit(bits: int, multiple: int) -> bool:
+    """Whether the bits of a line are whole multiples of bytes and within bounds."""
+    size, rest = divmod(bits, 8 * multiple)
+    return not rest and RULES.least_bytes <= size * multiple <= RULES.most_bytes - RULES.address
+
+
+def _in_bytes(builder: ir.IRBuilder, size: Size, bits: int) -> ir.Value:
+    if isinstance(size, int):
+        return index(size * bits // 8)
+    return builder.mul(size, index(bits // 8)) if bits >= 8 else builder.lshr(builder.mul(size, index(bits)), index(3))
+
+
+@dataclass(frozen=True)
+class BlockMessages:
+    """Moves blocks for one sub-group of 16 lanes; `lane` is 64 bits wide.  `emulated` does so by ordinary accesses."""
+
+    builder: ir.IRBuilder
+    lane: ir.Value
+    emulated: bool
+
+    # --- headers -----------------------------------------------------------------------------------------------------
+
+    def header(self, surface: Surface, block: Block, column: ir.Value, row: ir.Value) -> ir.Value:
+        """Return the header for the block that starts at a place, in elements of the matrix."""
+        builder = self.builder
+        address = builder.ptrtoint(surface.pointer, I64)
+        before = builder.and_(address, index(RULES.address - 1))
+        base = builder.sub(address, before)
+        before = builder.trunc(before, I32)
+        first = builder.trunc(_in_bytes(builder, column, surface.bits), I32)
+        first = builder.udiv(builder.add(first, before), constant(I32, block.bits // 8))
+
+        def less(size: Size, bits: int = 8) -> ir.Value:
+            return builder.sub(builder.trunc(_in_bytes(builder, size, bits), I32), constant(I32, 1))
+
+        return self.spread({
+            0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
+            2: builder.add(before, less(surface.width, surface.bits)), 3: less(surface.height),
+            4: less(surface.pitch, surface.bits), COLUMN: first, ROW: builder.trunc(row, I32),
+            7: constant(I32, block.field),
+        })
+
+    def step(self, field: int, elements: int) -> ir.Value:
+        """Return what the header of a block that lies some elements further along a mode differs by."""
+        return self.spread({field: constant(I32, elements)})
+
+    def spread(self, fields: dict[int, ir.Value]) -> ir.Value:
+        """Return a value whose lanes are the fields of a header, 0 where there is none."""
+        lane = self.builder.trunc(self.lane, I32)
+        result: ir.Value = constant(I32, 0)
+        for number, value in fields.items():
+            here = self.builder.icmp_unsigned("==", lane, constant(I32, number))
+            result = self.builder.select(here, value, result)
+        return result
+
+    def fragment(self, header: ir.Value, block: Block, offset: int, type_: ir.Type) -> ir.Value:
+        """Return what lies `offset` bytes behind the start of a block's registers; only where messages are emulated."""
+        return emulate_fragment(self.builder, header, block, offset, type_, self.lane)
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def load(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
+        """Load a block, as a value of a type that has its registers; not where messages are emulated."""
+        length = min(_MOST_LENGTH, block.registers)
+        descriptor = _LOAD | block.descriptor | length << _LENGTH_BIT
+        text = f"raw_sends.{_PORT}.1.0.{length} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.0 %null.0 $0.0"
+        return self.builder.asm(ir.FunctionType(type_, [I32]), text, "=rw,rw", [header], True)
+
+    def prefetch(self, header: ir.Value, block: Block) -> None:
+        """Fetch a block into the caches: a load without a destination; nothing where messages are emulated."""
+        if self.emulated:
+            return
+        text = (f"raw_sends.{_PORT}.1.0.0 (M1_NM,1) 0x0:ud {_LOAD | block.descriptor | _CACHED:#x}:ud $0.0 %null.0"
+                " %null.0")
+        self.builder.asm(ir.FunctionType(ir.VoidType(), [I32]), text, "rw", [header], True)
+
+    def store(self, header: ir.Value, block: Block, value: ir.Value) -> None:
+        """Store a plain block from a value whose elements are its rows, and whose lanes its columns."""
+        if self.emulated:
+            emulate_store(self.builder, header, block, value, self.lane)
+            return
+        text = (f"raw_sends.{_PORT}.1.{block.registers}.0 (M1_NM,1) 0x0:ud {_STORE | block.descriptor:#x}:ud $0.0 $1.0"
+                " %null.0")
+        self.builder.asm(ir.FunctionType(ir.VoidType(), [I32, value.type]), text, "rw,rw", [header, value], True)

@@ -1,0 +1,218 @@
+"""A tile of C by a sub-group whose operands are loaded, and whose result is stored, by messages of large blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, Fragment, Part, accumulators_for
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
+from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, constant, counted_loop, index, undefined
+
+__all__ = ["BlockProduct", "Result", "Shared", "result_surface"]
+
+#: Iterations that operands are fetched into the caches ahead, and how many there have to be for that.
+_AHEAD, _LEAST_ITERATIONS = 3, 8
+
+
+@dataclass(frozen=True)
+class Result:
+    """C, whose elements are set: `value` returns one as it is stored.
+
+    It takes a row, which differs from lane to lane, a column, the sum, and what C holds there, None where `reads`
+    does not say that it is needed.
+    """
+
+    matrix: Matrix
+    reads: bool
+    value: Callable[[ir.Value, ir.Value, ir.Value, ir.Value | None], ir.Value]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The sub-groups that load the same rows of A, or columns of B: which one this is, of how many."""
+
+    number: ir.Value
+    count: int
+
+
+def result_surface(result: Result | None, m: Size, n: Size) -> Surface | None:
+    """Return C as messages take it, None where what is known of it does not allow them."""
+    if result is None:
+        return None
+    matrix = result.matrix
+    bits = matrix.element.bits
+    if matrix.pointer.type.addrspace != GLOBAL or matrix.strides[0] != 1 or bits not in (16, 32):
+        return None
+    return Surface(matrix.pointer, bits, m, n, matrix.strides[1]) if Surface.may_be(
+        bits, m, n, matrix.strides[1]) else None
+
+
+@dataclass(frozen=True)
+class BlockProduct:
+    """Computes tiles from operands of which messages can move blocks; `k` is their size along the sum."""
+
+    kernel: MicroKernel
+    messages: BlockMessages
+    a: Surface
+    b: Surface
+    a_along_k: bool
+    k: Size
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        """Where code is appended."""
+        return self.messages.builder
+
+    @cached_property
+    def accumulators(self) -> Accumulators:
+        """What computes with fragments."""
+        return accumulators_for(self.kernel.row, self.messages)
+
+    def sums(
+        self, first_row: ir.Value, first_column: ir.Value, sharing_a: Shared, sharing_b: Shared
+    ) -> list[ir.Value]:
+        """Return the sums of a tile, column of blocks after column, for `Accumulators.value`."""
+        kernel, builder, accumulators = self.kernel, self.builder, self.accumulators
+        operands = [(loads_of_a(kernel, self.a_along_k), self.a, first_row),
+                    (loads_of_b(kernel), self.b, first_column)]
+        loads = [load for operand, *_ in operands for load in operand.loads]
+        headers, steps = self.headers(operands)
+        fetched = self.fetched_ahead([
+            (*operands[0], kernel.tile_rows, sharing_a), (*operands[1], kernel.tile_columns, sharing_b)])
+        headers += [header for header, _, _ in fetched]
+        steps += [step for _, step, _ in fetched]
+        zeros = [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
+
+        def iteration(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            now, totals = carried[: len(headers)], carried[len(headers) :] or zeros
+            loaded = [accumulators.load(header, load.block)
+                      for header, load in zip(now[: len(loads)], loads, strict=True)]
+            for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
+                self.messages.prefetch(header, block)
+            following = [builder.add(header, step) for header, step in zip(now, steps, strict=True)]
+            count = len(operands[0][0].loads)
+            a, b = ({place: Fragment(value, load.block, offset) for value, load in zip(values, parts, strict=True)
+                     for place, offset in load.fragments.items()}
+                    for values, parts in ((loaded[:count], loads[:count]), (loaded[count:], loads[count:])))
+            return [*following, *accumulators.carried(self.multiplied(totals, a, b))]
+
+        # A matrix that messages take has a k that is not 0.
+        last = builder.trunc(size_value(self.k), I32)
+        results = counted_loop(builder, constant(I32, 0), last, constant(I32, kernel.depth),
+                               [*headers, *accumulators.carried(zeros)], iteration, runs_at_least_once=True,
+                               unrolled=False)
+        return results[len(headers) :] or zeros
+
+    def multiplied(
+        self, totals: Sequence[ir.Value], a: dict[tuple[int, int], Fragment], b: dict[tuple[int, int], Fragment]
+    ) -> list[ir.Value]:
+        """Return the sums with the products of an iteration added."""
+        kernel, accumulators = self.kernel, self.accumulators
+        for step in range(kernel.steps):
+            left: list[Part] = [accumulators.part(a[i, step], True) for i in range(kernel.lane_blocks)]
+            result: list[ir.Value] = []
+            for j in range(kernel.column_blocks):
+                right = accumulators.part(b[j, step], False)
+                result += [accumulators.add(totals[len(result) + i], part, right) for i, part in enumerate(left)]
+            totals = result
+        return list(totals)
+
+    def headers(
+        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]]
+    ) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Return the headers of all loads of the first iteration, and what those of the next one differ by."""
+        messages, builder = self.messages, self.builder
+        headers, steps = [], []
+        for operand, surface, first in operands:
+            step = messages.step(operand.k_field, operand.elements)
+            for load in operand.loads:
+                line, k = builder.add(first, index(load.line)), index(load.k)
+                place = (line, k) if operand.lines_are_columns else (k, line)
+                headers.append(messages.header(surface, load.block, *place))
+                steps.append(step)
+        return headers, steps
+
+    def fetched_ahead(
+        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value, int, Shared]]
+    ) -> list[tuple[ir.Value, ir.Value, Block]]:
+        """Return headers, steps and blocks of what this sub-group fetches into the caches for a later iteration.
+
+        Sub-groups that load the same lines share that.  There is nothing to fetch where the sum is short.
+        """
+        depth = self.kernel.depth
+        if self.messages.emulated or (isinstance(self.k, int) and self.k < _LEAST_ITERATIONS * depth):
+            return []
+        result, builder, ahead = [], self.builder, index(_AHEAD * depth)
+        for operand, surface, first, lines, shared in operands:
+            bits, unit = surface.bits, max(8, surface.bits)
+            along_columns = not operand.lines_are_columns
+            step = self.messages.step(operand.k_field, depth * bits // unit if along_columns else depth)
+            wide, high = (lines, depth) if operand.lines_are_columns else (depth, lines)
+            width = min(wide, RULES.row_bytes * 8 // bits)
+            height = min(high, RULES.rows)
+            across = -(-wide // width)
+            # Pieces of an iteration's lines are dealt out: first along rows of memory, then several rows at a time.
+            high_parts = max(-(-high // height), min(shared.count // across, high))
+            height = -(-high // high_parts)
+            pieces = across * high_parts
+            for number in range(-(-pieces // shared.count)):
+                own = builder.add(shared.number, index(number * shared.count))
+                own = builder.trunc(own, I32)
+                column = builder.mul(builder.zext(builder.urem(own, constant(I32, across)), I64), index(width))
+                row = builder.mul(builder.zext(builder.udiv(own, constant(I32, across)), I64), index(height))
+                place = (builder.add(first, column), builder.add(ahead, row)) if operand.lines_are_columns else (
+                    builder.add(ahead, column), builder.add(first, row))
+                block = Block("plain", unit, width * bits // unit, height)
+                result.append((self.messages.header(surface, block, *place), step, block))
+        return result
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def store(
+        self, result: Result, surface: Surface, first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value]
+    ) -> None:
+        """Store the sums of a tile by a message for each block; what is outside of C is not written."""
+        kernel, builder, messages = self.kernel, self.builder, self.messages
+        row = kernel.row
+        block = Block("plain", surface.bits, row.execution_size, row.repeat)
+        type_ = ir.IntType(16) if surface.bits == 16 else result.matrix.pointer.type.pointee
+        below = messages.step(COLUMN, row.execution_size)
+        beside = messages.step(ROW, row.repeat)
+        first = messages.header(surface, block, first_row, first_column)
+        for i in range(kernel.lane_blocks):
+            own = builder.add(builder.add(first_row, messages.lane), index(i * row.execution_size))
+            header = first
+            for j in range(kernel.column_blocks):
+                column = builder.add(first_column, index(j * row.repeat))
+                total = self.accumulators.value(sums[j * kernel.lane_blocks + i])
+                self.store_block(result, block, header, own, column, total, type_)
+                header = builder.add(header, beside)
+            first = builder.add(first, below)
+
+    def store_block(
+        self, result: Result, block: Block, header: ir.Value, row: ir.Value, column: ir.Value, total: ir.Value,
+        type_: ir.Type,
+    ) -> None:
+        """Store the block of C that sums are for."""
+        builder, repeat = self.builder, block.height
+        vector = type_ if repeat == 1 else ir.VectorType(type_, repeat)
+        old = self.accumulators.plain(header, block, vector) if result.reads else None
+        stored = undefined(vector)
+        for number in range(repeat):
+            one, held = (
+                value if value is None or repeat == 1 else builder.extract_element(value, constant(I32, number))
+                for value in (total, old))
+            if held is not None:
+                held = builder.bitcast(held, result.matrix.pointer.type.pointee)
+            new = result.value(row, builder.add(column, index(number)), one, held)
+            new = builder.bitcast(new, type_)
+            stored = new if repeat == 1 else builder.insert_element(stored, new, constant(I32, number))
+        self.messages.store(header, block, stored)

@@ -1,0 +1,82 @@
+"""The blocks of a matrix that messages of Xe-HPC move, and what these messages can do.
+
+Source: the functions of the extension cl_intel_subgroup_2d_block_io, and what the Intel Graphics Compiler 1.0.12504
+makes of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.llvm import I32, I64, vector_of
+
+__all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules"]
+
+#: The fields of a header that are the first column and the first row.
+COLUMN, ROW = 5, 6
+#: Bits of a descriptor: the size of elements, from 8 bits on in powers of two; whether columns are packed in 32 bits,
+#: or blocks transposed.
+_SIZES, _PACKED, _TRANSPOSED = {8: 0, 16: 1 << 9, 32: 2 << 9}, 0x80, 0x8000
+
+
+@dataclass(frozen=True)
+class BlockRules:
+    """What these messages can do: bytes of a matrix, multiples of bytes, and the most rows, bytes and registers."""
+
+    address: int = 64
+    least_bytes: int = 64
+    most_bytes: int = 1 << 24
+    width_multiple: int = 4
+    pitch_multiple: int = 8
+    rows: int = 32
+    row_bytes: int = 64
+    registers: int = 32
+    register_bytes: int = 64
+
+
+RULES = BlockRules()
+
+
+@dataclass(frozen=True)
+class Block:
+    """The shape of what a message moves, in elements of `bits`: `count` arrays of `height` rows of `width` elements.
+
+    ``plain``: row after row.  ``packed``: `32 / bits` rows are packed in 32 bits of each column.  ``transposed``:
+    column after column, of elements of 32 bits.
+    """
+
+    kind: Literal["plain", "packed", "transposed"]
+    bits: int
+    width: int
+    height: int
+    count: int = 1
+
+    @property
+    def array_bytes(self) -> int:
+        """Bytes of registers from the start of an array to that of the next one."""
+        size = self.width * self.height * self.bits // 8
+        return -(-size // RULES.register_bytes) * RULES.register_bytes
+
+    @property
+    def registers(self) -> int:
+        """Registers that the block fills."""
+        return self.count * self.array_bytes // RULES.register_bytes
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of a message for such a block, without its kind and the length of what is loaded."""
+        return _SIZES[self.bits] | {"plain": 0, "packed": _PACKED, "transposed": _TRANSPOSED}[self.kind]
+
+    @property
+    def field(self) -> int:
+        """The block in a header."""
+        return (self.width - 1) | (self.height - 1) << 8 | (self.count - 1) << 16
+
+    @property
+    def type(self) -> ir.Type:
+        """The LLVM type of one lane's part of what is loaded: vectors have 16 elements at most."""
+        words = self.registers
+        return ir.VectorType(I64, words // 2) if words > 16 else vector_of(I32, words)

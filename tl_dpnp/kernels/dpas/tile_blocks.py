@@ -1,0 +1,123 @@
+"""Which blocks a sub-group loads for an iteration of its tile, and where in them the fragments lie that DPAS takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl_dpnp.kernels.dpas.block_messages import Surface
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
+from tl_dpnp.kernels.dpas.fragments import Matrix, Size
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.rows import DpasRow
+
+__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "operand_surface", "refused_operand"]
+
+
+@dataclass(frozen=True)
+class TileLoad:
+    """A block and its first line and first k in the tile; `fragments` maps (block of lines, step) to a byte offset."""
+
+    block: Block
+    line: int
+    k: int
+    fragments: dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True)
+class TileLoads:
+    """The loads of an operand; lines of the tile are columns of the block where `lines_are_columns`, else its rows.
+
+    The header of the next iteration differs by `elements` of the block along k.
+    """
+
+    loads: tuple[TileLoad, ...]
+    lines_are_columns: bool
+    elements: int
+
+    @property
+    def k_field(self) -> int:
+        """The field of a header that moves along k."""
+        return ROW if self.lines_are_columns else COLUMN
+
+
+def refused_operand(
+    row: DpasRow, a: tuple[object, ...], b: tuple[object, ...], sizes: tuple[object, ...]
+) -> str | None:
+    """Return which operand messages do not load, for all that is known of it, "A" or "B"; None where they may.
+
+    Strides are along m and k and along k and n, sizes are m, n and k; anything but an int is not known.  Both operands
+    have to be in global memory.
+    """
+    m, n, k = sizes
+    a_bits, b_bits = row.source1.bits, row.source2.bits
+    if 1 not in a:
+        return "A"
+    # Integers below 8 bits are loaded as bytes, in their order along k.
+    fits = Surface.may_be(a_bits, m, k, a[1]) and a_bits >= 8 if a[0] == 1 else Surface.may_be(a_bits, k, m, a[0])
+    if not fits:
+        return "A"
+    return None if b[0] == 1 and row.a_elements == row.repeat and Surface.may_be(b_bits, k, n, b[1]) else "B"
+
+
+def operand_surface(matrix: Matrix, lines: Size, k: Size, along_k: bool) -> Surface:
+    """Return an operand as messages take it; its strides are along lines and along k, one of which is 1."""
+    bits = matrix.element.bits
+    if along_k:
+        return Surface(matrix.pointer, bits, k, lines, matrix.strides[0])
+    return Surface(matrix.pointer, bits, lines, k, matrix.strides[1])
+
+
+def loads_of_a(kernel: MicroKernel, along_k: bool) -> TileLoads:
+    """Return the loads of A, whose elements follow one another `along_k`, or along its rows."""
+    row, lanes = kernel.row, kernel.row.execution_size
+    bits, size = row.source1.bits, row.b_elements * RULES.register_bytes
+    if along_k:
+        # A fragment has a register for each word of k, and lines in its lanes.
+        block = Block("transposed", 32, row.b_elements, lanes)
+        loads = tuple(TileLoad(block, i * lanes, step * row.k, {(i, step): 0})
+                      for i in range(kernel.lane_blocks) for step in range(kernel.steps))
+        return TileLoads(loads, False, kernel.steps * row.b_elements)
+    together = _most(kernel.steps, RULES.rows // row.k)
+    widest = RULES.row_bytes * 8 // (lanes * bits)
+    kind = "plain" if bits == 32 else "packed"
+    found = []
+    for step in range(0, kernel.steps, together):
+        most = min(widest, RULES.registers // (row.b_elements * together))
+        for first, count in _parts(kernel.lane_blocks, most):
+            fragments = {(first + i, step + j): (i * together + j) * size
+                         for i in range(count) for j in range(together)}
+            block = Block(kind, bits, lanes, together * row.k, count)
+            found.append(TileLoad(block, first * lanes, step * row.k, fragments))
+    return TileLoads(tuple(found), True, kernel.depth)
+
+
+def loads_of_b(kernel: MicroKernel) -> TileLoads:
+    """Return the loads of B, whose elements follow one another along k."""
+    row = kernel.row
+    row_bytes = row.k * row.source2.bits // 8
+    bits = max(8, row.source2.bits)
+    width = row_bytes * 8 // bits
+    together = _most(kernel.steps, RULES.row_bytes // row_bytes)
+    found = []
+    for step in range(0, kernel.steps, together):
+        for first, count in _parts(kernel.column_blocks, RULES.rows // row.repeat):
+            block = Block("plain", bits, width, count * row.repeat, together)
+            fragments = {(first + i, step + j): j * block.array_bytes + i * row.repeat * row_bytes
+                         for i in range(count) for j in range(together)}
+            found.append(TileLoad(block, first * row.repeat, step * row.k, fragments))
+    return TileLoads(tuple(found), False, kernel.steps * width)
+
+
+def _most(count: int, limit: int) -> int:
+    """Return the largest power of two that divides a count and is within a limit."""
+    return max(size for size in (1, 2, 4, 8) if count % size == 0 and size <= max(1, limit))
+
+
+def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Cut a count into powers of two: the first one and the size of each."""
+    first = 0
+    while first < count:
+        size = max(part for part in (1, 2, 4, 8, 16, 32) if part <= min(most, count - first))
+        yield first, size
+        first += size
