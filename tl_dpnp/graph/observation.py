@@ -18,15 +18,8 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break
-from tl_dpnp.graph.class_checks import (
-    COMPARED,
-    SHOWN,
-    TAKEN,
-    checked_classes,
-    is_certain,
-    is_decided_by_classes,
-    runs_user_code,
-)
+from tl_dpnp.graph.class_checks import COMPARED, SHOWN, TAKEN, checked_classes, is_certain, is_decided_by_classes
+from tl_dpnp.graph.comparisons import ComparisonWatcher, is_known
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.interception import (
@@ -68,7 +61,7 @@ from tl_dpnp.graph.traced_scalars import (
 __all__ = ["Observer"]
 
 
-class Observer(ContainerReader, Interceptor):
+class Observer(ComparisonWatcher):
     """The hooks of a trace that may leave a plan."""
 
     def __init__(self, trace: Trace, key: CallKey) -> None:
@@ -231,7 +224,7 @@ class Observer(ContainerReader, Interceptor):
                 self._comparing(other, SHOWN if type(one) is str else COMPARED)
         for value in (one, other):
             compares = name in ("eq", "ne") or (name in ("in", "not_in") and value is one)
-            if not (self.is_followed(value) or _is_known(value, COMPARED)) or (
+            if not (self.is_followed(value) or is_known(value, COMPARED)) or (
                 isinstance(value, BY_IDENTITY) and not isinstance(value, type) and not compares
             ):
                 self.effect(f"an operator of a {type(value).__name__}", "what it does is not followed")
@@ -242,53 +235,12 @@ class Observer(ContainerReader, Interceptor):
                 one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
         return super().binary(name, one, other)
 
-    def _comparing(self, value: Any, methods: frozenset[str] = COMPARED) -> None:
-        """Take in a value of which, or of whose parts, some methods run: those for comparisons, or for texts."""
-        if type(value) in CONTAINERS:
-            for part in value.values() if type(value) is dict else value:
-                self._comparing(part, methods)
-        elif not _is_known(value, methods):
-            self.effect(f"a {type(value).__name__} in a container", "how it is compared is not followed")
-
-    def _compared(self, value: Any) -> Any:
-        """Return something iterable whose elements are compared or added by C code."""
-        if is_lazy_iterable(value):
-            return self._watched(value)
-        if type(value) in CONTAINERS:
-            self._comparing(value, TAKEN)
-        return value
-
-    def _watched(self, values: Any) -> Iterator[Any]:
-        for value in values:
-            self._comparing(value, TAKEN)
-            yield value
-
     def _identified(self, value: Any) -> None:
         known = self._known.get(id(value))
         if known is not None and not isinstance(value, BY_IDENTITY):
             same = self.guards.child(known[1], "identity")
             if same.guard is None:
                 self.guards.require(same, "is", value)
-
-    def operand(self, value: Any) -> Any:
-        """Return what stands for an operand whose truth value, text or sign is asked for."""
-        kind = type(value)
-        if kind in CONTAINERS:
-            self.deeply(value)
-        elif not _is_known(value, SHOWN):
-            self.effect(f"a {kind.__name__}", "its truth value or text is asked for, and how it is found not followed")
-        return super().operand(value)
-
-    def shown(self, value: Any) -> Any:
-        """Return what stands for a value whose text is asked for."""
-        if type(value) in CONTAINERS:
-            self._comparing(value, SHOWN)
-        return self.operand(value)
-
-    def hashed(self, value: Any) -> Any:
-        """Return what stands for a key of a dict, or a list of the elements of a set."""
-        self._comparing(value)
-        return self.deeply(value)
 
     # --- changing ----------------------------------------------------------------------------------------------------
 
@@ -514,7 +466,7 @@ class Observer(ContainerReader, Interceptor):
         for value in (*given, *[value for name, value in keywords.items() if name != "key"]):
             if is_lazy_iterable(value):
                 self.iterate(value)
-            elif not (self.is_followed(value) or (holds and _is_known(value, COMPARED))):
+            elif not (self.is_followed(value) or (holds and is_known(value, COMPARED))):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
         if is_pure_function(function):
             if function in _COMPARING and "key" not in keywords:
@@ -522,20 +474,6 @@ class Observer(ContainerReader, Interceptor):
             return super()._computed(function, *arguments, **keywords)
         owner = getattr(function, "__self__", None)
         return super()._computed(function, *[self._settled_argument(value, owner) for value in arguments], **keywords)
-
-    def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Return the same, with a key function whose results are looked at: they are compared."""
-        named = super()._named(keywords)
-        key = named.get("key")
-        if key is None:
-            return named
-
-        def compared(value: Any) -> Any:
-            found = key(value)
-            self._comparing(found)
-            return found
-
-        return {**named, "key": compared}
 
     def _of_classes(self, function: Any, value: Any = None, *kinds: Any) -> Any:
         """Return what a function finds in the classes of its arguments, and guard that they say so."""
@@ -573,13 +511,6 @@ class Observer(ContainerReader, Interceptor):
         if function.__name__ != "append":
             arguments = tuple(self._settled_argument(value, None) for value in arguments)
         return super()._stored(function, *arguments, **keywords)
-
-    def _keyed(self, value: Any) -> Any:
-        """Return what stands for a key, or for what has keys or elements of a set."""
-        if is_lazy_iterable(value):
-            return self._watched(value)
-        self._comparing(list(value) if type(value) is dict else value)
-        return value
 
     def _iterated(self, value: Any) -> Any:
         elements = value if is_lazy_iterable(value) else self.elements(value)
@@ -628,13 +559,6 @@ class Observer(ContainerReader, Interceptor):
     def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         fix = self.trace.tape.fix
         return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
-
-
-def _is_known(value: Any, methods: frozenset[str]) -> bool:
-    """Return whether some methods of a value are none of the user's, or those of a value that is what it is."""
-    kind = type(value)
-    return is_plain(value) or kind in (dpnp.ndarray, set, frozenset) or (
-        isinstance(value, BY_IDENTITY) and not runs_user_code(kind, methods))
 
 
 #: Why a function that is not followed is called anew each time.
