@@ -106,8 +106,8 @@ HOPPER = Multiprocessor(
     threads=2048, blocks=32, local_memory=228 << 10, block_memory=1 << 10,
     memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
     blocked=BlockedNumbers(
-        # The depth: in 13 drawn products of 16 or 64 rows the tiled form was the faster one up to 202, and the slower one
-        # from 304 on.  The least numbers: of f64, 181 x 4 x 92 and 24 cubed were the smallest that were measured.
+        # The depth: in 13 drawn products of 16 or 64 rows the tiled form was the faster one up to 202, and the slower
+        # one from 304 on.  The least numbers: of f64, 181 x 4 x 92 and 24 cubed were the smallest that were measured.
         sharing_start=3000, sums_added=8, worth_sharing=1.03, unshared_depth=250, least_of_batch=1 << 16,
         least_of_few=1 << 13,
         speeds=(

@@ -34,10 +34,10 @@ class BlockedNumbers:
 
     Where blocks share sums, a tile takes `sharing_start` cycles more, and one for `sums_added` of them.  They share
     where that gains more than the factor `worth_sharing`.  The tiled form, whose blocks share no sums, is slower where
-    there are more than `unshared_depth` elements of them for each tile.  Where there are small tiles, products of a batch
-    run in the form from `least_of_batch` multiplications on if operands have no room in the staged form, and few products
-    from `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those of tiles for
-    batches of products of known sizes.
+    there are more than `unshared_depth` elements of them for each tile.  Where there are small tiles, products of a
+    batch run in the form from `least_of_batch` multiplications on if operands have no room in the staged form, and few
+    products from `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those
+    of tiles for batches of products of known sizes.
     """
 
     sharing_start: float
