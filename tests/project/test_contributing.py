@@ -201,7 +201,8 @@ def apply(diff, root):
 
 def run(root, diffs, code, scalar=""):
     """Run code with a copy of the package that has the changes of `diffs`, and more instructions that are `scalar`."""
-    shutil.copytree(ROOT / "tl_dpnp", root / "tl_dpnp", ignore=shutil.ignore_patterns("__pycache__"))
+    # With the byte code of what does not change, which has the times of its sources; others may just be writing some.
+    shutil.copytree(ROOT / "tl_dpnp", root / "tl_dpnp", ignore=shutil.ignore_patterns("*.pyc.*"))
     for diff in diffs:
         apply(diff, root)
     with (root / "tl_dpnp/language/instructions/scalar.py").open("a", encoding="utf-8") as file:
