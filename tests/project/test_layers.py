@@ -1,6 +1,7 @@
 """Who may import what, beyond the layers that import-linter checks."""
 
 import ast
+import functools
 import graphlib
 import pathlib
 
@@ -13,6 +14,18 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 ADAPTERS = {
     "numba_dpex": {"runtime/sycl/numba_dpex_adapter.py", "runtime/system_info.py"},
 }
+
+
+@functools.cache
+def tree_of(path):
+    """Return the syntax tree of a source: parsing all takes longer than what is looked for in them."""
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_the_trees():
+    yield
+    tree_of.cache_clear()
 
 
 def imported(tree):
@@ -34,7 +47,7 @@ def test_adapters_alone_import_what_they_adapt(package):
     found = {
         f"{relative(path)}:{line}"
         for path in SOURCES
-        for name, line in imported(ast.parse(path.read_text()))
+        for name, line in imported(tree_of(path))
         if name == package and relative(path) not in ADAPTERS[package]
     }
     assert not found
@@ -43,7 +56,7 @@ def test_adapters_alone_import_what_they_adapt(package):
 def test_one_module_knows_where_the_arrays_of_dpctl_are():
     """They moved to dpnp; who imports them from either place runs with some versions only."""
     places = ("dpctl.tensor", "dpnp.tensor")
-    found = {f"{relative(path)} {name}" for path in SOURCES for name in imports_when_run(ast.parse(path.read_text()))
+    found = {f"{relative(path)} {name}" for path in SOURCES for name in imports_when_run(tree_of(path))
              if name.startswith(places)}
     assert not found
 
@@ -53,7 +66,7 @@ def test_lower_layers_know_no_device_runtime(layer):
     found = {
         f"{relative(path)}:{line} {name}"
         for path in (PACKAGE / layer).rglob("*.py")
-        for name, line in imported(ast.parse(path.read_text()))
+        for name, line in imported(tree_of(path))
         if name in ("dpctl", "dpnp", "numba", "numba_dpex")
     }
     assert not found
@@ -64,7 +77,7 @@ def test_private_attributes_of_device_packages_stay_in_adapters():
     own = {"_fields", "_make", "_replace"}  # of named tuples, where they are public
     used = []
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             match node:
                 case ast.Attribute(value=value, attr=name) if name.startswith("_") and not name.endswith("__"):
                     of_self = isinstance(value, ast.Name) and value.id in ("self", "cls", "sys", "os")
@@ -88,7 +101,7 @@ def test_files_stay_readable():
 def test_functions_stay_readable():
     """Their documentation counts: what takes a page to use does too much."""
     lengths = {f"{relative(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
-               for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))
+               for path in SOURCES for node in ast.walk(tree_of(path))
                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert lengths
     assert not {name: lines for name, lines in lengths.items() if lines > 60}
@@ -115,7 +128,7 @@ def test_no_modules_import_one_another_in_a_circle(folder):
     """Imports inside functions count: they only put a circle off until the function is called."""
     modules = {".".join(("tl_dpnp", *path.relative_to(PACKAGE).with_suffix("").parts)): path
                for path in (PACKAGE / folder).rglob("*.py") if path.stem != "__init__"}
-    graph = {module: {name for name in imports_when_run(ast.parse(path.read_text()))
+    graph = {module: {name for name in imports_when_run(tree_of(path))
                       if name in modules and name != module} for module, path in modules.items()}
     assert any(graph.values())
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError with the circle
