@@ -62,8 +62,9 @@ def choose_fragments(function: ops.Function, device: Device, options: LoweringOp
         where = f"the matrices of {region.mnemonic}" + (f" in line {region.span.line}" * (region.span != ops.NO_SPAN))
         if reason is None:
             kept.add(number)
-            found = {str(product_of(operation, options.precision).row) for operation in region.body.walk()
-                     if isinstance(operation, ops.CooperativeMatrixMulAdd)}
+            products = (product_of(operation, options.precision) for operation in region.body.walk()
+                        if isinstance(operation, ops.CooperativeMatrixMulAdd))
+            found = {str(product.row) for product in products if product is not None}
             remarks.append(f"{where} are in registers{', multiplied by ' * bool(found)}{', '.join(sorted(found))}")
         else:
             remarks.append(f"{where} are in local memory: {reason}")
@@ -82,8 +83,8 @@ def product_of(operation: ops.CooperativeMatrixMulAdd, precision: Precision) -> 
     rounded = rounding(types, precision, "mma.sync")
     if rounded is None or types[2] not in _SUMS:
         return None
-    factors = (_factor(name, each.component) for name, each in zip(rounded[:2], (a, b), strict=True))
-    rows = rows_of((*factors, _SUMS[types[2]]), c.rows, a.columns)
+    first, second = (_factor(name, each.component) for name, each in zip(rounded[:2], (a, b), strict=True))
+    rows = rows_of((first, second, _SUMS[types[2]]), c.rows, a.columns)
     return FragmentProduct(rows[0], rounded.terms > 1) if rows else None
 
 

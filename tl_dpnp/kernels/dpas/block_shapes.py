@@ -13,7 +13,10 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, vector_of
 
-__all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules"]
+__all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules", "Kind"]
+
+#: How a message lays out what it loads (`Block`).
+Kind = Literal["plain", "packed", "transposed"]
 
 #: The fields of a header that are the first column and the first row.
 COLUMN, ROW = 5, 6
@@ -48,7 +51,7 @@ class Block:
     column after column, of elements of 32 bits.
     """
 
-    kind: Literal["plain", "packed", "transposed"]
+    kind: Kind
     bits: int
     width: int
     height: int

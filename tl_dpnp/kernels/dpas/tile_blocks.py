@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.dpas.block_messages import Surface
-from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block, Kind
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.rows import DpasRow
@@ -80,7 +80,7 @@ def loads_of_a(kernel: MicroKernel, along_k: bool) -> TileLoads:
         return TileLoads(loads, False, kernel.steps * row.b_elements)
     together = _most(kernel.steps, RULES.rows // row.k)
     widest = RULES.row_bytes * 8 // (lanes * bits)
-    kind = "plain" if bits == 32 else "packed"
+    kind: Kind = "plain" if bits == 32 else "packed"
     found = []
     for step in range(0, kernel.steps, together):
         most = min(widest, RULES.registers // (row.b_elements * together))

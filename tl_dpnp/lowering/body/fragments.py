@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -57,18 +57,23 @@ class FragmentWriter(MemrefWriter, ABC):
     def parallel(self, operation: ops.Parallel | ops.ForeachTile) -> None:
         """Write a region: each sub-group of the device runs it for its share of those of the program."""
         inner = [*operation.body.walk()]
-        self.read, self.written = (
-            frozenset(root_of(value, self._roots) for each in inner for value in values(each))
-            for values in (lambda each: each.reads, lambda each: each.writes))
+        self.read = self._roots_of(value for each in inner for value in each.reads)
+        self.written = self._roots_of(value for each in inner for value in each.writes)
         count, own = self.items.rows * self.items.columns, self.mapping.layout.subgroups
         self.spmd, self.subgroup = True, self.define(call(intrinsics.sub_group()))
-        write = self.tiles if isinstance(operation, ops.ForeachTile) else lambda each: self.region(each.body)
         if count == own:
-            write(operation)
+            self._share(operation)
         else:
             with self._turns(self.subgroup, count, own) as self.subgroup:
-                write(operation)
+                self._share(operation)
         self.spmd = False
+
+    def _share(self, operation: ops.Parallel | ops.ForeachTile) -> None:
+        """Write what a sub-group of the program does of a region."""
+        if isinstance(operation, ops.ForeachTile):
+            self.tiles(operation)
+        else:
+            self.region(operation.body)
 
     @contextmanager
     def _turns(self, first: Expression, stop: Expression, step: int) -> Iterator[Name]:
@@ -157,6 +162,9 @@ class FragmentWriter(MemrefWriter, ABC):
     @cached_property
     def _roots(self) -> dict[str, str]:
         return roots(self.function)
+
+    def _roots_of(self, values: Iterable[ops.Value]) -> frozenset[str]:
+        return frozenset(root_of(value, self._roots) for value in values)
 
     def _copy(self, source: Fragment, target: Fragment) -> None:
         assert source.layout == target.layout, (source, target)

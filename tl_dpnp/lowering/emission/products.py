@@ -55,10 +55,9 @@ def product_of(parts: NestProduct, arguments: NestArguments) -> Product:
         assert isinstance(bound, Dimension)
         return arguments.dimensions[bound.name]
 
-    loops = (parts.m, parts.n, parts.k)
-    m, n, k = (loop.variable for loop in loops)
+    m, n, k = (loop.variable for loop in (parts.m, parts.n, parts.k))
     a, b = _matrix_of(parts.a, arguments, m, k), _matrix_of(parts.b, arguments, k, n)
-    return Product(a, b, *(size(loop.stop) for loop in loops))
+    return Product(a, b, size(parts.m.stop), size(parts.n.stop), size(parts.k.stop))
 
 
 @dataclass(frozen=True)
