@@ -1,4 +1,4 @@
-"""Messages of the older data port, which the compiler still uses on Xe-HPG.
+"""Messages of the older data port, which the compiler still uses on Xe-HPG, and everywhere for scratch memory.
 
 The fields of a descriptor: surface [7:0], what a kind of message needs [13:8], its kind [18:14], a header [19],
 registers that come back [24:20] and that the address takes [28:25].
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["legacy_message"]
 
-_LOCAL, _STATELESS, _OWORD = 0xFE, (0xFD, 0xFF), 16
+_LOCAL, _STATELESS, _OWORD, _HWORD = 0xFE, (0xFD, 0xFF), 16, 32
+#: Bits of the kind: that a message is for scratch memory, and that it stores; the offset is in the descriptor then.
+_SCRATCH, _WRITES = 0x10, 0x08
 #: Owords of a block, by the field of the descriptor; 0 and 1 are halves of a register.
 _OWORDS = {0: 1, 2: 2, 3: 4, 4: 8, 5: 16}
 
@@ -32,6 +34,8 @@ def legacy_message(send: Send) -> Step:
         raise MachineError("a message to the data port with an extended descriptor is not known")
     kind, fields, surface = send.descriptor >> 14 & 31, send.descriptor >> 8 & 63, send.descriptor & 255
     has_header = bool(send.descriptor >> 19 & 1)
+    if send.unit == "dc0" and kind & _SCRATCH and has_header:
+        return _scratch_block(send, is_store=bool(kind & _WRITES))
     match send.unit, kind:
         case "dc0", 0 | 1 if has_header and surface == (_LOCAL if kind == 0 else 0xFD) and fields & 7 in _OWORDS:
             return _oword_block(send, _OWORDS[fields & 7], "local" if kind == 0 else "payload", kind == 0)
@@ -44,6 +48,29 @@ def legacy_message(send: Send) -> Step:
             return _scattered(send, 4, 1, len(chosen), "local", is_store=kind == 0x09)
         case _:
             raise MachineError("this message to the data port is not known")
+
+
+def _scratch_block(send: Send, *, is_store: bool) -> Step:
+    """A load or a store of registers of a thread in its scratch memory: 1, 2, 4 or 8 hwords, from an offset on."""
+    size, begin = _HWORD << (send.descriptor >> 12 & 3), _HWORD * (send.descriptor & 0xFFF)
+
+    def run(thread: Thread, mask: Any) -> None:
+        if mask is not None and not mask.any():
+            return
+        registers = thread.registers
+        first, length = (send.data, send.data_length) if is_store else (send.result, send.returned)
+        if first is None or length != -(-size // registers.width):
+            raise MachineError(f"{size} bytes in a message of {length} registers")
+        if begin + size > len(thread.scratch):
+            raise MachineError(f"byte {begin + size} of {len(thread.scratch)} of scratch memory")
+        ours = slice(registers.start_of("r", first), registers.start_of("r", first) + size)
+        there = slice(begin, begin + size)
+        if is_store:
+            thread.scratch[there], thread.scratch_valid[there] = registers.data[ours], registers.valid[ours]
+        else:
+            registers.data[ours], registers.valid[ours] = thread.scratch[there], thread.scratch_valid[there]
+
+    return run
 
 
 def _oword_block(send: Send, count: int, space: str, in_owords: bool) -> Step:

@@ -37,7 +37,8 @@ class Binary:
 
     `sizes` are those of a work-group, the first mode the fastest one.
     `arguments` are the kind, the offset, the size and the index of each piece of the payload, of which the first
-    `inline` bytes come in a register.  `executed` has the places of the instructions that the last run came to.
+    `inline` bytes come in a register.  `scratch` is the memory of each thread for registers that did not fit.
+    `executed` has the places of the instructions that the last run came to.
     """
 
     assembly: str
@@ -48,6 +49,7 @@ class Binary:
     inline: int
     sizes: tuple[int, int, int]
     arguments: tuple[tuple[str, int, int, int], ...]
+    scratch: int = 0
     executed: set[int] = field(default_factory=set, compare=False)
 
     @classmethod
@@ -65,12 +67,21 @@ class Binary:
             raise MachineError("kernels for work-groups of any size are not known")
         x, y, z = (int(size) for size in sizes.groups())
         return cls(assembly, fact("grf_count"), width, fact("simd_size"), fact("slm_size"),
-                   fact("inline_data_payload_size"), (x, y, z), _payload(kernel))
+                   fact("inline_data_payload_size"), (x, y, z), _payload(kernel), _scratch(kernel))
+
+
+def _scratch(info: str) -> int:
+    """Return the bytes of scratch memory; raises `MachineError` for other memory of a thread."""
+    buffers = info.partition("per_thread_memory_buffers:")[2]
+    kinds = re.findall(r"type: +(\w+)\s+usage: +(\w+)\s+size: +(\d+)", buffers)
+    if any(kind[:2] != ("scratch", "single_space") for kind in kinds) or buffers.count("type:") != len(kinds):
+        raise MachineError("a kernel with private memory is not known")
+    return sum(int(size) for *_, size in kinds)
 
 
 def _payload(info: str) -> tuple[tuple[str, int, int, int], ...]:
-    if "per_thread_memory_buffers" in info or "binding_table_indices" in info:
-        raise MachineError("kernels with scratch memory or surfaces are not known")
+    if "binding_table_indices" in info:
+        raise MachineError("kernels with surfaces are not known")
     section = info.split("payload_arguments:", 1)[1].split("per_thread_payload_arguments:")[0]
     found = []
     for block in re.split(r"(?m)^ +- arg_type: +", section)[1:]:
@@ -155,7 +166,7 @@ def _work_group(
     spaces = {"global": memory, "payload": payload}
     threads = [
         Thread(code, _first_registers(binary, shared, address, group, number, count), binary.lanes, spaces, local,
-               number, _MOST_STEPS)
+               number, _MOST_STEPS, binary.scratch)
         for number in range(count)
     ]
     try:

@@ -24,7 +24,7 @@ from tests.xe_machine.products import KINDS, Product, binary_of, compiled, draw,
 BLOCKS = Product("static", "bf16", 40, 20, 72, 11, alpha=2, beta=-1)
 PARTS = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
 CHAIN = Product("chain", "bf16", 24, 16, 72, 15, beta=1)
-OPEN = Product("dynamic", "f16", 24, 12, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
+OPEN = Product("dynamic", "f16", 60, 30, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
 
 
 @functools.cache
@@ -121,8 +121,8 @@ def test_a_message_that_is_missing_is_seen(product: Product) -> None:
     """A load leaves registers without a value, or with an old one; a store leaves the result as it was."""
     kernel, binary = _built(product)
     assert not _verdict(product, binary, kernel)
-    loads = _spread(_places(binary, r"send\.ugm \(16\|M0\) r"))
-    stores = _spread(_places(binary, r"send\.(ugm|slm) \(16\|M0\) null"))
+    loads = _spread(_places(binary, r"send\.ugm \(\d+\|M0\) r\d+ r\d+ null:0 0x0 "))
+    stores = _spread(_places(binary, r"send\.(ugm|slm) \(\d+\|M0\) null r\d+ r\d"))
     for place in [*loads, *stores]:
         assert _verdict(product, _changed(binary, place, lambda _: "nop"), kernel), f"{place:04X}"
 

@@ -153,7 +153,7 @@ class Thread:
 
     def __init__(
         self, code: Code, registers: Registers, lanes: int, spaces: dict[str, Arena], local: LocalMemory, number: int,
-        most_steps: int,
+        most_steps: int, scratch: int = 0,
     ) -> None:
         self.code, self.registers, self.number = code, registers, number
         self.active = np.arange(CHANNELS) < lanes
@@ -161,6 +161,7 @@ class Thread:
         self.signals = self.waits = self.steps = 0
         self._lanes, self._full, self._ended = lanes, True, False
         self._spaces, self._local, self._most = spaces, local, most_steps
+        self.scratch, self.scratch_valid = np.zeros(scratch, np.uint8), np.zeros(scratch, bool)
         # Flags are moved by halves of a register; those of channels that there are not decide nothing.
         registers.flags_valid.reshape(-1, _HALF)[:, lanes:] = True
 
