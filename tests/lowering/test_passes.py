@@ -15,7 +15,7 @@ from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.choice import base_mapping
-from tl_dpnp.lowering.memory import place_temporaries
+from tl_dpnp.lowering.memory import local_memory, place_temporaries
 
 
 def function(text: str) -> ops.Function:
@@ -197,6 +197,17 @@ def test_temporaries_that_share_memory_are_ordered():
 def placements(text: str) -> dict[str, tuple[int, int]]:
     placed = place_temporaries(function(body(text)), 1 << 20)
     return {name: (entry.offset, entry.size) for name, entry in placed.items()}
+
+
+@pytest.mark.parametrize(("element", "size"), [("i8", 8), ("i16", 12), ("f32", 20)])
+def test_local_memory_has_whole_words(element, size):
+    """Atomic instructions access the word that an element of 16 bits is in, which may be the last one."""
+    placed = place_temporaries(function(f"""func @f(%x: memref<{element}>) {{
+        %a = alloca -> memref<{element}x5,local>
+        %v = load %a[4] : memref<{element}x5,local>
+        store %v, %x[] : memref<{element}>
+    }}"""), 1 << 20)
+    assert local_memory([*placed.values()]) == size
 
 
 def test_lifetimes_that_do_not_overlap_share_memory():

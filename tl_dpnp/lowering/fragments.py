@@ -52,8 +52,8 @@ class FragmentProduct:
 
 def choose_fragments(function: ops.Function, device: Device, options: LoweringOptions) -> FragmentChoice:
     """Return which regions of a function keep their matrices in registers; its names are unique."""
-    if device.family != "cuda":
-        return FragmentChoice()
+    if device.capability == (0, 0):
+        return FragmentChoice()  # it has no warps
     kept, remarks = set(), []
     for number, region in enumerate(regions_of(function)):
         if not any(operation.is_cooperative for operation in region.body.walk()):

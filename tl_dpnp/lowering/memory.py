@@ -20,6 +20,8 @@ __all__ = ["Placement", "aligned", "place_temporaries", "places_of", "size_in_by
 
 #: Alignment of every temporary, in bytes: that of the widest vector access.
 LOCAL_ALIGNMENT = 64
+#: Bytes of the smallest atomic access of devices.
+_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,11 @@ def places_of(lifetimes: Sequence[tuple[int, int, int]]) -> list[int]:
 
 
 def local_memory(placed: list[Placement]) -> int:
-    """Return the bytes of local memory that placements take together."""
-    return max((p.offset + p.size for p in placed), default=0)
+    """Return the bytes of local memory that placements take together, in whole words.
+
+    Atomic instructions access an element of 16 bits by the word that it is in.
+    """
+    return -(-max((p.offset + p.size for p in placed), default=0) // _WORD) * _WORD
 
 
 def _lifetimes(function: ops.Function) -> list[Placement]:
