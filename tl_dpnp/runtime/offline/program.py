@@ -190,6 +190,8 @@ def _faults(
         modifier = f"8x{kernel.row.repeat}"
         if not any(entry.modifier == modifier and has_types(entry, kernel.row) for entry in found):
             yield f"it has no dpas of {kernel.row}"
+    if kernels and not all(any(has_types(entry, kernel.row) for kernel in kernels) for entry in found):
+        yield "it has a dpas of other types"
     if any(entry.name.startswith("call") for entry in instructions):
         yield "it has a call"
     if facts.lanes != lanes:
