@@ -73,17 +73,19 @@ def test_whole_matrices_of_a_work_group_are_reduced_by_vectors(name, dtype, shap
 @pytest.mark.parametrize("size", [2, 5, 16, 40, 200])
 @pytest.mark.parametrize("rows", [3, 1000])
 def test_extremes_of_odd_values_are_those_of_one_element_after_the_other(dtype, kind, size, rows):
-    """NaN wins, and of equal elements the first one is kept, with its sign."""
+    """NaN wins, and of equal elements the last one is kept, with its sign, as in dpnp."""
     x = np.random.default_rng(size).choice(ODD[:6] if rows == 3 else ODD, (rows, size)).astype(dtype)
     x[0] = np.resize(ODD[1::-1], size)  # zeros of both signs
     expected = x[:, 0].copy()
     for element in x.T[1:]:
-        beyond = element > expected if kind == "max" else element < expected
+        beyond = element >= expected if kind == "max" else element <= expected
         expected = np.where(np.isnan(element) | beyond, element, expected)
     found = tl_dpnp.fuse(lambda a: getattr(dpnp, kind)(a * 1.0, axis=-1))(dpnp.asarray(x)).asnumpy()
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+    plain = getattr(dpnp, kind)(dpnp.asarray(x), axis=-1).asnumpy()
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(plain)[numbers])
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 16, 50])
