@@ -260,7 +260,9 @@ def test_products_at_odd_addresses():
 ])
 def test_the_instruction_has_the_precisions_of_the_operands(a, b, names, device):
     kernel, _ = engine_kernel(a, b, "tn", (64, 32, 1024))
-    assert kernel.resources(device=device).loop["dpas"] >= (64 if device == "pvc" else 2)
+    resources = kernel.resources(device=device)
+    assert resources.loop["dpas"] >= (32 if device == "pvc" else 2)
+    assert resources.dpas_share >= (0.35 if device == "pvc" else 0.01)  # loops on Xe-HPC are shorter than they were
     found = {re.findall(r":(\w+)", line)[2:4] == names.split(":")
              for line in kernel.inspect_asm(device).splitlines() if " dpas." in line}
     assert found == {True}
