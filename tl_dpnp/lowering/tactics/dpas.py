@@ -24,7 +24,7 @@ from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
 
-__all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
+__all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles", "loads_blocks"]
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
@@ -209,6 +209,13 @@ def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
         return None
     access = product.a if refused == "A" else product.b
     return f"{access.buffer.name} has strides or sizes that loads of blocks do not take"
+
+
+def loads_blocks(nest: Nest, used: MicroKernel) -> bool:
+    """Whether a nest has two paths: messages load blocks, or where these cannot be loaded, something else does."""
+    product = whole_product(nest)
+    return product is not None and not used.packed and _no_blocks(
+        product.seen_by(used), used.row, used.terms) is None
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:

@@ -11,6 +11,7 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
+from tl_dpnp.lowering.tactics.dpas import loads_blocks
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
@@ -145,7 +146,8 @@ def compile_offline(
     binaries are kept there.
     """
     target = target_named(device)
-    kernels = [kernel for schedule in lowered.schedules if (kernel := whole_instruction(schedule.nest, MicroKernel))]
+    kernels = [(kernel, loads_blocks(schedule.nest, kernel)) for schedule in lowered.schedules
+               if (kernel := whole_instruction(schedule.nest, MicroKernel))]
     lanes = lowered.plan.subgroup_size
     if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
         raise UnsupportedError(
@@ -182,15 +184,22 @@ def _compiled(
 
 
 def _faults(
-    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[MicroKernel], lanes: int
+    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[tuple[MicroKernel, bool]], lanes: int
 ) -> Iterator[str]:
-    """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing."""
+    """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing.
+
+    `kernels` come with whether they load blocks: that path has the DPAS of an iteration as text, which stays, and the
+    other one calls functions.
+    """
     found = [entry for entry in instructions if entry.name == "dpas"]
-    for kernel in kernels:
-        modifier = f"8x{kernel.row.repeat}"
-        if not any(entry.modifier == modifier and has_types(entry, kernel.row) for entry in found):
-            yield f"it has no dpas of {kernel.row}"
-    if kernels and not all(any(has_types(entry, kernel.row) for kernel in kernels) for entry in found):
+    rows = {kernel.row for kernel, _ in kernels}
+    kept = {row: sum(kernel.lane_blocks * kernel.column_blocks * kernel.steps
+                     for kernel, by_blocks in kernels if by_blocks and kernel.row == row) for row in rows}
+    for row in rows:
+        fitting = sum(entry.modifier == f"8x{row.repeat}" and has_types(entry, row) for entry in found)
+        if fitting <= kept[row]:
+            yield f"it has no dpas of {row}" + (" where messages cannot load blocks" if fitting else "")
+    if rows and not all(any(has_types(entry, row) for row in rows) for entry in found):
         yield "it has a dpas of other types"
     if any(entry.name.startswith("call") for entry in instructions):
         yield "it has a call"
