@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
+from tl_dpnp.kernels.dpas.emulation import called_function
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes, undefined
 
 __all__ = ["emulate_fragment", "emulate_store"]
@@ -25,7 +26,7 @@ def emulate_fragment(
     name = f"emulated_block_{_name(block)}_as_{lanes(type_)}x{getattr(type_, 'element', type_)}"
     function = builder.module.globals.get(name)
     if function is None:
-        function = _new_function(builder.module, name, type_, [*[I64] * 8])
+        function = called_function(builder.module, name, type_, [*[I64] * 8])
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         *fields, own, first = function.args
         inner.ret(_Place(inner, block, fields).fragment(type_, own, first))
@@ -37,7 +38,7 @@ def emulate_store(builder: ir.IRBuilder, header: ir.Value, block: Block, value: 
     name = f"emulated_block_{_name(block)}_from_{lanes(value.type)}x{getattr(value.type, 'element', value.type)}"
     function = builder.module.globals.get(name)
     if function is None:
-        function = _new_function(builder.module, name, ir.VoidType(), [*[I64] * 7, value.type])
+        function = called_function(builder.module, name, ir.VoidType(), [*[I64] * 7, value.type])
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         *fields, own, stored = function.args
         _Place(inner, block, fields).store(own, stored)
@@ -47,16 +48,6 @@ def emulate_store(builder: ir.IRBuilder, header: ir.Value, block: Block, value: 
 
 def _name(block: Block) -> str:
     return f"{block.kind}_{block.bits}_{block.width}x{block.height}x{block.count}"
-
-
-def _new_function(module: ir.Module, name: str, result: ir.Type, parameters: list[ir.Type]) -> ir.Function:
-    """Return a function that is not inlined: kernels with many of them would take the CPU's compiler seconds."""
-    function = ir.Function(module, ir.FunctionType(result, parameters), name)
-    function.linkage = "internal"
-    function.calling_convention = "spir_func"
-    function.attributes.add("noinline")
-    function.attributes.add("nounwind")
-    return function
 
 
 def _fields(builder: ir.IRBuilder, header: ir.Value) -> list[ir.Value]:

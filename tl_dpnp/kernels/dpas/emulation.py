@@ -15,7 +15,7 @@ from tl_dpnp.kernels.instructions import Element
 from tl_dpnp.kernels.llvm import I32, builtin, constant, lanes, undefined
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 
-__all__ = ["emulate"]
+__all__ = ["called_function", "emulate"]
 
 _F32 = ir.FloatType()
 #: The bits of f32 that tf32 keeps.
@@ -53,7 +53,8 @@ def emulate(
     return result
 
 
-def _new_function(module: ir.Module, name: str, result: ir.Type, parameters: list[ir.Type]) -> ir.Function:
+def called_function(module: ir.Module, name: str, result: ir.Type, parameters: list[ir.Type]) -> ir.Function:
+    """Return a function that is not inlined: kernels with many of them would take the CPU's compiler seconds."""
     function = ir.Function(module, ir.FunctionType(result, parameters), name)
     function.linkage = "internal"
     function.calling_convention = "spir_func"
@@ -86,7 +87,7 @@ def _row_function(module: ir.Module, row: DpasRow) -> ir.Function:
     if existing is not None:
         return existing
     sum_type = _F32 if row.source1.is_float else I32
-    function = _new_function(module, name, sum_type, [*[I32] * _words_of_a_row(row), b_type, sum_type])
+    function = called_function(module, name, sum_type, [*[I32] * _words_of_a_row(row), b_type, sum_type])
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     *words, b, total = function.args
     for k in range(row.k):
