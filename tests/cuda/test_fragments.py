@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cuda.programs import LAYOUTS
-from tests.cuda.test_matrices import compiled, disagreements, on_device
+from tests.cuda.test_matrices import compiled, on_device, wrong_programs
 from tests.strategies.fragments import FragmentProgram
 
 #: How many eights of random programs, as in `test_matrices`.
@@ -81,12 +81,7 @@ def test_random_programs_are_in_registers(layout):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_random_programs_agree_with_the_interpreter(layout, part):
-    wrong = {}
-    for seed in range(8 * part, 8 * part + 8):
-        program = FragmentProgram(seed)
-        if found := disagreements(program.source, layout, program.arguments(), precision=program.precision):
-            wrong[seed] = found
-    assert not wrong
+    assert not wrong_programs(FragmentProgram, part, layout)
 
 
 @on_device

@@ -5,11 +5,8 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
-import numpy as np
-
 from tests.strategies.abstract import Retry
-from tests.strategies.matrices import STORED, SUBGROUPS, Matrix, MatrixProgram
-from tests.strategies.values import DTYPES, fortran
+from tests.strategies.matrices import STORED, Matrix, MatrixProgram
 from tl_dpnp.scalars import BF16, F32, F64, I8, I32, U8, U32
 
 __all__ = ["FragmentProgram"]
@@ -25,6 +22,10 @@ class FragmentProgram(MatrixProgram):
 
     Factors are what was loaded or what was computed before, so that some matrices are sums and factors.
     """
+
+    #: Columns at odd distances are no multiples of what a work-item accesses at once.
+    read = _READ, _READ + 1
+    stored = _ROWS * _SLOTS, _COLUMNS
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -48,21 +49,6 @@ class FragmentProgram(MatrixProgram):
             self.store(matrix)
         if not any(self.slots.values()):
             self.store(next(matrix for matrix in self.matrices if matrix.component in STORED))
-
-    @property
-    def source(self) -> str:
-        parameters = ", ".join(f"%x{type}: memref<{type}x{_READ}x?>, %z{type}: memref<{type}x{_ROWS * _SLOTS}x?>"
-                               for type in STORED)
-        return f"func @f({parameters}) {{ parallel {{\n" + "\n".join(self.lines) + "\n} }"
-
-    def arguments(self) -> list[np.ndarray]:
-        numbers, arrays = np.random.default_rng(self.seed), []
-        for type in STORED:
-            least = 0 if type.kind == "unsigned" else -3
-            # Columns at odd distances are no multiples of what a work-item accesses at once.
-            arrays.append(fortran(numbers.integers(least, 4, (_READ, _READ + 1)), DTYPES[type.name]))
-            arrays.append(fortran(np.zeros((_ROWS * _SLOTS, SUBGROUPS * _COLUMNS)), DTYPES[type.name]))
-        return arrays
 
     def made(self, like: Matrix, bound: int, name: str, copies: int = 1) -> Matrix:
         self.fits(like.component, bound)

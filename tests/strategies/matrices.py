@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class MatrixProgram:
 
     seed: int
     lines: list[str] = field(default_factory=list)
+    precision = "highest"
+    #: Rows and columns of what is read, and of what each sub-group stores.
+    read: ClassVar[tuple[int, int]] = ROWS, READ
+    stored: ClassVar[tuple[int, int]] = ROWS * SLOTS, COLUMNS
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -71,7 +76,7 @@ class MatrixProgram:
     @property
     def source(self) -> str:
         """The text of the function: a memref to read and one to write for each type."""
-        parameters = ", ".join(f"%x{type}: memref<{type}x{ROWS}x?>, %z{type}: memref<{type}x{ROWS * SLOTS}x?>"
+        parameters = ", ".join(f"%x{type}: memref<{type}x{self.read[0]}x?>, %z{type}: memref<{type}x{self.stored[0]}x?>"
                                for type in STORED)
         return f"func @f({parameters}) {{ parallel {{\n" + "\n".join(self.lines) + "\n} }"
 
@@ -80,8 +85,8 @@ class MatrixProgram:
         numbers, arrays = np.random.default_rng(self.seed), []
         for type in STORED:
             least = 0 if type.kind == "unsigned" else -3
-            arrays.append(fortran(numbers.integers(least, 4, (ROWS, READ)), DTYPES[type.name]))
-            arrays.append(fortran(np.zeros((ROWS * SLOTS, SUBGROUPS * COLUMNS)), DTYPES[type.name]))
+            arrays.append(fortran(numbers.integers(least, 4, self.read), DTYPES[type.name]))
+            arrays.append(fortran(np.zeros((self.stored[0], SUBGROUPS * self.stored[1])), DTYPES[type.name]))
         return arrays
 
     # --- text --------------------------------------------------------------------------------------------------------
