@@ -14,7 +14,7 @@ import pytest
 
 from tests.campaigns import exits
 from tests.campaigns.memory import Sample, judged
-from tests.campaigns.patience import run_patiently, waited_for_cores
+from tests.campaigns.patience import Patience, run_patiently
 
 
 def growing(each: int, mappings: int) -> list[Sample]:
@@ -59,11 +59,12 @@ def test_a_process_is_not_charged_for_the_time_that_others_had_its_core() -> Non
     core = min(os.sched_getaffinity(0))
     spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
     processes = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2)]
+    patience = [Patience(process.pid, 60.0) for process in processes]
     try:
         end = time.monotonic() + 60
-        while sum(waited_for_cores(process.pid) for process in processes) < 0.5 and time.monotonic() < end:
+        while sum(each.waited for each in patience) < 0.5 and time.monotonic() < end:
             time.sleep(0.1)
-        waited = [waited_for_cores(process.pid) for process in processes]
+        waited = [each.waited for each in patience]
     finally:
         for process in processes:
             process.kill()

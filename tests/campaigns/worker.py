@@ -22,15 +22,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.campaigns.patience import LOOK, MOST, Patience
+
 __all__ = ["Verdict", "Worker"]
 
 ROOT = Path(__file__).parents[2]
 #: Bytes of memory at which a worker is replaced: compiled kernels and Numba's types stay for a while.
 MOST_MEMORY = 1500 << 20
-#: Seconds for a worker to start, and those that a parent waits longer than the worker's own watchdog.
+#: Seconds for a worker to start, and to write where it is when it is ended.
 STARTING, GRACE = 180.0, 15.0
-#: The most that limits of time grow by where other programs want the cores as well.
-MOST_CROWDED = 10.0
 #: Characters of a worker's standard error that are shown, from its end.
 SHOWN = 6000
 
@@ -64,11 +64,12 @@ class Worker:
             self._start()
         assert self._connection is not None
         self._errors.truncate(0)
-        limit = self._limit * crowding()
+        patience = Patience(self._process.pid, self._limit)
         try:
-            self._connection.send((kind, case, limit))
-            if not self._connection.poll(limit + GRACE):
-                return self._lost(hung=True)
+            self._connection.send((kind, case, self._limit * MOST))
+            while not self._connection.poll(min(LOOK, self._limit)):
+                if patience.is_over:
+                    return self._lost(hung=True)
             verdict, memory = self._connection.recv()
         except (EOFError, OSError):
             return self._lost()
@@ -109,13 +110,15 @@ class Worker:
     def _lost(self, hung: bool = False) -> Verdict:
         """Return the verdict on a case whose process is lost, with what that wrote to standard error."""
         status = None
-        if not hung and self._process is not None:
+        if hung and self._process is not None:
+            self._process.send_signal(signal.SIGABRT)  # which has faulthandler write where it is
+        if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(GRACE)
         self._end()
         text = self._text()
         if hung or text.startswith("Timeout (") or "\nTimeout (" in text:
-            why = f"hung: no end after {self._limit:g} s, times the processes for each core"
+            why = f"hung: no end after {self._limit:g} s with a core"
         elif status is not None and status < 0:
             why = f"died: signal {-status} ({signal.Signals(-status).name})"
         else:
@@ -137,11 +140,6 @@ class Worker:
             self._connection = None
 
 
-def crowding() -> float:
-    """Return how many processes there are for each core, at least 1: a case takes so many times as long."""
-    return min(MOST_CROWDED, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
-
-
 def serve(module: str, descriptor: int) -> None:
     """Answer each case with its verdict and the memory of the process, until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -154,7 +152,7 @@ def serve(module: str, descriptor: int) -> None:
         except EOFError:
             break
         start = time.process_time()
-        faulthandler.dump_traceback_later(limit, exit=True)
+        faulthandler.dump_traceback_later(limit, exit=True)  # where the parent is no more
         try:
             verdict = campaign.check(kind, campaign.make(kind, case) if isinstance(case, int) else case)
         except Exception as error:
