@@ -402,3 +402,41 @@ def test_identity_of_numbers(program):
         return {"n": 1, "x": x, "y": x, "z": float("1.5"), "flag": True}
 
     same_as_plain(IDENTITIES[program], make, change)
+
+
+# --- containers that are in themselves -------------------------------------------------------------------------------
+
+OWN_ELEMENTS = {
+    "len": lambda x, a: a @ a * len(x),
+    "elements": lambda x, a: a @ a * x[-1][-1][0],
+    "an array in it": lambda x, a: x[1] @ a,
+    "changed": lambda x, a: x.__setitem__(0, x[0] + 1) or a @ a * x[-1][0],
+    "stored": lambda x, a: x[-1].__setitem__(1, a @ a) or x[1],
+    "returned": lambda x, a: (x, a @ a),
+}
+
+
+@pytest.mark.parametrize("program", OWN_ELEMENTS)
+@pytest.mark.parametrize("kind", [list, dict])
+def test_containers_that_are_in_themselves(program, kind):
+    """An argument that holds itself is like no other: the function is traced at each call."""
+    def three_of(function):
+        values = [1.0, dpnp.full((2, 4, 4), 2, dtype="float32"), None]
+        x = kind(enumerate(values)) if kind is dict else values
+        last = 2 if kind is dict else -1
+        x[last] = x
+        if kind is dict:
+            x[-1] = x
+        a = dpnp.ones((2, 4, 4), dtype="float32")
+        seen = []
+        for number in range(3):
+            result = function(x, a)
+            if isinstance(result, tuple):
+                assert result[0] is x
+                result = result[1]
+            seen.append((dpnp.asnumpy(result).tolist(), x[0], dpnp.asnumpy(x[1]).tolist(), x[last] is x))
+            x[0], a = x[0] + number, a + 1
+        return seen
+
+    function = OWN_ELEMENTS[program]
+    assert three_of(tl_dpnp.fuse(function)) == three_of(function)

@@ -145,6 +145,14 @@ class ContainerReader(Reader):
             self.effect(f"a {kind.__name__}", "what dpnp makes of it is not followed")
 
     def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
+        if id(value) in self._within:
+            self.effect("a container", "it is in itself")
+            return
+        self._within.add(id(value))
+        self._each_of(value, path, left)
+        self._within.remove(id(value))
+
+    def _each_of(self, value: Any, path: Path, left: list[int]) -> None:
         for key, part in value.items() if type(value) is dict else enumerate(value):
             left[0] -= 1
             if left[0] < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -34,11 +34,12 @@ BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, 
 
 class CallKey:
     """Collects the key of one call; `held` are the objects whose identity is a part of it, `facts` what `array_facts`
-    gives of the arrays."""
+    gives of the arrays; `within` are the containers that the value now taken in is in."""
 
-    __slots__ = ("arrays", "facts", "held", "originals", "parts", "scalars")
+    __slots__ = ("arrays", "facts", "held", "originals", "parts", "scalars", "within")
 
     def __init__(self) -> None:
+        self.within: set[int] = set()
         self.parts: list[Any] = []
         self.arrays: list[Any] = []
         self.facts: list[Any] = []
@@ -53,7 +54,7 @@ class CallKey:
         """Return the key of a call of which it is known that it has such parts and facts."""
         key = cls.__new__(cls)
         key.parts, key.facts, key.arrays, key.originals, key.scalars = parts, facts, arrays, originals, scalars
-        key.held = []
+        key.held, key.within = [], set()
         return key
 
     def finish(self) -> None:
@@ -84,12 +85,10 @@ class CallKey:
             self.parts.append((kind, self.facts[-1]))
         elif kind is list or kind is tuple:
             self.parts.append((kind, len(value)))
-            for part in value:
-                self.add(part)
+            self._add_all(value, value)
         elif kind is dict:
             self.parts.append((kind, tuple(map(_plain_key, value))))
-            for part in value.values():
-                self.add(part)
+            self._add_all(value, value.values())
         elif isinstance(value, BY_IDENTITY):
             self.held.append(value)
             self.parts.append(("is", id(value)))
@@ -100,6 +99,16 @@ class CallKey:
                                         for part in (value.start, value.stop, value.step))))
         else:
             self.parts.append(kind)
+
+    def _add_all(self, container: Any, values: Iterable[Any]) -> None:
+        """Take in the elements of a container; one that is in itself is like no other, so that no plan is kept."""
+        if id(container) in self.within:
+            self.parts.append(object())
+            return
+        self.within.add(id(container))
+        for part in values:
+            self.add(part)
+        self.within.remove(id(container))
 
 
 def without_sizes(parts: Sequence[Any]) -> tuple[Any, ...]:

@@ -57,6 +57,7 @@ class Reader:
         self._places: dict[int, int] = {}
         self._waiting: dict[int, tuple[Any, Path]] = {}
         self._traced: dict[Any, Any] = {}
+        self._within: set[int] = set()  # containers that the one now looked at is in
         for number, original in enumerate(key.originals):
             self._places.setdefault(id(original), number)
         self._originals = len(key.originals)
@@ -102,10 +103,14 @@ class Reader:
         if kind in CONTAINERS:
             path.covered = True
             self._register(value, path)
+            if id(value) in self._within:  # as its key has it
+                return value
+            self._within.add(id(value))
             for key, part in value.items() if kind is dict else enumerate(value):
                 stands = self.cover(part, self.guards.child(path, "item", key))
                 if type(stands) in TRACED:
                     self._traced[self.guards.child(path, "item", key)] = stands
+            self._within.remove(id(value))
         elif kind is usm_ndarray:
             self.trace.argument(value)
         elif isinstance(value, BY_IDENTITY):
