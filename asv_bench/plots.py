@@ -1,11 +1,11 @@
-"""Write ``docs/benchmarks.md`` and its figures from reports: ``python -m asv_bench.plots``."""
+"""Write the pages of benchmarks in ``docs`` and their figures from reports: ``python -m asv_bench.plots``."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,10 +17,28 @@ from .must_show import RESULTS
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _ELEMENTS = ("f32", "f64")
-_STYLES = {"tl_dpnp": ("#0055aa", "o"), "numpy": ("#cc6600", "s"), "dpnp": ("#228833", "^"), "torch": ("#aa3377", "D")}
+_STYLES = {
+    "tl_dpnp": ("#0055aa", "o"), "numpy": ("#cc6600", "s"), "dpnp": ("#228833", "^"), "torch": ("#aa3377", "D"),
+    "jax.jit": ("#cc6600", "s"), "torch.compile": ("#228833", "^"),
+}
+#: The most peers that a figure has beside tl_dpnp.
+_MOST_PEERS = 3
 
-_TITLE = """# Benchmarks
 
+class Page(NamedTuple):
+    """A page of the documents: its file, its title, and the sections that it has reports of, in their order."""
+
+    file: str
+    title: str
+    sections: tuple[str, ...]
+
+
+_PROGRAMS = ("fusion-programs", "fusion-peers", "fusion-steps")
+PAGES = (
+    Page("benchmarks.md", "Benchmarks", tuple(name for name in SECTIONS if name not in _PROGRAMS)),
+    Page("realistic-programs.md", "Benchmarks of realistic programs", _PROGRAMS),
+)
+_OPENING = """
 What is won and what is lost; the sections below have every case, the limits of the machine, and how it was measured."""
 _INTRODUCTION = """
 ## How it was measured
@@ -67,7 +85,7 @@ def _axes(title: str, rows: int = 2, height: float = 8.0) -> tuple[Any, Any]:
 def _legend(figure: Any, *axes: Any) -> None:
     """Say what the markers are below the axes, where that hides none."""
     known = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=len(_STYLES))
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=1 + _MOST_PEERS)
 
 
 def overview(rows: list[render.Won]) -> Any:
@@ -145,6 +163,26 @@ def by_shape(report: Report) -> Any:
     return figure
 
 
+def by_program(report: Report) -> Any:
+    """Draw how many times as fast as each peer the programs are, from the least to the most, for each batch."""
+    batches = sorted({int(m.case.split()[2]) for m in report.measurements})
+    peers = list(dict.fromkeys(peer for m in report.measurements for peer in m.ratios))
+    figure, axes = _axes(report.title, len(batches), 1 + 3.2 * len(batches))
+    for axis, batch in zip(axes if len(batches) > 1 else [axes], batches, strict=True):
+        for peer in peers:
+            ratios = sorted(m.ratios[peer].median for m in report.measurements
+                            if int(m.case.split()[2]) == batch and peer in m.ratios)
+            colour, marker = _STYLES[peer]
+            axis.plot(range(1, len(ratios) + 1), ratios, marker, color=colour, label=f"as {peer}", markersize=4)
+        axis.axhline(1, color="black", linewidth=1)
+        axis.set(yscale="log", title=f"batch {batch}", xlabel="programs, each line in its own order",
+                 ylabel="times as fast")
+        _ticks(axis.yaxis)
+        axis.grid(True, alpha=0.25)
+    _legend(figure, *figure.axes)
+    return figure
+
+
 def by_steps(report: Report) -> Any:
     """Draw the seconds of first calls over the number of steps, and those for each step."""
     figure, axes = _axes(report.title)
@@ -163,7 +201,8 @@ def by_steps(report: Report) -> Any:
 #: Sections with a figure.
 _FIGURES = {
     "cache-resident": by_shape, "memory": roofline, "one-call-100us": by_shape, "one-call-30us": by_shape,
-    "codes-cache": by_shape, "codes-memory": roofline, "fusion-steps": by_steps,
+    "codes-cache": by_shape, "codes-memory": roofline, "fusion-programs": by_program, "fusion-peers": by_program,
+    "fusion-steps": by_steps,
 }
 
 
@@ -191,14 +230,16 @@ def _machine(reports: list[Report]) -> str:
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
-def write(reports: list[Report], folder: Path) -> Path:
-    """Write the page and its figures below `folder`; returns the page's path."""
+def write(page: Page, reports: list[Report], folder: Path) -> Path:
+    """Write a page and its figures below `folder`; returns the page's path."""
     images = folder / "images"
     images.mkdir(parents=True, exist_ok=True)
-    parts = [_TITLE]
-    if rows := render.won(reports):
-        parts += [_figure("overview", "Times as fast as a library", lambda: overview(rows), images),
-                  render.opening(reports)]
+    parts = [f"# {page.title}\n{_OPENING}"]
+    rows = render.won(reports)
+    if len(rows) > 1:
+        parts.append(_figure("overview", "Times as fast as a library", lambda: overview(rows), images))
+    if rows:
+        parts.append(render.opening(reports))
     parts += [_INTRODUCTION.strip(), _machine(reports)]
     for report in reports:
         text = render.markdown(report)
@@ -206,25 +247,33 @@ def write(reports: list[Report], folder: Path) -> Path:
             head, _, table = text.rpartition("\n\n| case |")
             text = f"{head}\n\n{_section_figure(report, images)}\n\n| case |{table}"
         parts.append(text)
-    page = folder / "benchmarks.md"
+    path = folder / page.file
     lines = "\n\n".join(parts).splitlines()
     wrapped = [line if line.startswith(("|", "!", "#")) else textwrap.fill(line, 120, break_long_words=False,
                                                                              break_on_hyphens=False) for line in lines]
-    page.write_text("\n".join(wrapped) + "\n", encoding="utf-8")
-    return page
+    path.write_text("\n".join(wrapped) + "\n", encoding="utf-8")
+    return path
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-r", "--results", type=click.Path(path_type=Path, exists=True, file_okay=False), default=RESULTS,
               help="Folder with the reports that must_show wrote.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=_DOCS,
-              help="Folder for benchmarks.md and images/.")
+              help="Folder for the pages and images/.")
 def main(results: Path, output: Path) -> None:
-    """Write benchmarks.md with tables, verdicts, and figures as PNG and SVG (the extra "bench" brings matplotlib)."""
-    found = [results / f"{name}.json" for name in SECTIONS if (results / f"{name}.json").exists()]
-    if not found:
+    """Write the pages that there are reports for, with tables, verdicts, and figures as PNG and SVG.
+
+    The extra "bench" brings matplotlib.
+    """
+    written = []
+    for page in PAGES:
+        found = [results / f"{name}.json" for name in page.sections if (results / f"{name}.json").exists()]
+        if found:
+            written.append(write(page, [Report.load(path) for path in found], output))
+    if not written:
         raise click.UsageError(f"{results} holds no reports: python -m asv_bench.must_show all writes them")
-    click.echo(f"wrote {write([Report.load(path) for path in found], output)}")
+    for path in written:
+        click.echo(f"wrote {path}")
 
 
 if __name__ == "__main__":

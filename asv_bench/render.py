@@ -11,6 +11,8 @@ __all__ = ["Won", "header", "line", "markdown", "opening", "summary", "won"]
 
 #: The libraries that sections compare with.
 _LIBRARIES = {"numpy": "NumPy", "dpnp": "dpnp"}
+#: Those that cases are named for that are slower.
+_NAMED = (*_LIBRARIES, "torch", "torch.compile", "jax.jit")
 
 
 def _columns(report: Report) -> list[str]:
@@ -122,7 +124,7 @@ def markdown(report: Report) -> str:
               f"{'met' if v.met else '**missed**'} |" for v in report.verdicts),
         ]))
     losses = [f"{m.case} ({peer} {ratio.median:.2f})" for m in report.measurements
-              for peer, ratio in m.ratios.items() if ratio.median < 1 and peer in ("numpy", "dpnp", "torch")]
+              for peer, ratio in m.ratios.items() if ratio.median < 1 and peer in _NAMED]
     if losses:
         parts.append(f"Slower than the peer: {', '.join(losses)}.")
     parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))

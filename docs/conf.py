@@ -27,7 +27,8 @@ PAGES = {
     "Using it": ["docs/installing", "docs/coming_from", "docs/calling", "docs/fusion", "docs/pytorch",
                  "docs/distributed", "docs/export", "docs/gallery/index"],
     "The language": ["docs/language", "docs/instructions", "docs/glossary", "editors/README"],
-    "Speed": ["docs/benchmarks", "docs/schedules", "docs/tuning", "docs/amx", "docs/xmx", "docs/cuda"],
+    "Speed": ["docs/benchmarks", "docs/realistic-programs", "docs/schedules", "docs/tuning", "docs/amx", "docs/xmx",
+              "docs/cuda"],
     "Reference": ["docs/api", "docs/settings", "docs/cache", "docs/debugging"],
     "The project": ["docs/architecture", "CONTRIBUTING", "docs/stability", "asv_bench/README", "CHANGELOG"],
 }

@@ -71,9 +71,9 @@ def canned(section, limit):
 
 def test_the_page_and_its_figures(tmp_path):
     pytest.importorskip("matplotlib")
-    from asv_bench.plots import write
+    from asv_bench.plots import PAGES, write
 
-    page = write([canned("memory", "roofline"), canned("cache-resident", "FMA peak")], tmp_path)
+    page = write(PAGES[0], [canned("memory", "roofline"), canned("cache-resident", "FMA peak")], tmp_path)
     text = page.read_text()
     for section in ("overview", "memory", "cache-resident"):
         assert (tmp_path / "images" / f"{section}.png").read_bytes().startswith(b"\x89PNG")
@@ -87,5 +87,23 @@ def test_the_page_and_its_figures(tmp_path):
     assert rows == [f"| Section {name} | 0.90 |  | 3 of 3 |" for name in ("memory", "cache-resident")]
     assert all(len(line) <= 120 or line.startswith("|") for line in text.splitlines())
     before = (tmp_path / "images" / "memory.svg").read_bytes()
-    write([canned("memory", "roofline")], tmp_path)
+    write(PAGES[0], [canned("memory", "roofline")], tmp_path)
     assert (tmp_path / "images" / "memory.svg").read_bytes() == before
+
+
+def test_the_page_of_realistic_programs(tmp_path):
+    """The command writes a page for the sections that it has reports of, with their losses to any peer."""
+    pytest.importorskip("matplotlib")
+    cases = [f"f32 {name} {batch}" for name in ("gru_step", "ring") for batch in (100, 10000)]
+    measurements = [
+        Measurement(case, Quartiles(9.0, 10.0, 11.0), 1e-5,
+                    {"jax.jit": Quartiles(2.0, 3.0, 4.0), "torch.compile": Quartiles(0.8, 0.9, 1.0)}, None, {})
+        for case in cases
+    ]
+    Report("fusion-peers", "In JAX", "As it is.", "µs", "", measurements, [], {"cores": "2"}).save(
+        tmp_path / "fusion-peers.json")
+    result = run("asv_bench.plots", "-r", str(tmp_path), "-o", str(tmp_path / "docs"))
+    assert result.stdout.split() == ["wrote", str(tmp_path / "docs" / "realistic-programs.md")], result.stderr
+    text = (tmp_path / "docs" / "realistic-programs.md").read_text()
+    assert all(f"{case} (torch.compile 0.90)" in text.replace("\n", " ") for case in cases)
+    assert (tmp_path / "docs" / "images" / "fusion-peers.png").exists()
