@@ -440,3 +440,22 @@ def test_containers_that_are_in_themselves(program, kind):
 
     function = OWN_ELEMENTS[program]
     assert three_of(tl_dpnp.fuse(function)) == three_of(function)
+
+
+@pytest.mark.parametrize("argument", ["in itself", "keys", "keys inside"])
+def test_arguments_that_are_like_no_others(argument):
+    """There is no plan that could be found again for them, and none is kept."""
+    held: Any = [1.0]
+    held.append(held)
+    value = {"in itself": held, "keys": {State(): 1.0}, "keys inside": [{(1, 2): 2.0}]}[argument]
+
+    @tl_dpnp.fuse
+    def function(value, a):
+        return a @ a * len(value)
+
+    a = dpnp.ones((2, 4, 4), dtype="float32")
+    for number in range(5):
+        assert (function(value, a * number) == 4 * number**2 * len(value)).all()
+    assert (function.stats.traced_calls, function.stats.plans) == (5, 0)
+    reasons = {each.reason for each in function.explain(value, a).again}
+    assert reasons == {"it is in itself" if argument == "in itself" else "its keys are not simple values"}

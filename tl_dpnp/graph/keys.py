@@ -31,14 +31,18 @@ _BY_TEXT = (complex, range)
 #: What is the same only if it is the same object.
 BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum)
 
+_HOLDS = "what it holds may change without being seen"
+
 
 class CallKey:
     """Collects the key of one call; `held` are the objects whose identity is a part of it, `facts` what `array_facts`
-    gives of the arrays; `within` are the containers that the value now taken in is in."""
+    gives of the arrays; `unknown` says of what it does not have all that a plan might depend on, and `within` are the
+    containers that the value now taken in is in."""
 
-    __slots__ = ("arrays", "facts", "held", "originals", "parts", "scalars", "within")
+    __slots__ = ("arrays", "facts", "held", "originals", "parts", "scalars", "unknown", "within")
 
     def __init__(self) -> None:
+        self.unknown: list[tuple[str, str]] = []
         self.within: set[int] = set()
         self.parts: list[Any] = []
         self.arrays: list[Any] = []
@@ -54,7 +58,7 @@ class CallKey:
         """Return the key of a call of which it is known that it has such parts and facts."""
         key = cls.__new__(cls)
         key.parts, key.facts, key.arrays, key.originals, key.scalars = parts, facts, arrays, originals, scalars
-        key.held, key.within = [], set()
+        key.held, key.unknown, key.within = [], [], set()
         return key
 
     def finish(self) -> None:
@@ -87,7 +91,7 @@ class CallKey:
             self.parts.append((kind, len(value)))
             self._add_all(value, value)
         elif kind is dict:
-            self.parts.append((kind, tuple(map(_plain_key, value))))
+            self.parts.append((kind, tuple(map(self._key_of_dict, value))))
             self._add_all(value, value.values())
         elif isinstance(value, BY_IDENTITY):
             self.held.append(value)
@@ -95,20 +99,27 @@ class CallKey:
         elif kind in _BY_TEXT or isinstance(value, np.generic | np.dtype):
             self.parts.append((kind, repr(value)))
         elif kind is slice:
-            self.parts.append((slice, *(part if part is None or type(part) is int else object()
+            self.parts.append((slice, *(part if part is None or type(part) is int else self._unknown("a slice", _HOLDS)
                                         for part in (value.start, value.stop, value.step))))
         else:
             self.parts.append(kind)
 
     def _add_all(self, container: Any, values: Iterable[Any]) -> None:
-        """Take in the elements of a container; one that is in itself is like no other, so that no plan is kept."""
         if id(container) in self.within:
-            self.parts.append(object())
+            self.parts.append(self._unknown(f"a {type(container).__name__}", "it is in itself"))
             return
         self.within.add(id(container))
         for part in values:
             self.add(part)
         self.within.remove(id(container))
+
+    def _key_of_dict(self, key: Any) -> Any:
+        """Return a key of a dict as a part."""
+        return (type(key), key) if type(key) in BY_VALUE else self._unknown("a dict", "its keys are not simple values")
+
+    def _unknown(self, what: str, reason: str) -> str:
+        self.unknown.append((what, reason))
+        return what
 
 
 def without_sizes(parts: Sequence[Any]) -> tuple[Any, ...]:
@@ -124,8 +135,3 @@ def _without_sizes(part: Any) -> Any:
     if len(part) == _FACTS and type(part[0]) is tuple:
         return (tuple(min(size, 2) for size in part[0]), *part[2:])
     return part
-
-
-def _plain_key(key: Any) -> Any:
-    """Return a key of a dict as a part: keys that are no simple values count by identity, and are not kept."""
-    return (type(key), key) if type(key) in BY_VALUE else object()

@@ -68,6 +68,8 @@ class Observer(ComparisonWatcher):
         Interceptor.__init__(self, trace)
         self._names: list[types.CellType] = []
         ContainerReader.__init__(self, trace, key)
+        for what, reason in key.unknown:
+            self.effect(what, reason)
 
     # --- hooks -------------------------------------------------------------------------------------------------------
 

@@ -116,6 +116,8 @@ class RecentCalls:
 def _recent_call(
     key: CallKey, found: Specialization | TraceCache, arguments: Sequence[Any]
 ) -> RecentCall | None:
+    if key.unknown:
+        return None
     unpack = None
     values: Sequence[Any] | None = arguments
     if not arguments or any(type(v) is not dpnp.ndarray and type(v) not in TRACED_KINDS for v in arguments):
