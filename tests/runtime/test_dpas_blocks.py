@@ -49,6 +49,7 @@ def check(kernel, types, transposes, shape, place, random):
     [
         (("bf16", "bf16", "f32"), "nn", "8x16x16_tile_2x2x2"), (("f16", "f16", "f16"), "tn", "8x16x16_tile_1x2x2"),
         (("u8", "i8", "i32"), "nn", "8x16x32_tile_4x1x1"), (("u8", "i8", "i32"), "tt", "8x16x32_tile_1x1x2_exchanged"),
+        (("bf16", "bf16", "bf16"), "nt", "8x16x16_tile_2x3x2"), (("i8", "u8", "i32"), "nt", "8x16x32_tile_1x7x1"),
     ],
 )
 def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
@@ -65,7 +66,7 @@ def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
     kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, schedule={
         "gemm_0": functools.partial(tensorized, name)})
     assert "operands by loads of blocks" in kernel.diagnostics(2)
-    for number, shape in enumerate(((80, 24, 72), (64, 9, 33), (67, 67, 96), (8, 8, 8))):
+    for number, shape in enumerate(((80, 24, 72), (64, 9, 33), (67, 67, 96), (8, 8, 8), (70, 84, 50))):
         for place in PLACES if number < 2 else PLACES[number::3]:
             check(kernel, types, transposes, shape, place, random)
 

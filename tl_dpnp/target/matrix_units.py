@@ -11,13 +11,33 @@ Blocks = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class BlockNumbers:
+    """What the code of products by messages of blocks takes, in instructions and registers.
+
+    In a tile of a thread with 256 or 128 registers, sums, operands and headers have so many: beyond, there is scratch
+    memory.  An iteration has instructions besides those of DPAS, messages and headers: the two fetches and the loop.
+    Before the first one and behind the last one there are those for each header, for each block of sums and for the
+    tile.  A register that is loaded takes a clock of the first cache, of which so much counts.  A size that is not known
+    is so many blocks.
+    """
+
+    registers: int
+    few_registers: int
+    iteration: int
+    header: int
+    block: int
+    tile: int
+    load: float
+    long: int
+
+
+@dataclass(frozen=True)
 class DpasNumbers:
     """Numbers that the code of compiled kernels chose for products on DPAS.
 
-    A default tile has at most so many blocks along the lanes and along the repeat count: `blocks_read` where the
-    operands are loaded by blocks, which leaves the registers to the sums, `elements_read` where elements are read one
-    by one, and `words_read` where loads take several.  With loads of blocks, an iteration takes the first of
-    `block_steps` that k is long enough for; where loads take several elements, the first of `steps` that divides it.
+    A default tile has at most so many blocks along the lanes and along the repeat count: `elements_read` where elements
+    are read one by one, and `words_read` where loads take several; an iteration takes the first of `steps` that divides
+    k there.  `by_blocks` are for operands that messages load.
 
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
     where operands are f32 that are rounded; their values may take `registers`: beyond, the compiler begins to use
@@ -27,11 +47,11 @@ class DpasNumbers:
     packed: tuple[Blocks, ...]
     packed_f32: tuple[Blocks, ...]
     registers: int
-    blocks_read: tuple[int, int] = (4, 4)
     elements_read: tuple[int, int] = (2, 1)
     words_read: tuple[int, int] = (4, 2)
     steps: tuple[int, ...] = (4, 2)
-    block_steps: tuple[int, ...] = (2, 1)
+    by_blocks: BlockNumbers = BlockNumbers(
+        registers=240, few_registers=112, iteration=12, header=20, block=40, tile=100, load=0.125, long=64)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,33 @@ class _InPlace(Accumulators):
     """Inline assembly, for devices."""
 
     def load(self, header: ir.Value, block: Block) -> ir.Value:
-        return self.messages.load(header, block, block.type)
+        loaded = self.messages.load(header, block, block.type)
+        return self._split(loaded, block) if block.kind == "split" else loaded
+
+    def _split(self, loaded: ir.Value, block: Block) -> ir.Value:
+        """Return a transposed block whose words are taken apart into columns of elements, of 32 at once."""
+        bits, together = block.bits, 2 * self.row.execution_size
+        names, lines = self._aliases({0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
+        per_register = RULES.register_bytes * 8 // bits
+        words = block.registers * RULES.register_bytes // 4
+        moves = [(part, word) for part in range(block.per_word) for word in range(0, words, together)]
+        for number, (part, word) in enumerate(moves):
+            to, at = divmod(number * together, per_register)
+            register, offset = divmod(word * block.per_word, per_register)
+            lines.append(f"mov (M1_NM,{together}) {names[0]}({to},{at})<1> "
+                         f"{names[1]}({register},{offset + part})<{block.per_word};1,0>")
+        return self._asm(loaded.type, lines, "=rw,rw", [loaded])
+
+    def _aliases(self, blocks: dict[int, Block], type_: str, bits: int) -> tuple[list[str], list[str]]:
+        """Return names of the operands of inline assembly as elements of a type, and what declares them."""
+        names, lines = [], []
+        for place, block in blocks.items():
+            # Names of a kernel's declarations have to differ.
+            name = str(self.builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
+            count = block.registers * RULES.register_bytes * 8 // bits
+            lines.append(f".decl {name} v_type=G type={type_} num_elts={count} align=wordx32 alias=<${place},0>")
+            names.append(name)
+        return names, lines
 
     def zero(self) -> ir.Value:
         letter = "f" if self.row.source1.is_float else "d"
@@ -108,13 +134,7 @@ class _InPlace(Accumulators):
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
         assert isinstance(a, Fragment)
         assert isinstance(b, Fragment)
-        names, lines = [], []
-        for place, fragment in ((1, a), (2, b)):
-            # Names of a kernel's declarations have to differ.
-            name = str(self.builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
-            words = fragment.block.registers * RULES.register_bytes // 4
-            lines.append(f".decl {name} v_type=G type=d num_elts={words} align=wordx32 alias=<${place},0>")
-            names.append(name)
+        names, lines = self._aliases({1: a.block, 2: b.block}, "d", 32)
         number, byte = divmod(b.offset, RULES.register_bytes)
         row = self.row
         dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,16)"

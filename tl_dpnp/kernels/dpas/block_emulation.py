@@ -99,6 +99,12 @@ class _Place:
             column, byte = self.divided(byte, _WORD * block.height)
             row, byte = self.divided(byte, _WORD)
             return self.load(builder.add(builder.mul(column, index(_WORD)), byte), row, type_)
+        if block.kind == "split":
+            line, byte = self.divided(byte, block.height * size)
+            # The words' first elements come first, then their second ones.
+            part, word = self.divided(line, block.width // block.per_word)
+            column = builder.add(builder.mul(word, index(block.per_word)), part)
+            return self.collected(builder.mul(column, index(size)), builder.udiv(byte, index(size)), type_)
         start = builder.mul(array, index(block.width * size))
         if block.kind == "plain":
             row, byte = self.divided(byte, block.width * size)
@@ -108,12 +114,17 @@ class _Place:
         rows, byte = self.divided(byte, _WORD * block.width)
         column, _ = self.divided(byte, _WORD)
         byte = builder.add(start, builder.mul(column, index(size)))
-        word: ir.Value = constant(I32, 0)
-        for number in range(_WORD // size):
-            row = builder.add(builder.mul(rows, index(_WORD // size)), index(number))
-            part = builder.zext(self.load(byte, row, ir.IntType(block.bits)), I32)
-            word = builder.or_(word, builder.shl(part, constant(I32, number * block.bits)))
-        return word
+        return self.collected(byte, builder.mul(rows, index(_WORD // size)), type_)
+
+    def collected(self, byte: ir.Value, row: ir.Value, type_: ir.IntType) -> ir.Value:
+        """Return so many bits of a column from a row on, whose elements lie in several rows."""
+        builder, bits = self.builder, self.block.bits
+        result: ir.Value = constant(type_, 0)
+        for number in range(type_.width // bits):
+            part = self.load(byte, builder.add(row, index(number)), ir.IntType(bits))
+            part = part if type_.width == bits else builder.zext(part, type_)
+            result = builder.or_(result, builder.shl(part, constant(type_, number * bits)))
+        return result
 
     def divided(self, value: ir.Value, divisor: int) -> tuple[ir.Value, ir.Value]:
         return self.builder.udiv(value, index(divisor)), self.builder.urem(value, index(divisor))

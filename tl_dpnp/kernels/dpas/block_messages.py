@@ -109,7 +109,7 @@ class BlockMessages:
         base = builder.sub(address, before)
         before = builder.trunc(before, I32)
         first = builder.trunc(_in_bytes(builder, column, surface.bits), I32)
-        first = builder.udiv(builder.add(first, before), constant(I32, block.bits // 8))
+        first = builder.udiv(builder.add(first, before), constant(I32, block.word_bits // 8))
 
         def less(size: Size, bits: int = 8) -> ir.Value:
             return builder.sub(builder.trunc(_in_bytes(builder, size, bits), I32), constant(I32, 1))

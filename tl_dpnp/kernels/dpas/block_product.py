@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +65,7 @@ class BlockProduct:
     a: Surface
     b: Surface
     a_along_k: bool
+    b_along_k: bool
     k: Size
 
     @property
@@ -76,13 +78,22 @@ class BlockProduct:
         """What computes with fragments."""
         return accumulators_for(self.kernel.row, self.messages)
 
+    @cached_property
+    def of_b(self) -> TileLoads:
+        """The loads of B."""
+        return loads_of_b(self.kernel, self.b_along_k)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns of the tile in the order of the rows that DPAS makes them of, block after block."""
+        return self.of_b.order
+
     def sums(
         self, first_row: ir.Value, first_column: ir.Value, sharing_a: Shared, sharing_b: Shared
     ) -> list[ir.Value]:
         """Return the sums of a tile, column of blocks after column, for `Accumulators.value`."""
         kernel, builder, accumulators = self.kernel, self.builder, self.accumulators
-        operands = [(loads_of_a(kernel, self.a_along_k), self.a, first_row),
-                    (loads_of_b(kernel), self.b, first_column)]
+        operands = [(loads_of_a(kernel, self.a_along_k), self.a, first_row), (self.of_b, self.b, first_column)]
         loads = [load for operand, *_ in operands for load in operand.loads]
         headers, steps = self.headers(operands)
         fetched = self.fetched_ahead([
@@ -187,31 +198,39 @@ class BlockProduct:
         below = messages.step(COLUMN, row.execution_size)
         beside = messages.step(ROW, row.repeat)
         first = messages.header(surface, block, first_row, first_column)
+        places = [divmod(self.columns.index(column), row.repeat) for column in range(kernel.tile_columns)]
         for i in range(kernel.lane_blocks):
+            # Each is read once, where it is needed first: all of them again are as many registers as the sums.
+            read = functools.cache(lambda j, i=i: self.accumulators.value(sums[j * kernel.lane_blocks + i]))
             own = builder.add(builder.add(first_row, messages.lane), index(i * row.execution_size))
             header = first
             for j in range(kernel.column_blocks):
                 column = builder.add(first_column, index(j * row.repeat))
-                total = self.accumulators.value(sums[j * kernel.lane_blocks + i])
-                self.store_block(result, block, header, own, column, total, type_)
+                totals = [self.element(read(place), number)
+                          for place, number in places[j * row.repeat : (j + 1) * row.repeat]]
+                self.store_block(result, block, header, own, column, totals, type_)
                 header = builder.add(header, beside)
             first = builder.add(first, below)
 
+    def element(self, value: ir.Value, number: int) -> ir.Value:
+        """Return an element of a value, which may be a single one."""
+        if not isinstance(value.type, ir.VectorType):
+            return value
+        return self.builder.extract_element(value, constant(I32, number))
+
     def store_block(
-        self, result: Result, block: Block, header: ir.Value, row: ir.Value, column: ir.Value, total: ir.Value,
-        type_: ir.Type,
+        self, result: Result, block: Block, header: ir.Value, row: ir.Value, column: ir.Value,
+        totals: Sequence[ir.Value], type_: ir.Type,
     ) -> None:
-        """Store the block of C that sums are for."""
+        """Store a block of C from the sums of its columns."""
         builder, repeat = self.builder, block.height
         vector = type_ if repeat == 1 else ir.VectorType(type_, repeat)
         old = self.accumulators.plain(header, block, vector) if result.reads else None
         stored = undefined(vector)
-        for number in range(repeat):
-            one, held = (
-                value if value is None or repeat == 1 else builder.extract_element(value, constant(I32, number))
-                for value in (total, old))
-            if held is not None:
-                held = builder.bitcast(held, result.matrix.pointer.type.pointee)
+        for number, one in enumerate(totals):
+            held = None
+            if old is not None:
+                held = builder.bitcast(self.element(old, number), result.matrix.pointer.type.pointee)
             new = result.value(row, builder.add(column, index(number)), one, held)
             new = builder.bitcast(new, type_)
             stored = new if repeat == 1 else builder.insert_element(stored, new, constant(I32, number))

@@ -16,7 +16,7 @@ from tl_dpnp.kernels.llvm import I32, I64, vector_of
 __all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules", "Kind"]
 
 #: How a message lays out what it loads (`Block`).
-Kind = Literal["plain", "packed", "transposed"]
+Kind = Literal["plain", "packed", "transposed", "split"]
 
 #: The fields of a header that are the first column and the first row.
 COLUMN, ROW = 5, 6
@@ -27,7 +27,10 @@ _SIZES, _PACKED, _TRANSPOSED = {8: 0, 16: 1 << 9, 32: 2 << 9}, 0x80, 0x8000
 
 @dataclass(frozen=True)
 class BlockRules:
-    """What these messages can do: bytes of a matrix, multiples of bytes, and the most rows, bytes and registers."""
+    """What these messages can do: bytes of a matrix, multiples of bytes, and the most rows, bytes and registers.
+
+    Of words of 32 bits that are transposed, so many may lie in a row.
+    """
 
     address: int = 64
     least_bytes: int = 64
@@ -38,6 +41,7 @@ class BlockRules:
     row_bytes: int = 64
     registers: int = 32
     register_bytes: int = 64
+    transposed_words: int = 8
 
 
 RULES = BlockRules()
@@ -48,7 +52,8 @@ class Block:
     """The shape of what a message moves, in elements of `bits`: `count` arrays of `height` rows of `width` elements.
 
     ``plain``: row after row.  ``packed``: `32 / bits` rows are packed in 32 bits of each column.  ``transposed``:
-    column after column, of elements of 32 bits.
+    column after column, of elements of 32 bits.  ``split``: transposed as words of 32 bits, then taken apart into columns
+    of elements (`lines`), which no message does.
     """
 
     kind: Kind
@@ -56,6 +61,21 @@ class Block:
     width: int
     height: int
     count: int = 1
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of what the message takes for an element."""
+        return 32 if self.kind == "split" else self.bits
+
+    @property
+    def per_word(self) -> int:
+        """Elements in what the message takes for one."""
+        return self.word_bits // self.bits
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The columns of the matrix in the order in which they follow one another in registers, where `split`."""
+        return tuple(line for part in range(self.per_word) for line in range(part, self.width, self.per_word))
 
     @property
     def array_bytes(self) -> int:
@@ -71,12 +91,13 @@ class Block:
     @property
     def descriptor(self) -> int:
         """The descriptor of a message for such a block, without its kind and the length of what is loaded."""
-        return _SIZES[self.bits] | {"plain": 0, "packed": _PACKED, "transposed": _TRANSPOSED}[self.kind]
+        kinds = {"plain": 0, "packed": _PACKED, "transposed": _TRANSPOSED, "split": _TRANSPOSED}
+        return _SIZES[self.word_bits] | kinds[self.kind]
 
     @property
     def field(self) -> int:
         """The block in a header."""
-        return (self.width - 1) | (self.height - 1) << 8 | (self.count - 1) << 16
+        return (self.width // self.per_word - 1) | (self.height - 1) << 8 | (self.count - 1) << 16
 
     @property
     def type(self) -> ir.Type:

@@ -44,6 +44,11 @@ class Product:
         """Whether messages take the elements of A in their order along k, rather than along its rows."""
         return self.a.strides[0] != 1
 
+    @property
+    def b_along_k(self) -> bool:
+        """The same of B and its columns."""
+        return self.b.strides[0] == 1
+
     def blocks(self, kernel: MicroKernel) -> tuple[Surface, Surface] | None:
         """Return the operands as messages take them, None where a micro-kernel or what is known forbids it."""
         spaces = {matrix.pointer.type.addrspace for matrix in (self.a, self.b)}
@@ -52,7 +57,8 @@ class Product:
                 kernel.row, self.a.strides, self.b.strides, (self.m, self.n, self.k)) is not None:
             return None
         b = Matrix(self.b.pointer, self.b.element, (self.b.strides[1], self.b.strides[0]))
-        return operand_surface(self.a, self.m, self.k, self.a_along_k), operand_surface(b, self.n, self.k, True)
+        return operand_surface(self.a, self.m, self.k, self.a_along_k), operand_surface(
+            b, self.n, self.k, self.b_along_k)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface 
     """Emit the product from operands that messages load; they store C as well where it is a surface."""
     builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
     messages = BlockMessages(builder, place.lane, emitter.emulated)
-    blocks = BlockProduct(kernel, messages, a, b, product.a_along_k, product.k)
+    blocks = BlockProduct(kernel, messages, a, b, product.a_along_k, product.b_along_k, product.k)
     sharing_a, sharing_b = Shared(place.column, place.columns), Shared(place.row, place.rows)
 
     def tile(first_row: ir.Value, first_column: ir.Value) -> None:
@@ -114,7 +120,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface 
         if surface is None or product.result is None:
             # One after the other: all of them again are as many registers as the sums.
             emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
-                          blocks.accumulators.value)
+                          blocks.accumulators.value, blocks.columns)
         else:
             blocks.store(product.result, surface, first_row, first_column, sums)
 
@@ -437,16 +443,17 @@ class _Emitter:
 
     def store(
         self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[ir.Value],
-        read: Callable[[ir.Value], ir.Value] = lambda total: total,
+        read: Callable[[ir.Value], ir.Value] = lambda total: total, columns: Sequence[int] | None = None,
     ) -> None:
-        """Store the sums of a tile, whose values `read` returns."""
+        """Store the sums of a tile, whose values `read` returns, and whose columns may have another order."""
         dpas, builder = self.kernel.row, self.builder
         for i, row in enumerate(rows):
             with self.where(row, self.product.m, self.rows_together):
                 for block, total in enumerate(sums[i::len(rows)]):
                     value = read(total)
                     for number in range(dpas.repeat):
-                        column = builder.add(first_column, index(block * dpas.repeat + number))
+                        place = block * dpas.repeat + number
+                        column = builder.add(first_column, index(place if columns is None else columns[place]))
                         with self.where(column, self.product.n, self.columns_together):
                             one = value if dpas.repeat == 1 else builder.extract_element(
                                 value, ir.Constant(I32, number))

@@ -45,7 +45,7 @@ class MicroKernel:
     def alternative(self) -> MicroKernel:
         """The micro-kernel where operands cannot be loaded by blocks."""
         if self.other is None:
-            return self
+            return replace(self, steps=1)
         rows, columns, steps = self.other
         return replace(self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None)
 
@@ -89,7 +89,12 @@ class MicroKernel:
         """Registers of a thread that the tile is made for; small integers take most, one by one, to be packed."""
         # Registers of Xe-HPG are half as long, and what is loaded takes more of them.
         sums = self.lane_blocks * self.column_blocks * self.row.repeat
-        is_large = self.is_large or (self.row.execution_size == 8 and sums > _SMALL_TILE // 4)
+        if self.row.execution_size == 8:
+            is_large = self.is_large or sums > _SMALL_TILE // 4
+        else:
+            # Operands that messages load have half as many as they have in small integers.
+            operands = self.lane_blocks * self.row.b_elements + self.column_blocks * self.row.repeat // 2
+            is_large = sums + (0 if self.packed else self.steps * operands) > _SMALL_TILE * 3 // 2
         return 256 if is_large or self.packed or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property

@@ -28,12 +28,14 @@ class TileLoad:
 class TileLoads:
     """The loads of an operand; lines of the tile are columns of the block where `lines_are_columns`, else its rows.
 
-    The header of the next iteration differs by `elements` of the block along k.
+    The header of the next iteration differs by `elements` of the block along k.  `order` are the lines of the tile in the
+    order in which fragments have them.
     """
 
     loads: tuple[TileLoad, ...]
     lines_are_columns: bool
     elements: int
+    order: tuple[int, ...]
 
     @property
     def k_field(self) -> int:
@@ -57,7 +59,13 @@ def refused_operand(
     fits = Surface.may_be(a_bits, m, k, a[1]) and a_bits >= 8 if a[0] == 1 else Surface.may_be(a_bits, k, m, a[0])
     if not fits:
         return "A"
-    return None if b[0] == 1 and row.a_elements == row.repeat and Surface.may_be(b_bits, k, n, b[1]) else "B"
+    if row.a_elements != row.repeat:
+        return "B"
+    if b[0] == 1:
+        return None if Surface.may_be(b_bits, k, n, b[1]) else "B"
+    # Columns of B are found in words that hold several; where A lies along k, the operands' roles can be exchanged.
+    splits = b[1] == 1 and a[0] == 1 and b_bits in (8, 16) and row.repeat * b_bits % 32 == 0
+    return None if splits and Surface.may_be(b_bits, n, k, b[0]) else "B"
 
 
 def operand_surface(matrix: Matrix, lines: Size, k: Size, along_k: bool) -> Surface:
@@ -77,7 +85,7 @@ def loads_of_a(kernel: MicroKernel, along_k: bool) -> TileLoads:
         block = Block("transposed", 32, row.b_elements, lanes)
         loads = tuple(TileLoad(block, i * lanes, step * row.k, {(i, step): 0})
                       for i in range(kernel.lane_blocks) for step in range(kernel.steps))
-        return TileLoads(loads, False, kernel.steps * row.b_elements)
+        return TileLoads(loads, False, kernel.steps * row.b_elements, tuple(range(kernel.tile_rows)))
     together = _most(kernel.steps, RULES.rows // row.k)
     widest = RULES.row_bytes * 8 // (lanes * bits)
     kind: Kind = "plain" if bits == 32 else "packed"
@@ -89,11 +97,13 @@ def loads_of_a(kernel: MicroKernel, along_k: bool) -> TileLoads:
                          for i in range(count) for j in range(together)}
             block = Block(kind, bits, lanes, together * row.k, count)
             found.append(TileLoad(block, first * lanes, step * row.k, fragments))
-    return TileLoads(tuple(found), True, kernel.depth)
+    return TileLoads(tuple(found), True, kernel.depth, tuple(range(kernel.tile_rows)))
 
 
-def loads_of_b(kernel: MicroKernel) -> TileLoads:
-    """Return the loads of B, whose elements follow one another along k."""
+def loads_of_b(kernel: MicroKernel, along_k: bool) -> TileLoads:
+    """Return the loads of B, whose elements follow one another `along_k`, or along its columns."""
+    if not along_k:
+        return _split_loads(kernel)
     row = kernel.row
     row_bytes = row.k * row.source2.bits // 8
     bits = max(8, row.source2.bits)
@@ -106,7 +116,21 @@ def loads_of_b(kernel: MicroKernel) -> TileLoads:
             fragments = {(first + i, step + j): j * block.array_bytes + i * row.repeat * row_bytes
                          for i in range(count) for j in range(together)}
             found.append(TileLoad(block, first * row.repeat, step * row.k, fragments))
-    return TileLoads(tuple(found), False, kernel.steps * width)
+    return TileLoads(tuple(found), False, kernel.steps * width, tuple(range(kernel.tile_columns)))
+
+
+def _split_loads(kernel: MicroKernel) -> TileLoads:
+    """Return the loads of B whose elements follow one another along its columns."""
+    row = kernel.row
+    bits, size = row.source2.bits, row.repeat * row.k * row.source2.bits // 8
+    most = max(1, RULES.transposed_words * 32 // bits // row.repeat)
+    found, order = [], list[int]()
+    for first, count in _parts(kernel.column_blocks, most):
+        block = Block("split", bits, count * row.repeat, row.k)
+        order += [first * row.repeat + line for line in block.lines]
+        found += [TileLoad(block, first * row.repeat, step * row.k, {(first + i, step): i * size for i in range(count)})
+                  for step in range(kernel.steps)]
+    return TileLoads(tuple(found), True, kernel.depth, tuple(order))
 
 
 def _most(count: int, limit: int) -> int:

@@ -20,6 +20,7 @@ from tl_dpnp.lowering.nest_products import (
     strides_along,
     whole_product,
 )
+from tl_dpnp.lowering.tactics.block_tiles import block_tile
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
@@ -124,13 +125,10 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
 
 def _block_kernel(product: NestProduct, row: DpasRow, packed: MicroKernel | None) -> MicroKernel:
     """Return the micro-kernel that loads large blocks, and the tile of a packed one where these cannot be loaded."""
-    numbers = DPAS[row.execution_size]
-    most_rows, most_columns = numbers.blocks_read
-    m, n, k = product.m.stop, product.n.stop, product.k.stop
-    steps = next((count for count in numbers.block_steps if not isinstance(k, int) or k > (count - 1) * row.k), 1)
+    a, b = _strides(product)
+    tile = block_tile(row, (product.m.stop, product.n.stop, product.k.stop), a[0] != 1, b[0] == 1)
     other = None if packed is None else (packed.lane_blocks, packed.column_blocks, packed.steps)
-    return MicroKernel(row, _blocks(m, row.execution_size, most_rows, most_rows),
-                       _blocks(n, row.repeat, most_columns, most_columns), steps, other=other)
+    return MicroKernel(row, *tile, other=other)
 
 
 def _packed_kernel(
@@ -188,9 +186,7 @@ def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
 
 
 def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
-    strides = strides_along(product.a, product.m.variable, product.k.variable)
-    return takes_wide_loads(
-        kernel, strides, strides_along(product.b, product.k.variable, product.n.variable), product.m.stop)
+    return takes_wide_loads(kernel, *_strides(product), product.m.stop)
 
 
 def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
@@ -202,13 +198,17 @@ def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
     for access in (product.a, product.b):
         if access.buffer.is_temporary:
             return f"{access.buffer.name} is in local memory"
-    strides = (strides_along(product.a, product.m.variable, product.k.variable),
-               strides_along(product.b, product.k.variable, product.n.variable))
-    refused = refused_operand(row, *strides, (product.m.stop, product.n.stop, product.k.stop))
+    refused = refused_operand(row, *_strides(product), (product.m.stop, product.n.stop, product.k.stop))
     if refused is None:
         return None
     access = product.a if refused == "A" else product.b
     return f"{access.buffer.name} has strides or sizes that loads of blocks do not take"
+
+
+def _strides(product: NestProduct) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Return the strides of A along m and k, and of B along k and n."""
+    m, n, k = product.m.variable, product.n.variable, product.k.variable
+    return strides_along(product.a, m, k), strides_along(product.b, k, n)
 
 
 def loads_blocks(nest: Nest, used: MicroKernel) -> bool:
